@@ -1,0 +1,62 @@
+"""The command line: `unseam VERB ...`. Each verb is one small file here that parses, calls one function and prints.
+
+A verb's module holds `Command`, a dataclass (or a union of them, for `data list | show | fetch`) that tyro turns
+into flags, with `run() -> None`. Bad input prints one line and exits with 2; Ctrl-C exits with 130.
+"""
+
+import sys
+from importlib import import_module
+
+from unseam import __version__
+from unseam.errors import BadInput, unknown
+
+# verb -> (module in unseam.cli, what it does)
+VERBS = {
+    "demo": ("demo", "the whole way, small: data -> cohort -> choose -> score -> explain -> report.html"),
+    "train": ("train", "train a cohort: seeds x hyperparameters, as one"),
+    "evaluate": ("evaluate", "score a trained run against the data's factors"),
+    "score": ("score", "score codes against factors: arrays in, no model needed"),
+    "diagnose": ("diagnose", "say why a run disentangles, or does not"),
+    "align": ("align", "repair: rotate a run's latent space to its preferred axes"),
+    "data": ("data", "list, show and fetch data sets"),
+    "objectives": ("objectives", "list the objectives with formula and paper"),
+    "report": ("report", "write a run's report.html"),
+    "reproduce": ("reproduce", "show again what the papers show, published numbers beside ours"),
+    "bench": ("bench", "measure ratios against references in the same run"),
+}
+
+
+def usage() -> str:
+    width = max(map(len, VERBS))
+    verbs = "\n".join(f"  {verb:<{width}}  {about}" for verb, (_, about) in VERBS.items())
+    return f"usage: unseam VERB ...   (unseam {__version__})\n\n{verbs}\n\n`unseam VERB --help` shows flags and an example."
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb; returns the exit code.
+
+    >>> main(["--version"])
+    unseam 0.1.0
+    0
+    """
+    args = sys.argv[1:] if argv is None else argv
+    if not args or args[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if args[0] == "--version":
+        print(f"unseam {__version__}")
+        return 0
+    try:
+        if args[0] not in VERBS:
+            raise unknown("verb", args[0], VERBS)
+        from unseam.cli.common import parse
+
+        module = import_module(f"unseam.cli.{VERBS[args[0]][0]}")
+        parse(module.Command, args[1:], prog=f"unseam {args[0]}").run()
+    except BadInput as error:
+        print(f"unseam: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("unseam: interrupted", file=sys.stderr)
+        return 130
+    return 0

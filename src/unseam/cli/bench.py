@@ -1,0 +1,59 @@
+"""`unseam bench [NAME ...]`: ratios against references, measured in the same run."""
+
+from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import tyro
+
+import unseam
+from unseam.cli.common import emit
+from unseam.errors import BadInput, unknown
+
+HERE = Path(unseam.__file__).parent
+
+
+def folder() -> Path:
+    """benchmarks/ beside the package (installed) or beside src/ (a checkout)."""
+    for place in (HERE / "benchmarks", HERE.parents[1] / "benchmarks"):
+        if place.is_dir():
+            return place
+    raise BadInput("the benchmarks folder is missing; run from a source checkout or reinstall unseam")
+
+
+def load(name: str) -> ModuleType:
+    path = folder() / f"{name}.py"
+    if not path.exists():
+        raise unknown("benchmark", name, [p.stem for p in folder().glob("*.py") if not p.stem.startswith("_")])
+    spec = spec_from_file_location(f"unseam_benchmark_{name}", path)
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@dataclass
+class Command:
+    """Measure speed as ratios against references in the same run.
+
+    Example: unseam bench cohort --json
+    """
+
+    names: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Which benchmarks; all when none is named."""
+    json: bool = False
+    """Print one JSON document."""
+
+    def run(self) -> None:
+        names = self.names or tuple(sorted(p.stem for p in folder().glob("*.py") if not p.stem.startswith("_")))
+        results = {name: load(name).run() for name in names}
+        ratios = {key: value for result in results.values() for key, value in result["ratios"].items()}
+        how = "\n".join(f"{name}: {result['how']}" for name, result in results.items())
+        if self.json:
+            emit({"ratios": ratios, "how": how, "detail": results})
+            return
+        for name, result in results.items():
+            print(f"{name}: {result['how']}")
+            for key, value in result["ratios"].items():
+                print(f"  {key:<40} {value:8.2f}x")

@@ -1,0 +1,61 @@
+"""What the verbs share: parsing, the one JSON document on stdout, lists on the command line."""
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tyro
+
+from unseam.errors import BadInput
+
+
+def parse(command: Any, args: list[str], prog: str) -> Any:
+    """Flags -> an instance of the verb's dataclass."""
+    return tyro.cli(command, args=args, prog=prog)
+
+
+def plain(value: Any) -> Any:
+    """Anything we return -> what JSON knows. NaN and infinities become null: JSON has no word for them."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [plain(v) for v in value]
+    if isinstance(value, np.ndarray) or hasattr(value, "detach"):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Path):
+        return str(value)
+    return value
+
+
+def emit(document: Any) -> None:
+    """Print exactly one JSON document on stdout."""
+    json.dump(plain(document), sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def numbers(text: str, what: str) -> list[float]:
+    """A list of numbers as people write it: `4`, `1,2,4,8`, and `0..9` for whole ranges.
+
+    >>> numbers("1,2,4", "--beta"), numbers("0..3", "--seeds")
+    ([1.0, 2.0, 4.0], [0.0, 1.0, 2.0, 3.0])
+    """
+    out: list[float] = []
+    for part in str(text).split(","):
+        try:
+            if ".." in part:
+                first, last = (int(end) for end in part.split(".."))
+                out += [float(i) for i in range(first, last + 1)]
+            else:
+                out.append(float(part))
+        except ValueError:
+            raise BadInput(f"{what}={text!r}: {part!r} is not a number; write 4 or 1,2,4,8 or 0..9") from None
+    if not out:
+        raise BadInput(f"{what}={text!r} is empty; write 4 or 1,2,4,8 or 0..9")
+    return out

@@ -1,0 +1,81 @@
+"""q(z|x): diagonal (VAE), full through a Cholesky factor (beta-VAE_Sigma), or a point (AE).
+
+KL(q || N(0, I)) = 1/2 (|e|^2 + tr Sigma - log|Sigma| - K), summed over latents, per sample.
+Noise is an argument: a posterior never draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+POSTERIORS = ("diagonal", "full", "point")
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """N(mean, diag(exp(log_var)))."""
+
+    mean: Tensor  # (B, K)
+    log_var: Tensor  # (B, K)
+
+    def sample(self, noise: Tensor) -> Tensor:  # (B, K) -> (B, K)
+        return self.mean + torch.exp(0.5 * self.log_var) * noise
+
+    def variance(self) -> Tensor:  # (B, K)
+        return self.log_var.exp()
+
+    def kl_per_latent(self) -> Tensor:  # (B, K)
+        return 0.5 * (self.mean.square() + self.log_var.exp() - self.log_var - 1)
+
+    def kl(self) -> Tensor:  # (B,)
+        return self.kl_per_latent().sum(1)
+
+
+@dataclass(frozen=True)
+class Full:
+    """N(mean, L L^T), L lower triangular with diagonal exp(log_diagonal)."""
+
+    mean: Tensor  # (B, K)
+    log_diagonal: Tensor  # (B, K)
+    lower: Tensor  # (B, K, K), strictly lower triangular
+
+    def cholesky(self) -> Tensor:  # (B, K, K)
+        return self.lower + torch.diag_embed(self.log_diagonal.exp())
+
+    def sample(self, noise: Tensor) -> Tensor:
+        return self.mean + (self.cholesky() @ noise.unsqueeze(-1)).squeeze(-1)
+
+    def variance(self) -> Tensor:
+        return self.cholesky().square().sum(-1)
+
+    def kl_per_latent(self) -> Tensor:
+        """Each latent's share: with log|Sigma| split by the Cholesky diagonal, the shares sum to the KL."""
+        return 0.5 * (self.mean.square() + self.variance() - 2 * self.log_diagonal - 1)
+
+    def kl(self) -> Tensor:
+        return self.kl_per_latent().sum(1)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point mass: z = mean. It has no density, so its KL counts as 0 and its variance is 0."""
+
+    mean: Tensor  # (B, K)
+
+    def sample(self, noise: Tensor) -> Tensor:
+        return self.mean
+
+    def variance(self) -> Tensor:
+        return torch.zeros_like(self.mean)
+
+    def kl_per_latent(self) -> Tensor:
+        return torch.zeros_like(self.mean)
+
+    def kl(self) -> Tensor:
+        return torch.zeros_like(self.mean[:, 0])
+
+
+Posterior = Diagonal | Full | Point
