@@ -1,0 +1,133 @@
+"""The model of one member: x -> q(z|x) -> z -> theta -> log p(x|z)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from unseam.errors import BadInput, unknown
+from unseam.models.likelihood import LIKELIHOODS, Bernoulli, Gaussian
+from unseam.models.networks import NETWORKS, conv_decoder, conv_encoder, conv_grid, mlp_decoder, mlp_encoder
+from unseam.models.posterior import POSTERIORS, Diagonal, Full, Point, Posterior
+from unseam.rng import derive
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Everything that fixes a model but its weights. "auto" fields follow the data (`for_data`)."""
+
+    network: Literal["auto", "mlp", "conv", "linear"] = "auto"
+    """conv for images whose sides are multiples of 16, mlp for the rest"""
+    latents: int = 10
+    """K, the size of the latent space"""
+    encoder: tuple[int, ...] = (256, 256)
+    """hidden widths of an mlp encoder"""
+    decoder: tuple[int, ...] = (256, 256)
+    """hidden widths of an mlp decoder"""
+    encoder_activation: str = "relu"
+    """relu, tanh, elu or softplus"""
+    decoder_activation: str = "relu"
+    """tanh makes the decoder smooth, as the theory wants it"""
+    likelihood: Literal["auto", "bernoulli", "gaussian"] = "auto"
+    """what the data is modelled with; the data's own choice by default"""
+    s2: float = 0.5
+    """variance of a Gaussian likelihood (1/2: the squared error itself, as in Zietlow 2022)"""
+    learned_s2: bool = False
+    """make s2 a parameter"""
+    posterior: Literal["diagonal", "full", "point"] = "diagonal"
+    """the family of q(z|x); set by the objective"""
+
+    def __post_init__(self) -> None:
+        for what, value, known in (
+            ("network", self.network, ("auto", *NETWORKS)),
+            ("likelihood", self.likelihood, ("auto", *LIKELIHOODS)),
+            ("posterior", self.posterior, POSTERIORS),
+        ):
+            if value not in known:
+                raise unknown(what, value, known)
+        if self.latents < 1:
+            raise BadInput(f"latents={self.latents} must be at least 1")
+        if not self.s2 > 0:
+            raise BadInput(f"s2={self.s2} must be positive: it is the variance of the Gaussian likelihood")
+        if any(width < 1 for width in (*self.encoder, *self.decoder)):
+            raise BadInput(
+                f"hidden widths must be at least 1, got encoder={self.encoder}, decoder={self.decoder}"
+            )
+
+    def for_data(self, shape: tuple[int, ...], likelihood: Literal["bernoulli", "gaussian"]) -> Architecture:
+        """Resolve "auto" for data of this shape.
+
+        >>> Architecture().for_data((1, 64, 64), "bernoulli").network
+        'conv'
+        """
+        image = len(shape) == 3 and shape[1] % 16 == 0 and shape[2] % 16 == 0
+        network = ("conv" if image else "mlp") if self.network == "auto" else self.network
+        if network == "conv":
+            conv_grid(shape)
+        return replace(
+            self, network=network, likelihood=likelihood if self.likelihood == "auto" else self.likelihood
+        )
+
+    def build(self, shape: tuple[int, ...], seed: int) -> Autoencoder:
+        """The model with the initial weights of this seed."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive(seed, "weights"))
+            return Autoencoder(self, shape)
+
+
+class Autoencoder(nn.Module):
+    """encode, decode and the likelihood; `posterior` says which family the encoder's outputs parametrise."""
+
+    def __init__(self, architecture: Architecture, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        a, k = architecture, architecture.latents
+        self.architecture, self.shape, self.latents = a, shape, k
+        outputs = {"point": k, "diagonal": 2 * k, "full": 2 * k + k * (k - 1) // 2}[a.posterior]
+        if a.network == "conv":
+            self.encoder, self.decoder = conv_encoder(shape, outputs), conv_decoder(shape, k)
+        else:
+            hidden = ((), ()) if a.network == "linear" else (a.encoder, a.decoder)
+            self.encoder = mlp_encoder(shape, hidden[0], outputs, a.encoder_activation)
+            self.decoder = mlp_decoder(shape, hidden[1], k, a.decoder_activation)
+        self.likelihood = Bernoulli() if a.likelihood == "bernoulli" else Gaussian(a.s2, a.learned_s2)
+
+    def encode(self, x: Tensor) -> Posterior:  # (B, *shape) -> q(z|x)
+        outputs = self.encoder(x).float() if x.dtype != torch.float64 else self.encoder(x)
+        k = self.latents
+        mean = outputs[:, :k]
+        if self.architecture.posterior == "point":
+            return Point(mean)
+        if self.architecture.posterior == "diagonal":
+            return Diagonal(mean, outputs[:, k:])
+        # Row i of L takes its entries j < i from the outputs' tail; every other entry takes the zero appended to it.
+        tail = torch.cat([outputs[:, 2 * k :], torch.zeros_like(mean[:, :1])], dim=1)
+        return Full(mean, 0.5 * outputs[:, k : 2 * k], tail[:, lower_index(k)].unflatten(1, (k, k)))
+
+    def decode(self, z: Tensor) -> Tensor:  # (B, K) -> theta (B, *shape)
+        theta: Tensor = self.decoder(z)
+        return theta.float() if theta.dtype == torch.bfloat16 else theta
+
+    def mean(self, z: Tensor) -> Tensor:
+        """xhat = E[x|z] (B, *shape)."""
+        return self.likelihood.mean(self.decode(z))
+
+    def forward(self, x: Tensor, noise: Tensor) -> tuple[Posterior, Tensor, Tensor]:
+        """q(z|x), z and theta, with the noise handed over."""
+        posterior = self.encode(x)
+        z = posterior.sample(noise)
+        return posterior, z, self.decode(z)
+
+
+def lower_index(k: int) -> Tensor:
+    """Where entry (i, j) of a strictly lower triangular matrix stands in a row-wise list; k(k-1)/2 means zero.
+
+    >>> lower_index(3).view(3, 3).tolist()
+    [[3, 3, 3], [0, 3, 3], [1, 2, 3]]
+    """
+    index = torch.full((k, k), k * (k - 1) // 2)
+    rows, columns = torch.tril_indices(k, k, -1)
+    index[rows, columns] = torch.arange(len(rows))
+    return index.flatten()

@@ -1,0 +1,102 @@
+"""The contract of an objective. It is written for one member and one batch; `train` lifts it to cohorts.
+
+An objective is a frozen dataclass. Its float fields are hyperparameters: any of them may differ between the members
+of a cohort, and inside `__call__` each is this member's own number (a 0-d tensor). An objective never sees an
+optimiser, a data set or another member.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from unseam.errors import BadInput, unknown
+from unseam.models import Autoencoder
+from unseam.types import Pass, Terms
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """How a player steps. Adam by default; AdaGrad as in Zietlow 2022."""
+
+    name: Literal["adam", "adagrad", "sgd"] = "adam"
+    """adam, adagrad or sgd"""
+    lr: float = 1e-3
+    """learning rate"""
+    b1: float = 0.9
+    """Adam's first-moment decay"""
+    b2: float = 0.999
+    """Adam's second-moment decay"""
+    eps: float = 1e-8
+    """Adam's epsilon; 0 makes it blind to the loss's scale (Allen 2024, Theorem 3)"""
+
+    def __post_init__(self) -> None:
+        if self.name not in ("adam", "adagrad", "sgd"):
+            raise unknown("optimiser", self.name, ("adam", "adagrad", "sgd"))
+        if not self.lr > 0:
+            raise BadInput(f"lr={self.lr} must be positive")
+
+    def build(self, parameter: Tensor) -> torch.optim.Optimizer:
+        if self.name == "adam":
+            return torch.optim.Adam([parameter], self.lr, (self.b1, self.b2), self.eps, fused=True)
+        if self.name == "adagrad":
+            return torch.optim.Adagrad([parameter], self.lr, fused=True)
+        return torch.optim.SGD([parameter], self.lr, fused=True)
+
+
+@dataclass(frozen=True)
+class Player:
+    """A group of parameters with its own optimiser (None: the run's)."""
+
+    module: nn.Module
+    optimiser: Optimiser | None = None
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an objective may need beside the forward pass."""
+
+    model: Autoencoder  # with this member's parameters: encode, decode, likelihood
+    step: int = 0  # steps done so far
+    steps: int = 1  # steps of the whole run
+    size: int = 1  # N, how many samples the training set has
+    modules: Mapping[str, nn.Module] = field(default_factory=dict)  # other players' modules, by name
+    noise: Mapping[str, Tensor] = field(default_factory=dict)  # standard normal, as `noise_shapes` asked
+    second: Tensor | None = None  # a second, independent batch of x, for objectives with `batches = 2`
+
+
+class Objective(ABC):
+    """One `__call__`: the forward pass -> named terms whose weighted sum is the loss."""
+
+    formula: ClassVar[str]  # as people write it
+    paper: ClassVar[str]
+    posterior: ClassVar[Literal["diagonal", "full", "point"]] = "diagonal"
+    learned_s2: ClassVar[bool] = False  # True when the objective needs the decoder's variance as a parameter
+    batches: ClassVar[int] = 1  # independent batches a step needs
+    smallest_batch: ClassVar[int] = 1  # below this the objective is not defined
+
+    @abstractmethod
+    def __call__(self, pass_: Pass, context: Context) -> Terms:
+        """The model's terms."""
+
+    def players(self, model: Autoencoder) -> dict[str, Player]:
+        """Parameter groups by name; the first is the model."""
+        return {"model": Player(model)}
+
+    def losses(self) -> dict[str, Callable[[Pass, Context], Terms]]:
+        """Each player's terms, by the names of `players`."""
+        return {"model": self}
+
+    def noise_shapes(self, batch: int, latents: int) -> dict[str, tuple[int, ...]]:
+        """Standard normal draws this objective needs beside the posterior's."""
+        return {}
+
+
+def hyperparameters(objective: type[Objective]) -> dict[str, float]:
+    """The float fields of an objective and their defaults, which may vary within a cohort."""
+    return {f.name: f.default for f in fields(objective) if f.type in (float, "float")}  # type: ignore[arg-type, misc]

@@ -1,0 +1,74 @@
+"""The ELBO and its nearest relatives.
+
+loss = -E_q log p(x|z) + beta KL(q(z|x) || N(0, I))          per sample, in nats, summed over dimensions
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import Tensor
+
+from unseam.objectives.base import Context, Objective
+from unseam.types import Pass, Terms
+
+
+def elbo_terms(pass_: Pass, context: Context) -> dict[str, Tensor]:
+    """reconstruction = -log p(x|z) (one sample of z) and kl = KL(q(z|x) || N(0, I)), each (B,)."""
+    return {
+        "reconstruction": -context.model.likelihood.log_prob(pass_.x, pass_.theta),
+        "kl": pass_.posterior.kl(),
+    }
+
+
+@dataclass(frozen=True)
+class AE(Objective):
+    """The plain autoencoder: no noise, no prior."""
+
+    formula: ClassVar[str] = "-log p(x|e(x))"
+    paper: ClassVar[str] = (
+        "Hinton & Salakhutdinov 2006, Reducing the dimensionality of data with neural networks"
+    )
+    posterior: ClassVar[Literal["point"]] = "point"
+
+    def __call__(self, pass_: Pass, context: Context) -> Terms:
+        return Terms({"reconstruction": -context.model.likelihood.log_prob(pass_.x, pass_.theta)})
+
+
+@dataclass(frozen=True)
+class VAE(Objective):
+    """The evidence lower bound: beta = 1."""
+
+    formula: ClassVar[str] = "-E_q log p(x|z) + KL(q(z|x) || p(z))"
+    paper: ClassVar[str] = "Kingma & Welling 2014, Auto-encoding variational Bayes"
+
+    def __call__(self, pass_: Pass, context: Context) -> Terms:
+        return Terms(elbo_terms(pass_, context))
+
+
+@dataclass(frozen=True)
+class BetaVAE(Objective):
+    """beta weighs the KL; beta < 1 sharpens the decoder (Allen 2024, Theorem 3: the same as s2 -> beta s2)."""
+
+    beta: float = 4.0
+    """weight of the KL; Locatello 2019 sweeps 1, 2, 4, 6, 8, 16"""
+
+    formula: ClassVar[str] = "-E_q log p(x|z) + beta KL(q(z|x) || p(z))"
+    paper: ClassVar[str] = "Higgins et al. 2017, beta-VAE"
+
+    def __call__(self, pass_: Pass, context: Context) -> Terms:
+        return Terms(elbo_terms(pass_, context), {"kl": self.beta})
+
+
+@dataclass(frozen=True)
+class BetaVAESigma(Objective):
+    """beta-VAE with a full-covariance posterior: rotation invariant, so no axis is preferred (the ablation)."""
+
+    beta: float = 4.0
+    """weight of the KL"""
+
+    formula: ClassVar[str] = "-E_q log p(x|z) + beta KL(N(e, L L^T) || p(z))"
+    paper: ClassVar[str] = "Zietlow 2022 (thesis), section 3.3: beta-VAE_Sigma"
+    posterior: ClassVar[Literal["full"]] = "full"
+
+    def __call__(self, pass_: Pass, context: Context) -> Terms:
+        return Terms(elbo_terms(pass_, context), {"kl": self.beta})
