@@ -1,0 +1,160 @@
+"""Jacobians of a decoder by forward mode, and what is built on them: J = d xhat/dz, D = d theta/dz, M_x, SVD, Hessian.
+
+    M_x = D^T A^2 D                          the pull-back metric (Allen 2024, section 3; Kumar & Poole 2020)
+    H   = -M_x + sum_k (x - xhat)_k d^2 theta_k / dz^2        the Hessian of log p(x|z) in z
+
+A decoder is any callable that maps points (B, K) to (B, ...), row by row. All K tangents of a slice of points go
+through the decoder as one batch while its values are computed once; the slices are small enough to stay in the
+cache, which makes K columns cost about K forward passes. Nothing here branches on data, so every function can be
+differentiated and lifted with `torch.func.vmap` over the members of a cohort.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.func import grad, jvp, vmap
+
+from unseam.errors import unknown
+from unseam.models.likelihood import LIKELIHOODS, Bernoulli, Gaussian, Likelihood
+
+Decoder = Callable[[Tensor], Tensor]  # (B, K) -> (B, ...)
+NUMBERS_AT_ONCE = 2**19  # points x n x K of one slice: about what a core's cache holds
+
+
+class Metrics(NamedTuple):
+    """The two K x K matrices per point that everything else needs; the Jacobians themselves are not kept."""
+
+    gram: Tensor  # (N, K, K)  J^T J
+    pullback: Tensor  # (N, K, K)  M = D^T A^2 D
+
+
+def as_likelihood(likelihood: Likelihood | str | None = None, s2: float = 0.5) -> Likelihood:
+    """A likelihood, its name, or None for a decoder that returns the mean of a Gaussian with variance s2.
+
+    >>> as_likelihood("bernoulli")
+    Bernoulli()
+    """
+    if likelihood is None or likelihood == "gaussian":
+        return Gaussian(s2)
+    if likelihood == "bernoulli":
+        return Bernoulli()
+    if isinstance(likelihood, str):
+        raise unknown("likelihood", likelihood, LIKELIHOODS)
+    return likelihood
+
+
+def slice_size(decode: Decoder, z: Tensor, chunk: int | None = None) -> int:
+    """How many points to take at once, so that memory stays bounded: `chunk`, or what the cache holds."""
+    if chunk is not None:
+        return max(1, chunk)
+    with torch.no_grad():
+        n = decode(z[:1]).numel()
+    return max(1, NUMBERS_AT_ONCE // max(1, n * z.shape[1]))
+
+
+def push(decode: Decoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, K) -> (B, ...), (B, ..., K)
+    """theta = d(z) and all its columns d theta / dz_k: one jvp per tangent e_k, the K of them as one batch."""
+    eye = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
+
+    def column(e: Tensor) -> tuple[Tensor, Tensor]:
+        value, tangent = jvp(decode, (z,), (e.expand_as(z),))[:2]
+        return value, tangent
+
+    return vmap(column, out_dims=(None, -1))(eye)  # type: ignore[arg-type]
+
+
+def slices(decode: Decoder, z: Tensor, chunk: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+    """(theta (b, n), D (b, n, K)) for one small slice of points after another."""
+    for points in z.split(slice_size(decode, z, chunk)):
+        theta, D = push(decode, points)
+        yield theta.flatten(1), D.flatten(1, -2)
+
+
+def jacobian(decode: Decoder, z: Tensor, chunk: int | None = None) -> Tensor:  # (N, K) -> (N, n, K)
+    """D = d theta / dz at every point, outputs flattened to n. `chunk` bounds the points in flight.
+
+    >>> W = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> jacobian(lambda z: z @ W.T, torch.zeros(4, 2)).shape
+    torch.Size([4, 3, 2])
+    >>> torch.equal(jacobian(lambda z: z @ W.T, torch.zeros(1, 2))[0], W)
+    True
+    """
+    return torch.cat([D for _, D in slices(decode, z, chunk)])
+
+
+def mean_and_weight(likelihood: Likelihood, theta: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
+    """J = d mean(theta)/dz = mean'(theta) D, (b, n, K), and A^2 (b, n)."""
+    slope = jvp(likelihood.mean, (theta,), (torch.ones_like(theta),))[1]
+    return slope.unsqueeze(-1) * D, likelihood.curvature(theta)
+
+
+def metrics(
+    decode: Decoder,
+    z: Tensor,  # (N, K)
+    likelihood: Likelihood | str | None = None,
+    s2: float = 0.5,
+    chunk: int | None = None,
+    dtype: torch.dtype | None = None,
+) -> Metrics:
+    """J^T J and M = D^T A^2 D at every point, slice by slice: memory grows with N K^2, not with N n K.
+
+    `dtype=torch.float64` sums the products in double precision, whatever the decoder computes in.
+
+    >>> W = torch.tensor([[3.0, 0.0], [4.0, 2.0]])
+    >>> metrics(lambda z: z @ W.T, torch.zeros(1, 2), s2=0.5).gram
+    tensor([[[25.,  8.],
+             [ 8.,  4.]]])
+    """
+    p = as_likelihood(likelihood, s2)
+    grams, pullbacks = [], []
+    for theta, D in slices(decode, z, chunk):
+        J, A2 = mean_and_weight(p, theta, D)
+        J, D, A2 = (t.to(dtype or t.dtype) for t in (J, D, A2))
+        grams.append(J.mT @ J)
+        pullbacks.append(D.mT @ (A2.unsqueeze(-1) * D))
+    return Metrics(torch.cat(grams), torch.cat(pullbacks))
+
+
+def pullback(decode: Decoder, z: Tensor, likelihood: Likelihood | str | None = None, s2: float = 0.5) -> Tensor:
+    """M_x = D^T A^2 D, (N, K) -> (N, K, K). Gaussian: J^T J / s2.
+
+    >>> pullback(lambda z: 3 * z, torch.zeros(1, 1), s2=0.5)
+    tensor([[[18.]]])
+    """
+    return metrics(decode, z, likelihood, s2).pullback
+
+
+def singular(gram: Tensor) -> tuple[Tensor, Tensor]:  # (N, K, K) -> (N, K), (N, K, K)
+    """Singular values s (largest first) and right singular vectors V of J = U S V^T, from J^T J = V S^2 V^T.
+
+    >>> s, V = singular(torch.diag(torch.tensor([4.0, 9.0])))
+    >>> s, V.abs()
+    (tensor([3., 2.]), tensor([[0., 1.], [1., 0.]]))
+    """
+    squares, V = torch.linalg.eigh(gram)
+    return squares.clamp(min=0).sqrt().flip(-1), V.flip(-1)
+
+
+def hessian(
+    decode: Decoder,
+    z: Tensor,  # (N, K)
+    x: Tensor,  # (N, ...)
+    likelihood: Likelihood | str | None = None,
+    s2: float = 0.5,
+    chunk: int | None = None,
+) -> Tensor:  # (N, K, K)
+    """The exact H = d^2 log p(x|z) / dz^2, forward over reverse. H + M_x is the term that linear theory drops.
+
+    >>> hessian(lambda z: z**2, torch.ones(1, 1), torch.zeros(1, 1), s2=1.0)  # -(z^2)^2/2 at z = 1
+    tensor([[[-6.]]])
+    """
+    p = as_likelihood(likelihood, s2)
+    size = slice_size(decode, z, chunk)
+
+    def one(points: Tensor, data: Tensor) -> Tensor:
+        score = grad(lambda at: p.log_prob(data, decode(at)).sum())  # rows are independent, so the sum is enough
+        return push(score, points)[1]
+
+    return torch.cat([one(a, b) for a, b in zip(z.split(size), x.split(size), strict=True)])

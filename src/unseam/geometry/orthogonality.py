@@ -1,0 +1,109 @@
+"""How far the columns of a decoder's Jacobian are from orthogonal, three ways: DtO, cosines, IMA contrast.
+
+DtO (Zietlow 2022, eq. 3.25): the mean of |V - P(V)|_F, V the right singular vectors of J, P(V) the signed permutation
+nearest to V in L1. |V - P|_1 = const + sum_i (1 - 2 |V_i,pi(i)|) when the signs are V's own, so the thesis' integer
+program is a linear assignment that maximises sum_i |V_i,pi(i)|: exact, O(K^3).
+IMA contrast (Gresele 2021): sum_i log|J_i| - 1/2 log det J^T J >= 0, and 0 iff the columns are orthogonal.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from unseam.errors import BadInput
+from unseam.geometry.jacobian import singular
+from unseam.rng import numpy_generator
+from unseam.types import Array
+
+
+def nearest_permutation(V: ArrayLike) -> Array:  # (N, K, K) -> (N, K)
+    """pi: the column that the signed permutation nearest to each V (in L1) picks in row i.
+
+    >>> nearest_permutation([[[0.1, -0.9], [0.8, 0.2]]])
+    array([[1, 0]])
+    """
+    size = np.abs(np.asarray(V, dtype=float))
+    if size.ndim != 3 or size.shape[1] != size.shape[2]:
+        raise BadInput(f"V has shape {size.shape}; it must be (N, K, K), one square matrix per point")
+    if not np.isfinite(size).all():
+        raise BadInput("V holds NaN or infinite entries; check the decoder's Jacobian at these points")
+    pi = size.argmax(2)  # the best of each row; where these are K different columns nothing can be better
+    clash = np.flatnonzero((np.sort(pi, axis=1) != np.arange(pi.shape[1])).any(1))
+    for index in clash:
+        pi[index] = linear_sum_assignment(size[index], maximize=True)[1]
+    return pi
+
+
+def distances(V: ArrayLike) -> Array:  # (N, K, K) -> (N,)
+    """|V - P(V)|_F per point. For unit columns that is sqrt(2 K - 2 sum_i |V_i,pi(i)|).
+
+    >>> distances(np.eye(3)[None]), distances(np.array([[[0.6, -0.8], [0.8, 0.6]]])).round(4)
+    (array([0.]), array([0.8944]))
+    """
+    V = np.asarray(V, dtype=float)
+    pi = nearest_permutation(V)
+    picked = np.take_along_axis(np.abs(V), pi[..., None], axis=2).sum((1, 2))
+    squares = np.square(V).sum((1, 2)) + V.shape[1] - 2 * picked  # |V|^2 + |P|^2 - 2 <V, P>
+    return np.sqrt(np.maximum(squares, 0))
+
+
+def dto(gram: Tensor, active: Array | None = None) -> float:  # (N, K, K), (K,)
+    """Distance to orthogonality, the mean over points, from J^T J; on the active latents only when they are given.
+
+    >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
+    >>> dto((W.T @ W)[None])
+    0.0
+    """
+    if active is not None:
+        gram = select(gram, active)
+    return float(distances(singular(gram)[1].numpy()).mean()) if gram.shape[-1] else 0.0
+
+
+def select(gram: Tensor, active: Array) -> Tensor:  # (N, K, K) -> (N, k, k)
+    """The rows and columns of the active latents."""
+    keep = torch.as_tensor(np.flatnonzero(active))
+    return gram[..., keep, :][..., keep]
+
+
+@lru_cache
+def haar(K: int, draws: int = 4000, seed: int = 0) -> tuple[float, float]:
+    """Mean and standard deviation of DtO for a uniformly random V: what chance gives, to print beside every DtO.
+
+    >>> mean, std = haar(2)
+    >>> bool(abs(mean - 32 / np.pi * 2**0.5 * np.sin(np.pi / 16) ** 2) < 0.02)  # the closed form is 0.548
+    True
+    """
+    if K < 2:
+        return 0.0, 0.0
+    normal = numpy_generator(seed, "haar", K).standard_normal((draws, K, K))
+    Q, R = np.linalg.qr(normal)
+    V = Q * np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :]  # without the signs QR is not uniform
+    d = distances(V)
+    return float(d.mean()), float(d.std())
+
+
+def cosines(gram: Tensor) -> Tensor:  # (..., K, K) -> (..., K, K)
+    """Cosines between the columns of J; a dead column has cosine 0 with every other and 1 with itself.
+
+    >>> cosines(torch.tensor([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
+    tensor([[1.0000, 0.5000, 0.0000],
+            [0.5000, 1.0000, 0.0000],
+            [0.0000, 0.0000, 1.0000]])
+    """
+    length = gram.diagonal(dim1=-2, dim2=-1).clamp(min=torch.finfo(gram.dtype).tiny).sqrt()
+    cosine = gram / length.unsqueeze(-1) / length.unsqueeze(-2)
+    eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+    return cosine * (1 - eye) + eye
+
+
+def ima_contrast(gram: Tensor) -> Tensor:  # (..., K, K) -> (...)
+    """sum_i log|J_i| - 1/2 log det J^T J = -1/2 log det(cosines), per point, in nats; dead columns add nothing.
+
+    >>> round(ima_contrast(torch.tensor([[1.0, 0.6], [0.6, 1.0]])).item(), 4)  # -1/2 log(1 - 0.36)
+    0.2231
+    """
+    return -0.5 * torch.linalg.slogdet(cosines(gram)).logabsdet

@@ -1,0 +1,103 @@
+"""The polarized regime: which latents are in use, and since when (Zietlow 2022, sections 3.2.2 and 3.3.2).
+
+Active latents carry information, std(mu_j) > 0.5; passive ones have mu_j ~ 0, sigma_j^2 ~ 1 and the decoder ignores
+them. In the regime the KL is that of the active latents alone, without their tiny sigma^2:
+
+    L_approxKL = 1/2 sum_{j active} (mu_j^2 - log sigma_j^2 - 1),   Delta_KL = |L_KL - L_approxKL| / L_KL
+
+All functions here are pure functions of per-latent statistics; NumPy arrays in, NumPy arrays out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unseam.errors import BadInput, unknown
+from unseam.types import Array
+
+ACTIVE_STD = 0.5  # thesis chapter 3: std of the posterior means over the data
+ACTIVE_VARIANCE = 0.8  # thesis chapter 4: mean posterior variance
+RULES = ("std", "variance")
+
+
+@dataclass(frozen=True)
+class LatentStatistics:
+    """What a data set's posteriors say of each latent, each (K,) or (T, K) for T moments of training."""
+
+    mean_mu2: Array  # E[mu^2]
+    std_mu: Array  # std of mu over the data
+    mean_sigma2: Array  # E[sigma^2]
+    mean_log_sigma2: Array  # E[log sigma^2]
+
+    @property
+    def kl(self) -> Array:
+        """KL_j = 1/2 E[mu^2 + sigma^2 - log sigma^2 - 1], in nats."""
+        return 0.5 * (self.mean_mu2 + self.mean_sigma2 - self.mean_log_sigma2 - 1)
+
+
+def statistics(mu: ArrayLike, sigma2: ArrayLike) -> LatentStatistics:  # (N, K), (N, K)
+    """Per-latent statistics of a diagonal posterior's means and variances.
+
+    >>> statistics([[1.0, 0.0], [-1.0, 0.0]], [[0.01, 1.0], [0.01, 1.0]]).kl.round(3)
+    array([2.308, 0.   ])
+    """
+    mu, sigma2 = np.asarray(mu, dtype=float), np.asarray(sigma2, dtype=float)
+    if mu.shape != sigma2.shape or mu.ndim != 2:
+        raise BadInput(f"means {mu.shape} and variances {sigma2.shape} must both be (N, K)")
+    if not (np.isfinite(mu).all() and np.isfinite(sigma2).all() and (sigma2 > 0).all()):
+        raise BadInput("posterior means must be finite and variances positive; a point posterior (AE) has no KL")
+    return LatentStatistics((mu**2).mean(0), mu.std(0), sigma2.mean(0), np.log(sigma2).mean(0))
+
+
+def active_latents(std_mu: ArrayLike, mean_sigma2: ArrayLike | None = None, rule: str = "std") -> Array:  # (K,) bool
+    """Which latents are in use: std(mu_j) > 0.5, or with rule="variance" E[sigma_j^2] < 0.8.
+
+    >>> active_latents([0.98, 0.02])
+    array([ True, False])
+    >>> active_latents([0.98, 0.02], [0.01, 0.99], rule="variance")
+    array([ True, False])
+    """
+    if rule not in RULES:
+        raise unknown("rule", rule, RULES)
+    if rule == "std":
+        return np.asarray(std_mu) > ACTIVE_STD
+    if mean_sigma2 is None:
+        raise BadInput('rule="variance" needs mean_sigma2; give the posterior, or use rule="std"')
+    return np.asarray(mean_sigma2) < ACTIVE_VARIANCE
+
+
+def delta_kl(stats: LatentStatistics) -> Array:  # (K,) -> () or (T, K) -> (T,)
+    """Delta_KL = |L_KL - L_approxKL| / L_KL; infinite where the KL itself is 0 (everything collapsed).
+
+    >>> bool(delta_kl(statistics([[1.0, 0.0], [-1.0, 0.0]], [[1e-4, 1.0], [1e-4, 1.0]])) < 0.03)
+    True
+    """
+    kl = stats.kl.sum(-1)
+    approx = 0.5 * (stats.mean_mu2 - stats.mean_log_sigma2 - 1)
+    approx = np.where(active_latents(stats.std_mu), approx, 0.0).sum(-1)
+    return np.where(kl > 0, np.abs(kl - approx) / np.where(kl > 0, kl, 1.0), np.inf)
+
+
+def polarized_since(deltas: ArrayLike, limit: float = 0.03) -> int | None:  # (T,)
+    """The first moment from which Delta_KL stays below the limit until the end; None when it does not.
+
+    >>> polarized_since([0.5, 0.01, 0.2, 0.02, 0.01])
+    3
+    """
+    above = np.flatnonzero(~(np.asarray(deltas, dtype=float) < limit))
+    first = int(above[-1]) + 1 if above.size else 0
+    return first if first < len(np.asarray(deltas)) else None
+
+
+def polarized_share(deltas: ArrayLike, limit: float = 0.03) -> float:  # (T,)
+    """The share of training during which Delta_KL < limit continuously until the end (thesis Table 3.2).
+
+    >>> polarized_share([0.5, 0.01, 0.2, 0.02, 0.01])
+    0.4
+    """
+    since = polarized_since(deltas, limit)
+    length = len(np.asarray(deltas))
+    return 0.0 if since is None else (length - since) / length
