@@ -53,9 +53,7 @@ class Architecture:
         if not self.s2 > 0:
             raise BadInput(f"s2={self.s2} must be positive: it is the variance of the Gaussian likelihood")
         if any(width < 1 for width in (*self.encoder, *self.decoder)):
-            raise BadInput(
-                f"hidden widths must be at least 1, got encoder={self.encoder}, decoder={self.decoder}"
-            )
+            raise BadInput(f"hidden widths must be at least 1, got encoder={self.encoder}, decoder={self.decoder}")
 
     def for_data(self, shape: tuple[int, ...], likelihood: Literal["bernoulli", "gaussian"]) -> Architecture:
         """Resolve "auto" for data of this shape.
@@ -67,9 +65,7 @@ class Architecture:
         network = ("conv" if image else "mlp") if self.network == "auto" else self.network
         if network == "conv":
             conv_grid(shape)
-        return replace(
-            self, network=network, likelihood=likelihood if self.likelihood == "auto" else self.likelihood
-        )
+        return replace(self, network=network, likelihood=likelihood if self.likelihood == "auto" else self.likelihood)
 
     def build(self, shape: tuple[int, ...], seed: int) -> Autoencoder:
         """The model with the initial weights of this seed."""
@@ -92,10 +88,11 @@ class Autoencoder(nn.Module):
             hidden = ((), ()) if a.network == "linear" else (a.encoder, a.decoder)
             self.encoder = mlp_encoder(shape, hidden[0], outputs, a.encoder_activation)
             self.decoder = mlp_decoder(shape, hidden[1], k, a.decoder_activation)
+        self.bfloat16_networks = False  # run the networks, not the likelihood, in bfloat16
         self.likelihood = Bernoulli() if a.likelihood == "bernoulli" else Gaussian(a.s2, a.learned_s2)
 
     def encode(self, x: Tensor) -> Posterior:  # (B, *shape) -> q(z|x)
-        outputs = self.encoder(x).float() if x.dtype != torch.float64 else self.encoder(x)
+        outputs = self._run(self.encoder, x)
         k = self.latents
         mean = outputs[:, :k]
         if self.architecture.posterior == "point":
@@ -107,8 +104,15 @@ class Autoencoder(nn.Module):
         return Full(mean, 0.5 * outputs[:, k : 2 * k], tail[:, lower_index(k)].unflatten(1, (k, k)))
 
     def decode(self, z: Tensor) -> Tensor:  # (B, K) -> theta (B, *shape)
-        theta: Tensor = self.decoder(z)
-        return theta.float() if theta.dtype == torch.bfloat16 else theta
+        return self._run(self.decoder, z)
+
+    def _run(self, network: nn.Module, inputs: Tensor) -> Tensor:
+        if not self.bfloat16_networks:
+            outputs: Tensor = network(inputs)
+            return outputs
+        with torch.autocast("cpu", torch.bfloat16):
+            outputs = network(inputs)
+        return outputs.float()
 
     def mean(self, z: Tensor) -> Tensor:
         """xhat = E[x|z] (B, *shape)."""

@@ -4,6 +4,7 @@ All map (B, *shape) -> (B, outputs) or (B, K) -> (B, *shape). A decoder returns 
 """
 
 import math
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,7 @@ def dense_layers(sizes: tuple[int, ...], activation: str) -> list[nn.Module]:
     """Dense layers with the activation between them, none after the last."""
     act = lookup(ACTIVATIONS, activation, "activation")
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
+    for inputs, outputs in pairwise(sizes):
         layers += [Dense(inputs, outputs), act()]
     return layers[:-1]
 

@@ -84,6 +84,9 @@ class Objective(ABC):
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         """The model's terms."""
 
+    def check(self) -> None:
+        """Refuse hyperparameters that make no sense, before training starts."""
+
     def players(self, model: Autoencoder) -> dict[str, Player]:
         """Parameter groups by name; the first is the model."""
         return {"model": Player(model)}

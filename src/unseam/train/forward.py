@@ -1,0 +1,67 @@
+"""One forward pass of all members of a group: each player's losses, and what is logged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unseam.objectives import Context, Objective
+from unseam.train.group import Job, State
+from unseam.train.stack import lift
+from unseam.types import Pass
+
+
+class Forward:
+    """One forward pass of all members: losses (S,) of each player, and what is logged."""
+
+    def __init__(self, job: Job, objective: Objective, state: State, size: int) -> None:
+        self.objective, self.members, self.size = objective, len(job.members), size
+        self.batch, self.steps = job.config.training.batch, job.config.training.steps
+        latents = job.config.architecture.latents
+        self.shapes = {"z": (self.batch, latents), **objective.noise_shapes(self.batch, latents)}
+        self.dtype = state.stacks["model"].flat.dtype
+        names = job.config.members[0].hyper
+        values = {n: [job.config.members[m].hyper[n] for m in job.members] for n in names}
+        self.hyper = {n: torch.tensor(v, dtype=self.dtype) for n, v in values.items()}  # (S,) each
+
+    def __call__(
+        self, state: State, x: Tensor, noise: Mapping[str, Tensor], logging: bool
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        def one(
+            parameters: dict[str, list[Tensor]], hyper: dict[str, Tensor], x: Tensor, noise: dict[str, Tensor]
+        ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+            modules: dict[str, Any] = {name: stack.bind(parameters[name]) for name, stack in state.stacks.items()}
+            objective = replace(self.objective, **hyper)  # type: ignore[type-var]
+            first, second = (x[: self.batch], x[self.batch :]) if objective.batches == 2 else (x, None)
+            posterior, z, theta = modules["model"](first, noise["z"])
+            pass_ = Pass(first, posterior, z, theta)
+            context = Context(modules["model"], state.step, self.steps, self.size, modules, noise, second)
+            terms = {name: terms(pass_, context) for name, terms in objective.losses().items()}
+            return {name: t.loss() for name, t in terms.items()}, summary(pass_, terms) if logging else {}
+
+        parameters = {name: stack.leaves for name, stack in state.stacks.items()}
+        if self.dtype == torch.float64:
+            x, noise = x.double(), {name: n.double() for name, n in noise.items()}
+        if self.members > 1:
+            return lift(one, self.members)(parameters, self.hyper, x, dict(noise))
+        hyper = {name: h[0] for name, h in self.hyper.items()}
+        losses, report = one(parameters, hyper, x[0], {name: n[0] for name, n in noise.items()})
+        return {k: v[None] for k, v in losses.items()}, {k: v[None] for k, v in report.items()}
+
+
+def summary(pass_: Pass, terms: Mapping[str, Any]) -> dict[str, Tensor]:
+    """What is logged of a member: each loss and term, and the statistics of each latent (K,)."""
+    out = {f"loss/{player}" if player != "model" else "loss": t.loss() for player, t in terms.items()}
+    out |= {name: value.mean() for t in terms.values() for name, value in t.values.items()}
+    mean, variance = pass_.posterior.mean, pass_.posterior.variance()
+    out["latent/kl"] = pass_.posterior.kl_per_latent().mean(0)
+    out["latent/mu"] = mean.mean(0)
+    out["latent/mu_std"] = mean.std(0, correction=0)
+    out["latent/mu2"] = mean.square().mean(0)
+    out["latent/sigma2"] = variance.mean(0)
+    out["latent/log_sigma2"] = variance.clamp_min(1e-30).log().mean(0)
+    return {name: value.detach() for name, value in out.items()}

@@ -1,0 +1,106 @@
+"""A group of members: what it is (Job), what changes while it trains (State), and how both are written and read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unseam import __version__
+from unseam.objectives import Objective
+from unseam.train.checkpoint import load_checkpoint
+from unseam.train.config import RunConfig
+from unseam.train.stack import Stack
+
+
+@dataclass(frozen=True)
+class Job:
+    """One group: which members of which run, trained in one process as one stack."""
+
+    config: RunConfig
+    objective: type[Objective]
+    members: tuple[int, ...]  # positions in config.members
+    number: int
+    folder: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        return weights_path(self.folder, self.number)
+
+
+def weights_path(folder: Path, number: int, step: int | None = None) -> Path:
+    """Where group `number` keeps its checkpoint, or its snapshot at a step."""
+    name = f"group-{number:03d}" + ("" if step is None else f"-step-{step:08d}")
+    return folder / "checkpoints" / f"{name}.safetensors"
+
+
+@dataclass
+class State:
+    """All that changes while training."""
+
+    stacks: dict[str, Stack]
+    optimisers: dict[str, torch.optim.Optimizer]
+    step: int = 0
+    seconds: float = 0.0
+    frozen: dict[int, str] = field(default_factory=dict)  # position in the group -> why it stopped
+    held: dict[int, dict[str, list[Tensor]]] = field(default_factory=dict)  # its last finite parameters
+
+
+def start(job: Job, objective: Objective, shape: tuple[int, ...]) -> State:
+    """Every member's initial weights, from its own seed."""
+    dtype = torch.float64 if job.config.training.precision == "float64" else torch.float32
+    built = []
+    for m in job.members:
+        model = job.config.architecture.build(shape, job.config.members[m].seed).to(dtype)
+        model.bfloat16_networks = job.config.training.precision == "bfloat16"
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(job.config.members[m].seed)
+            built.append(objective.players(model))
+    stacks = {name: Stack([players[name].module.to(dtype) for players in built]) for name in built[0]}
+    optimisers = {
+        name: (player.optimiser or job.config.optimiser).build(stacks[name].flat) for name, player in built[0].items()
+    }
+    return State(stacks, optimisers)
+
+
+def describe(job: Job, state: State, weights_only: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """All a resumed run needs: parameters, every optimiser's state, step, who is frozen (no RNG: see order.py)."""
+    tensors = {f"{player}/{n}": t for player, stack in state.stacks.items() for n, t in stack.state().items()}
+    if not weights_only:
+        for player, optimiser in state.optimisers.items():
+            for name, value in optimiser.state.get(state.stacks[player].flat, {}).items():
+                tensors[f"optimiser/{player}/{name}"] = value
+    meta = {
+        "members": list(job.members),
+        "step": state.step,
+        "seconds": state.seconds,
+        "frozen": {str(k): v for k, v in state.frozen.items()},
+        "versions": {"unseam": __version__, "torch": str(torch.__version__)},
+    }
+    return tensors, meta
+
+
+def resume(job: Job, state: State) -> State:
+    """Take up the group's checkpoint, if it has one."""
+    if not job.checkpoint.exists():
+        return state
+    tensors, meta = load_checkpoint(job.checkpoint)
+    for player, stack in state.stacks.items():
+        for name, block in stack.state().items():
+            block.copy_(tensors[f"{player}/{name}"])
+        prefix = f"optimiser/{player}/"
+        moments = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+        if moments:
+            state.optimisers[player].state[stack.flat] = moments
+    state.step, state.seconds = meta["step"], meta["seconds"]
+    state.frozen = {int(k): v for k, v in meta["frozen"].items()}
+    for position in state.frozen:
+        hold(state, position)
+    return state
+
+
+def hold(state: State, position: int) -> None:
+    state.held[position] = {n: [b[position].clone() for b in stack.blocks] for n, stack in state.stacks.items()}

@@ -1,0 +1,164 @@
+"""Training, read downwards: a group of members, as one stack, from its first or last checkpoint to its last step.
+
+x, noise = feed(step)                          every member its own samples and noise
+losses   = lift(one member's forward pass)     one vmapped call
+backward, step                                 for each player (model, critic, ...) its own
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unseam.data.base import Dataset
+from unseam.train.checkpoint import save_checkpoint
+from unseam.train.forward import Forward
+from unseam.train.group import Job, State, describe, hold, resume, start, weights_path
+from unseam.train.order import Feed, split
+from unseam.train.rows import Rows
+
+ACTIVE = 0.5  # a latent is active when std(mu_j) > 0.5 (Zietlow 2022, section 3.3.2)
+EVALUATION = 2048  # held-out samples behind the final numbers
+
+
+def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
+    """Train until the last step or an interrupt (which leaves a checkpoint), then write the final numbers."""
+    training, steps = job.config.training, job.config.training.steps
+    objective = job.objective(**job.config.members[job.members[0]].hyper, **job.config.static)
+    state = resume(job, start(job, objective, data.shape))
+    rows, (train_rows, test_rows) = Rows(job.folder), split(len(data), training.holdout)
+    feed = Feed(data, train_rows, [job.config.members[m].seed for m in job.members], training.batch * objective.batches)
+    forward = Forward(job, objective, state, len(train_rows))
+    snapshots = {round(steps * (i + 1) / training.snapshots) for i in range(training.snapshots)}
+    log: dict[str, list[tuple[Any, ...]]] = {"log": [], "latents": []}
+    saved, saved_step, began = time.monotonic(), state.step, time.monotonic()
+
+    def save() -> None:
+        for table in log:
+            rows.write(table, log[table])
+            log[table].clear()
+        save_checkpoint(job.checkpoint, *describe(job, state))
+
+    with interruptible() as interrupted:
+        while state.step < steps and len(state.frozen) < len(job.members):
+            x, noise = feed(state.step, forward.shapes)
+            logging = state.step % training.log_every == 0
+            losses, report = forward(state, x, noise, logging)
+            if logging:
+                speed = len(job.members) * (state.step - saved_step + 1) / (time.monotonic() - saved + 1e-9)
+                record(log, job, state.step, report, speed)
+            update(state, losses)
+            state.step += 1
+            tick(1)
+            if state.step in snapshots:
+                save_checkpoint(weights_path(job.folder, job.number, state.step), *describe(job, state, weights_only=True))
+            due = training.checkpoint_steps and state.step % training.checkpoint_steps == 0
+            if due or time.monotonic() - saved > training.checkpoint_seconds or interrupted.is_set():
+                state.seconds += time.monotonic() - began
+                began = time.monotonic()
+                save()
+                saved, saved_step = time.monotonic(), state.step
+            if interrupted.is_set():
+                raise KeyboardInterrupt
+    state.seconds += time.monotonic() - began
+    finish(job, state, forward, data, test_rows if len(test_rows) else train_rows, rows)
+    save()
+
+
+def update(state: State, losses: Mapping[str, Tensor]) -> None:
+    """One optimiser step of every player; a member whose loss or gradient is not finite is frozen where it is."""
+    players = list(losses)
+    for name in players:
+        stack = state.stacks[name]
+        stack.gradient.zero_()
+        more = name != players[-1]
+        torch.autograd.backward(losses[name].sum(), inputs=stack.leaves, retain_graph=more)
+    healthy = all(torch.isfinite(losses[n].sum() + state.stacks[n].gradient.sum()) for n in players)
+    if not healthy:
+        freeze(state, losses)
+    for name in players:
+        state.optimisers[name].step()
+    for position, held in state.held.items():
+        for name, stack in state.stacks.items():
+            for block, value in zip(stack.blocks, held[name], strict=True):
+                block[position] = value
+
+
+def freeze(state: State, losses: Mapping[str, Tensor]) -> None:
+    """Hold the members that left the finite numbers at their last parameters and silence their gradients."""
+    for position in range(next(iter(losses.values())).shape[0]):
+        gradients = [g[position] for stack in state.stacks.values() for g in stack.gradients]
+        bad_loss = [name for name, loss in losses.items() if not torch.isfinite(loss[position])]
+        if not bad_loss and all(torch.isfinite(g.sum()) for g in gradients):
+            continue
+        for gradient in gradients:
+            gradient.zero_()
+        if position not in state.frozen:
+            what = "loss" if bad_loss else "gradient"
+            state.frozen[position] = f"its {what} was not finite at step {state.step}"
+            hold(state, position)
+
+
+def record(
+    log: dict[str, list[tuple[Any, ...]]], job: Job, step: int, report: Mapping[str, Tensor], speed: float
+) -> None:
+    """The report of all members -> rows (scalars to `log`, per-latent statistics to `latents`)."""
+    scalars = {name: value.tolist() for name, value in report.items() if not name.startswith("latent/")}
+    scalars["active"] = (report["latent/mu_std"] > ACTIVE).sum(1).tolist()
+    for position, member in enumerate(job.members):
+        log["log"] += [(member, step, name, values[position]) for name, values in scalars.items()]
+        log["log"].append((member, step, "throughput", speed))
+    log["latents"] += latent_rows(job, step, report)
+
+
+def latent_rows(job: Job, step: int, report: Mapping[str, Tensor]) -> Iterator[tuple[Any, ...]]:
+    columns = [report[f"latent/{name}"].tolist() for name in ("kl", "mu_std", "mu2", "sigma2", "log_sigma2")]
+    for position, member in enumerate(job.members):
+        for latent, values in enumerate(zip(*(column[position] for column in columns), strict=True)):
+            yield (member, step, latent, *values)
+
+
+def finish(job: Job, state: State, forward: Forward, data: Dataset, rows_index: Tensor, rows: Rows) -> None:
+    """The final numbers of each member, on samples it never saw (or the training ones when none were held out)."""
+    batch = forward.batch * forward.objective.batches
+    count = max(1, min(EVALUATION, len(rows_index)) // batch)
+    seeds = [job.config.members[m].seed for m in job.members]
+    feed = Feed(data, rows_index, seeds, batch, block=count)
+    with torch.no_grad():
+        reports = [forward(state, *feed(i, forward.shapes), logging=True)[1] for i in range(count)]
+    mean = {name: torch.stack([r[name] for r in reports]).mean(0) for name in reports[0]}
+    mean["latent/mu_std"] = (mean["latent/mu2"] - mean["latent/mu"].square()).clamp_min(0).sqrt()
+    rows.write("latents", latent_rows(job, job.config.training.steps, mean))
+    active = (mean["latent/mu_std"] > ACTIVE).sum(1).tolist()
+    for position, m in enumerate(job.members):
+        member, note = job.config.members[m], state.frozen.get(position, "")
+        numbers = [float(mean[name][position]) if name in mean else 0.0 for name in ("loss", "reconstruction", "kl")]
+        status = "diverged" if note else "finished"
+        hyper = json.dumps(dict(member.hyper))
+        rows.write(
+            "runs", [(m, member.seed, hyper, status, state.step, *numbers, active[position], state.seconds, note)]
+        )
+
+
+@contextmanager
+def interruptible() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM set an event instead of tearing a step apart (main thread only)."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+    previous = [signal.signal(s, lambda *_: event.set()) for s in signals]
+    try:
+        yield event
+    finally:
+        for s, handler in zip(signals, previous, strict=True):
+            signal.signal(s, handler)

@@ -1,0 +1,85 @@
+"""Which samples a member sees when, and its noise: pure functions of (seed, step), so a resumed run needs no state.
+
+Draws are made for blocks of steps at once, which keeps Python out of the training step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from unseam.data.base import Dataset
+from unseam.rng import generator
+
+MEMORY = 512 * 2**20  # data sets below this many bytes are rendered once and gathered from
+
+
+def split(size: int, holdout: float) -> tuple[Tensor, Tensor]:
+    """Rows 0..N-1 -> (training rows, held-out rows), the same for every member and run."""
+    order = torch.randperm(size, generator=generator(0, "split"))
+    held = round(size * holdout)
+    return order[held:].contiguous(), order[:held].contiguous()
+
+
+class Order:
+    """The stream of training rows of one member: one random permutation after the other."""
+
+    def __init__(self, seed: int, rows: Tensor) -> None:
+        self.seed, self.rows = seed, rows
+        self.epoch, self.permuted = -1, rows
+
+    def __call__(self, start: int, count: int) -> Tensor:
+        """Rows at positions start .. start + count - 1 of the stream (count,)."""
+        parts, size = [], len(self.rows)
+        while count > 0:
+            epoch, offset = divmod(start, size)
+            if epoch != self.epoch:
+                order = torch.randperm(size, generator=generator(self.seed, "order", epoch))
+                self.epoch, self.permuted = epoch, self.rows[order]
+            part = self.permuted[offset : offset + count]
+            parts.append(part)
+            start, count = start + len(part), count - len(part)
+        return torch.cat(parts)
+
+
+class Feed:
+    """Batches and noise of S members at a step: x (S, B', *shape) and named noise (S, ...)."""
+
+    def __init__(self, data: Dataset, rows: Tensor, seeds: Sequence[int], batch: int, block: int = 32) -> None:
+        self.data, self.seeds, self.batch, self.block = data, tuple(seeds), batch, block
+        self.orders = [Order(seed, rows) for seed in seeds]
+        self.number, self.index = -1, torch.empty(0, dtype=torch.long)
+        self.noises: dict[str, Tensor] = {}
+        elements = len(data) * int(torch.Size(data.shape).numel())
+        small = not data.stochastic and 4 * elements <= MEMORY
+        self.memory = data.batch(torch.arange(len(data))) if small else None
+
+    def __call__(self, step: int, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Tensor, dict[str, Tensor]]:
+        number, within = divmod(step, self.block)
+        if number != self.number:
+            self._draw(number, shapes)
+        x = self._observe(self.index[:, within], step)
+        return x, {name: noise[:, within] for name, noise in self.noises.items()}
+
+    def _draw(self, number: int, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        count = self.block * self.batch
+        index = [order(number * count, count) for order in self.orders]
+        self.index = torch.stack(index).unflatten(1, (self.block, self.batch))  # (S, block, B')
+        for name, shape in shapes.items():
+            draws = [
+                torch.randn(self.block, *shape, generator=generator(seed, "noise", name, number)) for seed in self.seeds
+            ]
+            self.noises[name] = torch.stack(draws)  # (S, block, *shape)
+        self.number = number
+
+    def _observe(self, index: Tensor, step: int) -> Tensor:  # (S, B') -> (S, B', *shape)
+        if self.memory is not None:
+            return self.memory[index]
+        if not self.data.stochastic:
+            return self.data.batch(index.flatten()).unflatten(0, index.shape)
+        observed = [
+            self.data.batch(row, generator(seed, "observe", step)) for row, seed in zip(index, self.seeds, strict=True)
+        ]
+        return torch.stack(observed)

@@ -1,0 +1,192 @@
+"""The public face of training: `fit(...) -> Run`, `load_run(folder) -> Run`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from torch import Tensor
+
+from unseam.data import config as data_config
+from unseam.data import load_data
+from unseam.data.base import Dataset
+from unseam.errors import BadInput, lookup, unknown
+from unseam.models import Architecture, Autoencoder
+from unseam.objectives import OBJECTIVES, Objective, Optimiser
+from unseam.train.checkpoint import load_checkpoint
+from unseam.train.cohort import plan, run_cohort, start_folder
+from unseam.train.config import Member, RunConfig, Training, sweep
+from unseam.train.group import weights_path
+from unseam.train.order import split
+from unseam.train.rows import Rows
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder: its configuration, rows and models."""
+
+    folder: Path
+    config: RunConfig
+
+    @cached_property
+    def data(self) -> Dataset:
+        return load_data(**self.config.data)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return self.config.members
+
+    @property
+    def rows(self) -> Rows:
+        return Rows(self.folder)
+
+    def table(self) -> pd.DataFrame:
+        """One row a member: seed, hyperparameters, status, final numbers."""
+        frame = self.rows.read("runs").sort_values("member").reset_index(drop=True)
+        hyper = pd.DataFrame([json.loads(text) for text in frame.pop("hyper")], index=frame.index)
+        return pd.concat([frame[["member", "seed"]], hyper, frame.drop(columns=["member", "seed"])], axis=1)
+
+    def log(self) -> pd.DataFrame:
+        """Long table: member, step, name, value."""
+        return self.rows.read("log")
+
+    def latents(self) -> pd.DataFrame:
+        """Long table: member, step, latent and its statistics."""
+        return self.rows.read("latents")
+
+    def held_out(self) -> Tensor:
+        """Rows of the data no member was trained on (all rows when none were held out)."""
+        train, test = split(len(self.data), self.config.training.holdout)
+        return test if len(test) else train
+
+    def beta(self, member: int) -> float:
+        """The weight of the KL in a member's loss (1 where the objective has none)."""
+        return float(self.members[member].hyper.get("beta", 1.0))
+
+    def snapshots(self) -> list[int]:
+        """Steps at which weights were kept."""
+        return sorted({int(p.stem.rsplit("-", 1)[1]) for p in (self.folder / "checkpoints").glob("*-step-*")})
+
+    def model(self, member: int, step: int | None = None) -> Autoencoder:
+        """A member's model, in evaluation mode; at a snapshot's step when one is given."""
+        if not 0 <= member < len(self.members):
+            raise BadInput(f"member={member} is not in this run; it has members 0..{len(self.members) - 1}")
+        number, position = next((g, m.index(member)) for g, m in enumerate(self.config.groups) if member in m)
+        tensors, _ = load_checkpoint(weights_path(self.folder, number, step))
+        model = self.config.architecture.build(self.data.shape, 0)
+        state = {n.removeprefix("model/"): t[position] for n, t in tensors.items() if n.startswith("model/")}
+        model.load_state_dict(state)
+        return model.eval()
+
+
+def fit(
+    data: str | Path | Dataset,
+    objective: str | type[Objective] = "beta-vae",
+    *,
+    seeds: Sequence[int] = (0,),
+    out: str | Path | None = None,
+    data_parameters: Mapping[str, Any] | None = None,
+    show: bool | None = None,
+    **settings: Any,
+) -> Run:
+    """Train a cohort: every seed times every combination of the hyperparameters given as lists.
+
+    `settings` are the objective's hyperparameters (`beta=[1, 4]`), and the fields of `Architecture` (`latents=5`),
+    `Training` (`steps=2000`) and `Optimiser` (`lr=1e-3`, `optimiser="adagrad"`), by name.
+
+    >>> import tempfile
+    >>> run = fit("synth-linear", "beta-vae", beta=[1e-4, 1e-2], seeds=[0, 1], steps=20, network="linear",
+    ...             latents=2, data_parameters={"size": 500}, out=tempfile.mkdtemp() + "/run")
+    >>> run.table()[["seed", "beta", "status"]].values.tolist()
+    [[0, 0.0001, 'finished'], [1, 0.0001, 'finished'], [0, 0.01, 'finished'], [1, 0.01, 'finished']]
+    """
+    name, kind = _objective(objective)
+    dataset = data if isinstance(data, Dataset) else load_data(str(data), **(data_parameters or {}))
+    parts = _distribute(kind, settings)
+    members, static = sweep(kind, seeds, parts["objective"])
+    architecture = replace(Architecture(**parts["architecture"]), posterior=kind.posterior)
+    if kind.learned_s2:
+        architecture = replace(architecture, learned_s2=True)
+    architecture = architecture.for_data(dataset.shape, dataset.likelihood)
+    training = Training(**parts["training"])
+    _check(kind, architecture, training, dataset)
+    config = RunConfig(
+        data_config(dataset), name, static, members, architecture, training, Optimiser(**parts["optimiser"])
+    )
+    config = plan(config, dataset.shape)
+    folder = Path(out) if out is not None else _free_folder(str(config.data.get("name", "data")), name)
+    start_folder(folder, config)
+    run_cohort(folder, config, kind, show)
+    return Run(folder, config)
+
+
+def resume(folder: str | Path, objective: type[Objective] | None = None, show: bool | None = None) -> Run:
+    """Go on with a run that was stopped; a finished one is returned as it is."""
+    run = load_run(folder)
+    run_cohort(run.folder, run.config, objective or lookup(OBJECTIVES, run.config.objective, "objective"), show)
+    return run
+
+
+def load_run(folder: str | Path) -> Run:
+    """Open a run folder."""
+    path = Path(folder)
+    if not (path / "config.json").is_file():
+        raise BadInput(
+            f"run={str(folder)!r} is not a run folder (it has no config.json); train one with `unseam train`"
+        )
+    try:
+        return Run(path, RunConfig.from_json(json.loads((path / "config.json").read_text())))
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise BadInput(f"{path / 'config.json'} is damaged ({error!r})") from None
+
+
+def _objective(objective: str | type[Objective]) -> tuple[str, type[Objective]]:
+    if isinstance(objective, str):
+        return objective, lookup(OBJECTIVES, objective, "objective")
+    return next((n for n, o in OBJECTIVES.items() if o is objective), objective.__name__), objective
+
+
+def _distribute(kind: type[Objective], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Each setting to the dataclass that has a field of that name."""
+    homes = {"objective": kind, "architecture": Architecture, "training": Training, "optimiser": Optimiser}
+    names = {home: [f.name for f in fields(c)] for home, c in homes.items()}
+    parts: dict[str, dict[str, Any]] = {home: {} for home in homes}
+    for name, value in settings.items():
+        home = "optimiser" if name == "optimiser" else next((h for h in homes if name in names[h]), None)
+        if home is None or name == "posterior":
+            raise unknown("setting", name, [n for h in homes for n in names[h] if n != "posterior"])
+        parts[home]["name" if name == "optimiser" else name] = value
+    return parts
+
+
+def _check(kind: type[Objective], architecture: Architecture, training: Training, data: Dataset) -> None:
+    """What can be refused before the first step is."""
+    if training.batch < kind.smallest_batch:
+        raise BadInput(
+            f"batch={training.batch} is too small: {kind.__name__} compares samples of a batch and needs at least "
+            f"{kind.smallest_batch}"
+        )
+    train_rows, _ = split(len(data), training.holdout)
+    if not len(train_rows):
+        raise BadInput(f"the data has {len(data)} rows and holdout={training.holdout} leaves none to train on")
+    if architecture.likelihood == "bernoulli" and data.likelihood != "bernoulli":
+        sample = data.batch(train_rows[:4096])
+        if sample.min() < 0 or sample.max() > 1:
+            raise BadInput(
+                f"likelihood='bernoulli' needs data in [0, 1], found values in [{sample.min():.3g}, "
+                f"{sample.max():.3g}]; use likelihood='gaussian' or rescale the data"
+            )
+
+
+def _free_folder(data: str, objective: str) -> Path:
+    """runs/DATA-OBJECTIVE, or the first free numbered variant of it."""
+    base = Path("runs") / f"{Path(data).stem}-{objective}"
+    number, folder = 1, base
+    while folder.exists():
+        number, folder = number + 1, base.with_name(f"{base.name}-{number + 1}")
+    return folder

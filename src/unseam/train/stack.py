@@ -1,0 +1,67 @@
+"""The seed axis, and the only place that knows it: S modules of one shape as one flat parameter.
+
+Every parameter of a player is a contiguous block (S, *shape) of one flat buffer, and its gradient the same block
+of a second buffer: one optimiser call steps all members, whatever their number. `lift` runs a function written for
+one member on all of them by vmap; the backward pass is ordinary autograd through the batched operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import vmap
+
+
+class Stack:
+    """S modules of one architecture; `bind` gives a module the parameters of one member (inside `lift`)."""
+
+    def __init__(self, modules: Sequence[nn.Module]) -> None:
+        self.members = len(modules)
+        self.names = [name for name, _ in modules[0].named_parameters()]
+        columns = zip(*(module.parameters() for module in modules), strict=True)
+        blocks = [torch.stack([p.detach() for p in column]) for column in columns]
+        self.flat = torch.cat([b.flatten() for b in blocks]) if blocks else torch.zeros(0)
+        self.gradient = torch.zeros_like(self.flat)
+        self.flat.grad = self.gradient
+        self.blocks = _views(self.flat, [b.shape for b in blocks])  # (S, *shape) each
+        self.gradients = _views(self.gradient, [b.shape for b in blocks])
+        self.leaves = [self._leaf(b, g) for b, g in zip(self.blocks, self.gradients, strict=True)]
+        self.module = modules[0]
+        self._slots = [_slot(self.module, name) for name in self.names]
+
+    def _leaf(self, block: Tensor, gradient: Tensor) -> Tensor:
+        """What autograd differentiates: the block itself, without the member axis when there is one member."""
+        one = self.members == 1
+        leaf = (block[0] if one else block).detach().requires_grad_()
+        leaf.grad = gradient[0] if one else gradient
+        return leaf
+
+    def bind(self, parameters: Iterable[Tensor]) -> nn.Module:
+        for (owner, key), parameter in zip(self._slots, parameters, strict=True):
+            owner[key] = parameter
+        return self.module
+
+    def state(self) -> dict[str, Tensor]:
+        """name -> (S, *shape), sharing memory with the flat buffer."""
+        return dict(zip(self.names, self.blocks, strict=True))
+
+
+def lift(function: Callable[..., Any], members: int) -> Callable[..., Any]:
+    """A function of one member -> the same function of all of them, member axis first; plain when there is one."""
+    return vmap(function) if members > 1 else function
+
+
+def _views(flat: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+    parts = flat.split([shape.numel() for shape in shapes])
+    return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _slot(module: nn.Module, name: str) -> tuple[dict[str, Any], str]:
+    """Where a parameter is stored: its owner's dictionary and its key there."""
+    *path, key = name.split(".")
+    for part in path:
+        module = getattr(module, part)
+    return module._parameters, key
