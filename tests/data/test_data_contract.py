@@ -1,0 +1,131 @@
+"""Every data set keeps the same contract: walk the registry."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from unseam import BadInput
+from unseam.data import DATASETS, config, load_data
+from unseam.data.base import Dataset
+
+SMALL = {"synth-linear": {"size": 500}, "synth-nonlinear": {"size": 500}}
+VARIANTS = {
+    "sprites-16": ("sprites", {"size": 16, "orientations": 5, "xs": 7, "ys": 3}),
+    "sprites-grey": ("sprites", {"binary": False, "shapes": 1, "scales": 2}),
+    "sprites-colour": ("sprites", {"size": 32, "colour": True}),
+    "sprites-noisy": ("sprites", {"size": 32, "noisy": True}),
+    "digits-16": ("digits", {"size": 16}),
+}
+CASES = {**{name: (name, SMALL.get(name, {})) for name in DATASETS}, **VARIANTS}
+
+
+@pytest.fixture(params=CASES, ids=str)
+def case(request: pytest.FixtureRequest) -> tuple[str, dict]:
+    return CASES[request.param]
+
+
+@pytest.fixture
+def data(case: tuple[str, dict]) -> Dataset:
+    name, options = case
+    return load_data(name, **options)
+
+
+@pytest.fixture
+def index(data: Dataset) -> torch.Tensor:
+    some = torch.randint(len(data), (30,), generator=torch.Generator().manual_seed(3))
+    return torch.cat([torch.tensor([0, len(data) - 1]), some])
+
+
+def test_frozen_dataclass_with_the_registered_name(data: Dataset, case: tuple[str, dict]) -> None:
+    assert data.name == case[0]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        data.name = "other"
+
+
+def test_batches_have_the_promised_shape_type_and_range(data: Dataset, index: torch.Tensor) -> None:
+    x = data.batch(index)
+    assert x.shape == (len(index), *data.shape)
+    assert x.dtype is torch.float32
+    assert x.isfinite().all()
+    if len(data.shape) == 3:
+        assert x.min() >= 0
+        assert x.max() <= 1
+        assert x.std() > 0.01
+    assert data.likelihood == ("bernoulli" if len(data.shape) == 3 else "gaussian")
+    assert data.batch(index[:0]).shape == (0, *data.shape)
+
+
+def test_same_configuration_same_bytes(data: Dataset, index: torch.Tensor) -> None:
+    stored = json.loads(json.dumps(config(data)))
+    again = load_data(**stored)
+    assert config(again) == config(data)
+    seeds = [torch.Generator().manual_seed(5) for _ in range(2)]
+    assert torch.equal(data.batch(index, seeds[0]), again.batch(index, seeds[1]))
+    assert torch.equal(data.batch(index), again.batch(index))
+    assert torch.equal(data.factors(index), again.factors(index))
+
+
+def test_generator_matters_exactly_when_stochastic(data: Dataset, index: torch.Tensor) -> None:
+    one, two = (data.observe(data.factors(index), torch.Generator().manual_seed(s)) for s in (1, 2))
+    assert torch.equal(one, two) != data.stochastic
+
+
+def test_a_batch_is_what_its_factors_look_like(data: Dataset, index: torch.Tensor) -> None:
+    if data.stochastic:
+        assert torch.equal(data.factors(index), data.factors(index.clone()))
+        return
+    torch.testing.assert_close(data.batch(index), data.observe(data.factors(index)), rtol=0, atol=1e-6)
+
+
+def test_one_row_alone_is_the_same_row(data: Dataset, index: torch.Tensor) -> None:
+    if not data.stochastic:
+        torch.testing.assert_close(data.batch(index)[7], data.batch(index[7:8])[0], rtol=0, atol=0)
+
+
+def test_factors_are_in_their_space(data: Dataset, index: torch.Tensor) -> None:
+    space = data.space
+    assert space is not None
+    factors = data.factors(index)
+    assert factors.shape == (len(index), len(space))
+    assert factors.dtype is (torch.int64 if space.discrete else torch.float32)
+    for column, factor in zip(factors.T, space, strict=True):
+        if factor.size is not None:
+            assert 0 <= column.min() <= column.max() < factor.size
+
+
+def test_index_round_trip_on_full_grids(data: Dataset, index: torch.Tensor) -> None:
+    if data.space is None or not data.space.discrete or len(data) != data.space.count:
+        return
+    back = data.space.index_of(data.factors(index).numpy())
+    np.testing.assert_array_equal(back, index.numpy())
+
+
+@pytest.mark.parametrize("bad", [[-1], [10**9], [0.5], [[0]], [True]], ids=str)
+def test_a_bad_index_is_refused(data: Dataset, bad: list) -> None:
+    for ask in (data.batch, data.factors):
+        with pytest.raises(BadInput, match="index"):
+            ask(torch.tensor(bad))
+
+
+def test_bad_factors_are_refused(data: Dataset) -> None:
+    factors = data.factors(torch.tensor([0])).double()
+    for broken in (factors[0], factors[:, 1:], factors + torch.nan):
+        with pytest.raises(BadInput, match="factor"):
+            data.observe(broken)
+    if data.space is not None and data.space.discrete:
+        for broken in (factors - 1, factors + 10**6, factors + 0.5):
+            with pytest.raises(BadInput, match="factor"):
+                data.observe(broken)
+
+
+def test_an_unknown_parameter_is_refused(case: tuple[str, dict]) -> None:
+    with pytest.raises(BadInput, match="nonsense"):
+        load_data(case[0], nonsense=1)
+
+
+def test_an_unknown_name_says_what_was_meant() -> None:
+    with pytest.raises(BadInput, match="did you mean 'sprites'"):
+        load_data("sprite")
