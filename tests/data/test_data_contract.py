@@ -11,8 +11,9 @@ from unseam import BadInput
 from unseam.data import DATASETS, config, load_data
 from unseam.data.base import Dataset
 
-SMALL = {"synth-linear": {"size": 500}, "synth-nonlinear": {"size": 500}}
+SMALL = {"manifolds": {"size": 500, "pairs": 2}, "synth-linear": {"size": 500}, "synth-nonlinear": {"size": 500}}
 VARIANTS = {
+    "torus": ("manifolds", {"kind": "torus", "size": 100, "shear": 0.3}),
     "sprites-16": ("sprites", {"size": 16, "orientations": 5, "xs": 7, "ys": 3}),
     "sprites-grey": ("sprites", {"binary": False, "shapes": 1, "scales": 2}),
     "sprites-colour": ("sprites", {"size": 32, "colour": True}),

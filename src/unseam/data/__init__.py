@@ -8,6 +8,7 @@ from typing import Any
 
 from unseam.data.base import Dataset
 from unseam.data.images import Digits
+from unseam.data.manifolds import Manifolds
 from unseam.data.sprites import Sprites
 from unseam.data.synthetic import Ring, SynthLinear, SynthNonlinear
 from unseam.data.user import UserData
@@ -16,6 +17,7 @@ from unseam.types import Array
 
 DATASETS: dict[str, type[Dataset]] = {
     "digits": Digits,
+    "manifolds": Manifolds,
     "ring": Ring,
     "sprites": Sprites,
     "synth-linear": SynthLinear,

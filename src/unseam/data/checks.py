@@ -16,7 +16,7 @@ def at_least(name: str, value: float, low: float) -> None:
     Traceback (most recent call last):
     unseam.errors.BadInput: size=0 must be at least 1
     """
-    if not value >= low:
+    if not low <= value < float("inf"):
         raise BadInput(f"{name}={value} must be at least {low}")
 
 
