@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from unseam.errors import BadInput, unknown
 from unseam.models.likelihood import LIKELIHOODS, Bernoulli, Gaussian
 from unseam.models.networks import NETWORKS, conv_decoder, conv_encoder, conv_grid, mlp_decoder, mlp_encoder
-from unseam.models.posterior import POSTERIORS, Diagonal, Full, Point, Posterior
+from unseam.models.posterior import POSTERIORS, Diagonal, Full, Point, Posterior, quantise
 from unseam.rng import derive
 
 
@@ -37,8 +37,10 @@ class Architecture:
     """variance of a Gaussian likelihood (1/2: the squared error itself, as in Zietlow 2022)"""
     learned_s2: bool = False
     """make s2 a parameter"""
-    posterior: Literal["diagonal", "full", "point"] = "diagonal"
+    posterior: Literal["diagonal", "full", "point", "quantised"] = "diagonal"
     """the family of q(z|x); set by the objective"""
+    levels: int = 10
+    """values a latent can take when the posterior is quantised (Hsu 2023)"""
 
     def __post_init__(self) -> None:
         for what, value, known in (
@@ -50,6 +52,8 @@ class Architecture:
                 raise unknown(what, value, known)
         if self.latents < 1:
             raise BadInput(f"latents={self.latents} must be at least 1")
+        if self.levels < 2:
+            raise BadInput(f"levels={self.levels} must be at least 2: a latent with one value says nothing")
         if not self.s2 > 0:
             raise BadInput(f"s2={self.s2} must be positive: it is the variance of the Gaussian likelihood")
         if any(width < 1 for width in (*self.encoder, *self.decoder)):
@@ -81,13 +85,15 @@ class Autoencoder(nn.Module):
         super().__init__()
         a, k = architecture, architecture.latents
         self.architecture, self.shape, self.latents = a, shape, k
-        outputs = {"point": k, "diagonal": 2 * k, "full": 2 * k + k * (k - 1) // 2}[a.posterior]
+        outputs = {"point": k, "quantised": k, "diagonal": 2 * k, "full": 2 * k + k * (k - 1) // 2}[a.posterior]
         if a.network == "conv":
             self.encoder, self.decoder = conv_encoder(shape, outputs), conv_decoder(shape, k)
         else:
             hidden = ((), ()) if a.network == "linear" else (a.encoder, a.decoder)
             self.encoder = mlp_encoder(shape, hidden[0], outputs, a.encoder_activation)
             self.decoder = mlp_decoder(shape, hidden[1], k, a.decoder_activation)
+        if a.posterior == "quantised":
+            self.values = nn.Parameter(torch.linspace(-0.5, 0.5, a.levels).repeat(k, 1))  # (K, L)
         self.bfloat16_networks = False  # run the networks, not the likelihood, in bfloat16
         self.likelihood = Bernoulli() if a.likelihood == "bernoulli" else Gaussian(a.s2, a.learned_s2)
 
@@ -97,6 +103,8 @@ class Autoencoder(nn.Module):
         mean = outputs[:, :k]
         if self.architecture.posterior == "point":
             return Point(mean)
+        if self.architecture.posterior == "quantised":
+            return quantise(mean, self.values)
         if self.architecture.posterior == "diagonal":
             return Diagonal(mean, outputs[:, k:])
         # Row i of L takes its entries j < i from the outputs' tail; every other entry takes the zero appended to it.

@@ -1,4 +1,4 @@
-"""q(z|x): diagonal (VAE), full through a Cholesky factor (beta-VAE_Sigma), or a point (AE).
+"""q(z|x): diagonal (VAE), full through a Cholesky factor (beta-VAE_Sigma), a point (AE), or a point on a grid (QLAE).
 
 KL(q || N(0, I)) = 1/2 (|e|^2 + tr Sigma - log|Sigma| - K), summed over latents, per sample.
 Noise is an argument: a posterior never draws.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-POSTERIORS = ("diagonal", "full", "point")
+POSTERIORS = ("diagonal", "full", "point", "quantised")
 
 
 @dataclass(frozen=True)
@@ -78,4 +78,24 @@ class Point:
         return torch.zeros_like(self.mean[:, 0])
 
 
-Posterior = Diagonal | Full | Point
+@dataclass(frozen=True)
+class Quantised(Point):
+    """A point on a grid. The gradient of `mean` goes straight to `continuous`, that of `nearest` to the grid."""
+
+    continuous: Tensor  # (B, K) what the encoder said
+    nearest: Tensor  # (B, K) the values it was rounded to; the same numbers as `mean`
+
+
+def quantise(continuous: Tensor, values: Tensor) -> Quantised:  # (B, K), (K, L)
+    """Round each latent to the nearest of its own L values (Hsu et al. 2023, section 3).
+
+    >>> quantise(torch.tensor([[0.2, 0.9]]), torch.tensor([[0.0, 1.0], [0.5, 1.5]])).mean
+    tensor([[0.0000, 0.5000]])
+    """
+    index = (continuous.unsqueeze(-1) - values).abs().argmin(-1)  # (B, K)
+    nearest = values.gather(1, index.mT).mT
+    straight_through = nearest.detach() + (continuous - continuous.detach())  # + exactly 0
+    return Quantised(straight_through, continuous, nearest)
+
+
+Posterior = Diagonal | Full | Point  # Quantised is a Point

@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import ClassVar, Literal
+from math import inf
+from typing import ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor, nn
@@ -34,16 +35,21 @@ class Optimiser:
     """Adam's second-moment decay"""
     eps: float = 1e-8
     """Adam's epsilon; 0 makes it blind to the loss's scale (Allen 2024, Theorem 3)"""
+    weight_decay: float = 0.0
+    """decoupled weight decay, as in AdamW (Adam only); Hsu 2023 trains QLAE with 0.1"""
 
     def __post_init__(self) -> None:
         if self.name not in ("adam", "adagrad", "sgd"):
             raise unknown("optimiser", self.name, ("adam", "adagrad", "sgd"))
         if not self.lr > 0:
             raise BadInput(f"lr={self.lr} must be positive")
+        if self.weight_decay < 0 or (self.weight_decay and self.name != "adam"):
+            raise BadInput(f"weight_decay={self.weight_decay} must be 0, or positive with name='adam'")
 
     def build(self, parameter: Tensor) -> torch.optim.Optimizer:
         if self.name == "adam":
-            return torch.optim.Adam([parameter], self.lr, (self.b1, self.b2), self.eps, fused=True)
+            betas = (self.b1, self.b2)
+            return torch.optim.AdamW([parameter], self.lr, betas, self.eps, self.weight_decay, fused=True)
         if self.name == "adagrad":
             return torch.optim.Adagrad([parameter], self.lr, fused=True)
         return torch.optim.SGD([parameter], self.lr, fused=True)
@@ -75,17 +81,29 @@ class Objective(ABC):
 
     formula: ClassVar[str]  # as people write it
     paper: ClassVar[str]
-    posterior: ClassVar[Literal["diagonal", "full", "point"]] = "diagonal"
-    learned_s2: ClassVar[bool] = False  # True when the objective needs the decoder's variance as a parameter
+    posterior: ClassVar[Literal["diagonal", "full", "point", "quantised"]] = "diagonal"
+    learned_s2: ClassVar[bool] = False  # True: the decoder's variance is a parameter, so the likelihood is Gaussian
     batches: ClassVar[int] = 1  # independent batches a step needs
     smallest_batch: ClassVar[int] = 1  # below this the objective is not defined
+    may_be_zero: ClassVar[tuple[str, ...]] = ()  # hyperparameters that may be 0; all others must be positive
+    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {}  # what Locatello 2019 sweeps
 
     @abstractmethod
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         """The model's terms."""
 
     def check(self) -> None:
-        """Refuse hyperparameters that make no sense, before training starts."""
+        """Refuse settings that make no sense, before training starts: floats must be positive, Literals known."""
+        hints = get_type_hints(type(self))
+        for f in fields(self):  # type: ignore[arg-type]
+            value, hint = getattr(self, f.name), hints[f.name]
+            if get_origin(hint) is Literal and value not in get_args(hint):
+                raise unknown(f.name, value, get_args(hint))
+            if hint is float and not (0 < value < inf or (value == 0 and f.name in self.may_be_zero)):
+                limit = "zero or positive" if f.name in self.may_be_zero else "positive"
+                raise BadInput(
+                    f"{f.name}={value} of {type(self).__name__} must be {limit} and finite: it is a strength"
+                )
 
     def players(self, model: Autoencoder) -> dict[str, Player]:
         """Parameter groups by name; the first is the model."""

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from unseam.objectives.base import Context, Objective
+from unseam.objectives.schedules import SCHEDULES
 from unseam.types import Pass, Terms
 
 
@@ -25,9 +26,7 @@ class AE(Objective):
     """The plain autoencoder: no noise, no prior."""
 
     formula: ClassVar[str] = "-log p(x|e(x))"
-    paper: ClassVar[str] = (
-        "Hinton & Salakhutdinov 2006, Reducing the dimensionality of data with neural networks"
-    )
+    paper: ClassVar[str] = "Hinton & Salakhutdinov 2006, Reducing the dimensionality of data with neural networks"
     posterior: ClassVar[Literal["point"]] = "point"
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
@@ -51,12 +50,18 @@ class BetaVAE(Objective):
 
     beta: float = 4.0
     """weight of the KL; Locatello 2019 sweeps 1, 2, 4, 6, 8, 16"""
+    schedule: Literal["constant", "warm-up", "cyclical"] = "constant"
+    """how the weight gets to beta: at once, in one rise, or in four (objectives/schedules.py)"""
+    ramp: float = 0.5
+    """share of the run (warm-up) or of each cycle (cyclical) in which it rises"""
 
     formula: ClassVar[str] = "-E_q log p(x|z) + beta KL(q(z|x) || p(z))"
     paper: ClassVar[str] = "Higgins et al. 2017, beta-VAE"
+    grid: ClassVar[dict[str, tuple[float, ...]]] = {"beta": (1, 2, 4, 6, 8, 16)}
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
-        return Terms(elbo_terms(pass_, context), {"kl": self.beta})
+        share = SCHEDULES[self.schedule](context.step / context.steps, self.ramp)
+        return Terms(elbo_terms(pass_, context), {"kl": self.beta * share})
 
 
 @dataclass(frozen=True)

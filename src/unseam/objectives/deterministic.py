@@ -1,0 +1,65 @@
+"""det-VAE: the ELBO without noise, to second order in the posterior's spread.
+
+loss = -log p(x|e) - 1/2 tr(H Sigma) + beta KL(q(z|x) || N(0, I)),    H = d^2 log p(x|z) / dz^2 at z = e(x)
+
+(Kumar & Poole 2020; Allen 2024, eq. 5.) For a diagonal Sigma only H_ii counts.
+
+gauss-newton   H = -M = -D^T A^2 D: what is left of H once the reconstruction is exact, and all of it for decoders that
+               are piece-wise linear. Never positive, so the loss is bounded below.
+exact          H = -M + sum_k (x - xhat)_k d^2 theta_k/dz^2, forward over reverse mode. Where H_ii > beta the loss falls
+               without end in Sigma_ii: use it near a fit.
+
+All K columns of D go through the decoder in one forward-mode batch, so memory grows as B K activations.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import Tensor
+
+from unseam.geometry.jacobian import Decoder, hessian, push
+from unseam.models import Likelihood
+from unseam.objectives.base import Context, Objective
+from unseam.types import Pass, Terms
+
+
+def gauss_newton(decode: Decoder, z: Tensor, likelihood: Likelihood) -> tuple[Tensor, Tensor]:
+    """theta (B, ...) and the diagonal of M = D^T A^2 D (B, K) at z (B, K).
+
+    >>> import torch
+    >>> from unseam.models import Gaussian
+    >>> W = torch.tensor([[3.0, 0.0], [4.0, 2.0]])
+    >>> gauss_newton(lambda z: z @ W.T, torch.zeros(1, 2), Gaussian(0.5))[1]
+    tensor([[50.,  8.]])
+    """
+    theta, D = push(decode, z)  # (B, ...), (B, ..., K)
+    A2 = likelihood.curvature(theta).unsqueeze(-1)
+    return theta, (A2 * D.square()).flatten(1, -2).sum(1)
+
+
+@dataclass(frozen=True)
+class DetVAE(Objective):
+    """The deterministic ELBO: no sampling, the decoder's curvature instead."""
+
+    beta: float = 1.0
+    """weight of the KL"""
+    hessian: Literal["gauss-newton", "exact"] = "gauss-newton"
+    """the curvature of log p(x|z): without or with the decoder's second derivatives"""
+
+    formula: ClassVar[str] = "-log p(x|e(x)) - 1/2 tr(H Sigma) + beta KL(q(z|x) || p(z))"
+    paper: ClassVar[str] = "Kumar & Poole 2020, On implicit regularization in beta-VAEs; Allen 2024, eq. 5"
+
+    def __call__(self, pass_: Pass, context: Context) -> Terms:
+        model, e, variance = context.model, pass_.posterior.mean, pass_.posterior.variance()
+        if self.hessian == "exact":
+            theta = model.decode(e)
+            H = hessian(model.decode, e, pass_.x, model.likelihood, chunk=len(e)).diagonal(dim1=-2, dim2=-1)
+        else:
+            theta, M = gauss_newton(model.decode, e, model.likelihood)
+            H = -M
+        terms = {
+            "reconstruction": -model.likelihood.log_prob(pass_.x, theta),
+            "curvature": -0.5 * (H * variance).sum(1),
+            "kl": pass_.posterior.kl(),
+        }
+        return Terms(terms, {"kl": self.beta})
