@@ -9,12 +9,19 @@ from typing import Any
 import numpy as np
 import tyro
 
+from unseam.cli.options import split_options
 from unseam.errors import BadInput
 
 
 def parse(command: Any, args: list[str], prog: str) -> Any:
-    """Flags -> an instance of the verb's dataclass."""
-    return tyro.cli(command, args=args, prog=prog)
+    """Flags -> an instance of the verb's dataclass; `--data.NAME VALUE` flags go to its field `options`."""
+    rest, options = split_options(args, "data")
+    parsed = tyro.cli(command, args=rest, prog=prog)
+    if options:
+        if not hasattr(parsed, "options"):
+            raise BadInput(f"{prog} takes no --data.* flags, got --data.{next(iter(options))}")
+        parsed.options.update(options)
+    return parsed
 
 
 def plain(value: Any) -> Any:
