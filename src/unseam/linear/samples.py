@@ -1,0 +1,56 @@
+"""I_m of samples, so that it is a score for the codes of any model."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from unseam.errors import BadInput, unknown
+from unseam.linear.information import gaussian_tables
+from unseam.linear.ksg import ksg_tables
+from unseam.linear.partition import Partition
+from unseam.linear.search import best_partition
+from unseam.rng import numpy_generator
+from unseam.types import Array
+
+
+def partition_information(
+    codes: Any,  # (N, m)
+    factors: Any,  # (N, s)
+    method: Literal["gaussian", "ksg"] = "gaussian",
+    *,
+    budget: int = 3_000_000,
+    k: int = 3,
+    rows: int = 1000,
+    seed: int = 0,
+) -> Partition:
+    """I_m of samples: `gaussian` plugs in the sample covariance, `ksg` counts neighbours in `rows` of the rows.
+
+    The Gaussian plug-in sees linear dependence only; a non-linear code needs ksg, which is limited to 6 factors.
+
+    >>> v = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> x = np.stack([v[:, 0] + v[:, 1], v[:, 2]], 1) + 0.1 * np.random.default_rng(1).normal(size=(1000, 2))
+    >>> partition_information(x, v).groups
+    ((0, 1), (2,))
+    """
+    x, v = np.asarray(codes, np.float64), np.asarray(factors, np.float64)
+    _check_samples(x, v)
+    if method == "ksg":
+        keep = numpy_generator(seed, "partition", "rows").permutation(len(x))[:rows]
+        return best_partition(ksg_tables(x[keep], v[keep], k, seed), budget)
+    if method != "gaussian":
+        raise unknown("method", method, ("gaussian", "ksg"))
+    m = x.shape[1]
+    S = np.cov(np.hstack([x, v]).T, bias=True)
+    return best_partition(gaussian_tables(S[m:, m:], np.diag(S)[:m], S[:m, m:]), budget)
+
+
+def _check_samples(x: Array, v: Array) -> None:
+    if x.ndim != 2 or v.ndim != 2 or len(x) != len(v) or not x.shape[1] or not v.shape[1]:
+        raise BadInput(f"codes {x.shape} and factors {v.shape} must be tables (N, m) and (N, s) with the same N rows")
+    if len(x) <= v.shape[1] + 1:
+        raise BadInput(f"{len(x)} rows cannot show how {v.shape[1]} factors depend on each other; give more")
+    if not (np.isfinite(x).all() and np.isfinite(v).all()):
+        raise BadInput("codes or factors hold values that are not finite; remove those rows")
+    constant = np.flatnonzero(np.ptp(v, axis=0) == 0)
+    if constant.size:
+        raise BadInput(f"factor {constant[0]} is constant; leave it out, nothing can be learned about it")
