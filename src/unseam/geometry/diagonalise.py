@@ -55,7 +55,7 @@ def best_angles(u: Tensor, v: Tensor, local: bool = False) -> Tensor:  # (P, N),
 
     `local` looks only near t = 0, which is enough once the turns have become small.
 
-    >>> best_angles(torch.zeros(1, 1), torch.full((1, 1), 0.5)) * 180 / math.pi
+    >>> best_angles(torch.zeros(1, 1), torch.full((1, 1), 0.5)).abs() * 180 / math.pi
     tensor([45.])
     """
     level, x, y = 1 - (u * u + v * v) / 2, (u * u - v * v) / 2, u * v  # 1 - w^2 = level - x cos psi - y sin psi

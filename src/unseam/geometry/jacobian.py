@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.func import grad, jvp, vmap
 
-from unseam.errors import unknown
+from unseam.errors import lookup, unknown
 from unseam.models.likelihood import LIKELIHOODS, Bernoulli, Gaussian, Likelihood
 
 Decoder = Callable[[Tensor], Tensor]  # (B, K) -> (B, ...)
@@ -62,17 +62,35 @@ def push(decode: Decoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, K) -> (B, 
         value, tangent = jvp(decode, (z,), (e.expand_as(z),))[:2]
         return value, tangent
 
-    return vmap(column, out_dims=(None, -1))(eye)  # type: ignore[arg-type]
+    value, columns = vmap(column, out_dims=(None, 0))(eye)  # type: ignore[arg-type]
+    return value, columns.movedim(0, -1)
 
 
-def slices(decode: Decoder, z: Tensor, chunk: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+def pull(decode: Decoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, K) -> (B, ...), (B, ..., K)
+    """The same by reverse mode, one pass per output: slow, but every operation that can be trained has it."""
+    with torch.enable_grad():
+        z = z.detach().clone().requires_grad_()
+        theta = decode(z)
+        rows = [torch.autograd.grad(one, z, retain_graph=True)[0] for one in theta.flatten(1).sum(0)]
+    return theta.detach(), torch.stack(rows, 1).unflatten(1, theta.shape[1:])
+
+
+MODES = {"forward": push, "reverse": pull}
+
+
+def slices(
+    decode: Decoder, z: Tensor, chunk: int | None = None, mode: str = "forward"
+) -> Iterator[tuple[Tensor, Tensor]]:
     """(theta (b, n), D (b, n, K)) for one small slice of points after another."""
+    differentiate = lookup(MODES, mode, "mode")
     for points in z.split(slice_size(decode, z, chunk)):
-        theta, D = push(decode, points)
+        theta, D = differentiate(decode, points)
         yield theta.flatten(1), D.flatten(1, -2)
 
 
-def jacobian(decode: Decoder, z: Tensor, chunk: int | None = None) -> Tensor:  # (N, K) -> (N, n, K)
+def jacobian(
+    decode: Decoder, z: Tensor, chunk: int | None = None, mode: str = "forward"
+) -> Tensor:  # (N, K) -> (N, n, K)
     """D = d theta / dz at every point, outputs flattened to n. `chunk` bounds the points in flight.
 
     >>> W = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -81,7 +99,7 @@ def jacobian(decode: Decoder, z: Tensor, chunk: int | None = None) -> Tensor:  #
     >>> torch.equal(jacobian(lambda z: z @ W.T, torch.zeros(1, 2))[0], W)
     True
     """
-    return torch.cat([D for _, D in slices(decode, z, chunk)])
+    return torch.cat([D for _, D in slices(decode, z, chunk, mode)])
 
 
 def mean_and_weight(likelihood: Likelihood, theta: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,6 +115,7 @@ def metrics(
     s2: float = 0.5,
     chunk: int | None = None,
     dtype: torch.dtype | None = None,
+    mode: str = "forward",
 ) -> Metrics:
     """J^T J and M = D^T A^2 D at every point, slice by slice: memory grows with N K^2, not with N n K.
 
@@ -109,7 +128,7 @@ def metrics(
     """
     p = as_likelihood(likelihood, s2)
     grams, pullbacks = [], []
-    for theta, D in slices(decode, z, chunk):
+    for theta, D in slices(decode, z, chunk, mode):
         J, A2 = mean_and_weight(p, theta, D)
         J, D, A2 = (t.to(dtype or t.dtype) for t in (J, D, A2))
         grams.append(J.mT @ J)
