@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from data_makers import write_dsprites, write_idx_set
 
 from unseam import BadInput
 from unseam.data import DATASETS, config, load_data
@@ -21,6 +22,17 @@ VARIANTS = {
     "digits-16": ("digits", {"size": 16}),
 }
 CASES = {**{name: (name, SMALL.get(name, {})) for name in DATASETS}, **VARIANTS}
+
+
+@pytest.fixture(autouse=True)
+def _files(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Small files of the official formats, in a data folder of this module's own."""
+    folder = tmp_path_factory.getbasetemp() / "contract"
+    monkeypatch.setenv("UNSEAM_DATA", str(folder))
+    if not folder.exists():
+        write_dsprites(folder / "dsprites_small.npz")
+        for name in ("mnist", "fashion-mnist"):
+            write_idx_set(folder / name, count=40)
 
 
 @pytest.fixture(params=CASES, ids=str)

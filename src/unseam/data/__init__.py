@@ -6,7 +6,10 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from unseam.data.archives import DSprites
 from unseam.data.base import Dataset
+from unseam.data.faces import Faces
+from unseam.data.idx import FashionMnist, Mnist
 from unseam.data.images import Digits
 from unseam.data.manifolds import Manifolds
 from unseam.data.sprites import Sprites
@@ -17,12 +20,17 @@ from unseam.types import Array
 
 DATASETS: dict[str, type[Dataset]] = {
     "digits": Digits,
+    "dsprites": DSprites,
+    "faces": Faces,
+    "fashion-mnist": FashionMnist,
     "manifolds": Manifolds,
+    "mnist": Mnist,
     "ring": Ring,
     "sprites": Sprites,
     "synth-linear": SynthLinear,
     "synth-nonlinear": SynthNonlinear,
 }
+PATHS = ("background", "factors", "path")  # parameters that name files
 ALIASES = {"factors": "factor_table", "likelihood": "assume"}  # what users say: the fields of UserData
 
 
@@ -68,12 +76,11 @@ def load_data(name: str | Path | Array, **options: Any) -> Dataset:
     for option in options:
         if option not in known:
             raise unknown(f"{name if named else 'user data'} parameter", option, known)
+        if option in PATHS and isinstance(options[option], (str, Path)):
+            options[option] = str(Path(options[option]).resolve())  # a run may be read from elsewhere
     if kind is not UserData:
         return kind(**options)
     source = str(Path(name).resolve()) if named else name  # type: ignore[arg-type]
-    table = options.get("factors")
-    if isinstance(table, (str, Path)):
-        options["factors"] = str(Path(table).resolve())
     return UserData(source, **{known[option].name: value for option, value in options.items()})
 
 

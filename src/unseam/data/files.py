@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -14,14 +16,23 @@ def data_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unseam"
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write to a temporary name in the same folder, then rename."""
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """A temporary name in the same folder; renamed to `path` if the block ends well, deleted if not.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_file(Path(folder) / "a.txt") as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     os.listdir(folder)
+    ['a.txt']
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
+    os.close(descriptor)
+    temporary = Path(name)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+        yield temporary
+        temporary.chmod(0o644)
         os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -45,6 +45,11 @@ def read_picture(path: str | Path) -> Array:  # (H, W, 3) uint8
     return _open(Path(path), "RGB")
 
 
+def read_grey(path: Path) -> Array:  # (H, W) uint8
+    """One picture as grey bytes."""
+    return _open(path, "L")
+
+
 def _open(path: Path, mode: str | None = None) -> Array:
     """Decode one file; `mode` None keeps grey images grey."""
     from PIL import Image, UnidentifiedImageError

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from unseam.data.files import data_folder, write_atomically
+from unseam.data.files import atomic_file, data_folder
 
 LARGE = 1 << 26  # bytes from which a note is worth keeping
 
@@ -29,5 +29,6 @@ def remember(source: Any, key: str | None, compute: Callable[[], tuple[float, fl
         low, high = json.loads(note.read_text())
         return low, high
     found = compute()
-    write_atomically(note, json.dumps(found).encode())
+    with atomic_file(note) as temporary:
+        temporary.write_text(json.dumps(found))
     return found
