@@ -29,7 +29,8 @@ VERBS = {
 def usage() -> str:
     width = max(map(len, VERBS))
     verbs = "\n".join(f"  {verb:<{width}}  {about}" for verb, (_, about) in VERBS.items())
-    return f"usage: unseam VERB ...   (unseam {__version__})\n\n{verbs}\n\n`unseam VERB --help` shows flags and an example."
+    head = f"usage: unseam VERB ...   (unseam {__version__})"
+    return f"{head}\n\n{verbs}\n\n`unseam VERB --help` shows flags and an example."
 
 
 def main(argv: list[str] | None = None) -> int:

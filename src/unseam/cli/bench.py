@@ -27,7 +27,8 @@ def load(name: str) -> ModuleType:
     if not path.exists():
         raise unknown("benchmark", name, [p.stem for p in folder().glob("*.py") if not p.stem.startswith("_")])
     spec = spec_from_file_location(f"unseam_benchmark_{name}", path)
-    assert spec and spec.loader
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -3,25 +3,51 @@
 import json
 import math
 import sys
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tyro
+from rich.console import Console
 
 from unseam.cli.options import split_options
 from unseam.errors import BadInput
 
+stdout = Console()
+
 
 def parse(command: Any, args: list[str], prog: str) -> Any:
-    """Flags -> an instance of the verb's dataclass; `--data.NAME VALUE` flags go to its field `options`."""
+    """Flags -> an instance of the verb's dataclass.
+
+    `--data.NAME VALUE` flags go to its field `options`; those named by its `option_names()` to `hyperparameters`.
+    """
     rest, options = split_options(args, "data")
-    parsed = tyro.cli(command, args=rest, prog=prog)
+    names = command.option_names() if hasattr(command, "option_names") else ()
+    rest, hyper = split_options(rest, names=names)
+    told = StringIO()
+    try:
+        with redirect_stderr(told):
+            parsed = tyro.cli(command, args=rest, prog=prog)
+    except SystemExit as error:
+        if error.code:
+            raise BadInput(one_line(told.getvalue())) from None
+        raise
     if options:
         if not hasattr(parsed, "options"):
             raise BadInput(f"{prog} takes no --data.* flags, got --data.{next(iter(options))}")
         parsed.options.update(options)
+    if hyper:
+        parsed.hyperparameters.update(hyper)
     return parsed
+
+
+def one_line(box: str) -> str:
+    """What tyro says in a box, as one line: the problem and what was probably meant."""
+    lines = [line.strip("│╭╮╰╯─ \t") for line in box.splitlines()[1:]]
+    text = [line for line in lines if line and not line.startswith(("For full helptext", "unseam "))]
+    return "; ".join(text[:3]).replace(":;", ":") or "the arguments cannot be used; see --help"
 
 
 def plain(value: Any) -> Any:
