@@ -101,3 +101,22 @@ def polarized_share(deltas: ArrayLike, limit: float = 0.03) -> float:  # (T,)
     since = polarized_since(deltas, limit)
     length = len(np.asarray(deltas))
     return 0.0 if since is None else (length - since) / length
+
+
+def unexplained_directions(residual: ArrayLike, price: float) -> int:  # (N, n)
+    """How many directions of x - xhat still vary by more than a latent costs, beta s2: what over-pruning left behind.
+
+    In the linear case latent i pays iff its eigenvalue l_i > beta s2. Directions are found on one half of the
+    residuals and measured on the other, so that noise does not count.
+
+    >>> noise = np.random.default_rng(0).normal(size=(400, 5)) * [0.1, 0.1, 0.1, 0.1, 2.0]
+    >>> unexplained_directions(noise, price=0.5)
+    1
+    """
+    r = np.asarray(residual, dtype=float)
+    r = r.reshape(len(r), -1)
+    if len(r) < 4:
+        raise BadInput(f"residual has {len(r)} rows; at least 4 are needed to tell signal from noise")
+    r = r - r.mean(0)
+    directions = np.linalg.svd(r[::2], full_matrices=False)[2]  # (m, n)
+    return int((np.square(r[1::2] @ directions.T).mean(0) > price).sum())

@@ -1,0 +1,70 @@
+"""Where no axis is preferred: latents whose singular values are too close to be told apart (Zietlow 2022, 3.3.4).
+
+If two singular values are equal, every rotation of their plane has orthogonal columns and the same cost, so the
+data cannot say which axes are right. Two numbers tell how close a pair is to that:
+`plane_differences`, how much the two singular values of the pair's own plane differ, and
+`axis_preferences`, how many nats the worst rotation of the plane costs more than the best.
+"""
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from unseam.errors import BadInput
+
+TOO_CLOSE = 0.1  # thesis Table 3.4: at a ratio of 1.2 restarts still differ, at 1.5 no longer
+ANGLES = 24
+
+
+def pairs_of(K: int) -> tuple[Tensor, Tensor]:
+    """All pairs i < j, as two index tensors (P,)."""
+    i, j = torch.triu_indices(K, K, 1)
+    return i, j
+
+
+def plane_differences(gram: Tensor, i: Tensor, j: Tensor) -> Tensor:  # (N, K, K), (P,), (P,) -> (P,)
+    """(s1 - s2) / s1 of the columns i and j of J, the median over points: 0 = degenerate, 1 = far apart.
+
+    >>> plane_differences(torch.diag(torch.tensor([1.0, 0.81]))[None], *pairs_of(2))
+    tensor([0.1000])
+    """
+    a, b = gram[:, i, i], gram[:, j, j]
+    middle, radius = (a + b) / 2, torch.hypot((a - b) / 2, gram[:, i, j])
+    s1, s2 = (middle + radius).sqrt(), (middle - radius).clamp(min=0).sqrt()
+    tiny = torch.finfo(gram.dtype).tiny
+    return ((s1 - s2) / s1.clamp(min=tiny)).median(0).values
+
+
+def axis_preferences(M: Tensor, i: Tensor, j: Tensor, beta: float = 1.0) -> Tensor:  # -> (P,)
+    """How many nats the worst rotation of each plane costs above the best: 0 when no axis is preferred.
+
+    >>> axis_preferences(4 * torch.eye(2)[None], *pairs_of(2))
+    tensor([0.])
+    """
+    a, b = (M[:, i, i] + M[:, j, j]) / 2, (M[:, i, i] - M[:, j, j]) / 2
+    u, v = b / (beta + a), M[:, i, j] / (beta + a)
+    turns = [k * math.pi / ANGLES for k in range(ANGLES)]  # 2t; the cost has period pi/2 in t
+    costs = [torch.log1p(-((u * math.cos(t) + v * math.sin(t)) ** 2).clamp(max=1 - 1e-12)).mean(0) for t in turns]
+    stacked = beta / 2 * torch.stack(costs)
+    return stacked.max(0).values - stacked.min(0).values
+
+
+def close_eigenvalues(eigenvalues: ArrayLike, count: int, limit: float = TOO_CLOSE) -> list[tuple[int, int, float]]:
+    """Neighbouring eigenvalues of a data covariance that `count` samples cannot tell apart: (i, j, margin).
+
+    The margin is the difference of the two singular values relative to the larger. They are too close below the
+    limit, or below two standard errors of an eigenvalue, sqrt(2 / count) (North 1982).
+
+    >>> close_eigenvalues([4.0, 1.0, 0.98], count=10_000)
+    [(1, 2, 0.0101)]
+    """
+    values = np.sort(np.asarray(eigenvalues, dtype=float))[::-1]
+    if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any():
+        raise BadInput("eigenvalues must be a list of finite numbers >= 0: those of a covariance matrix")
+    limit = max(limit, math.sqrt(2 / count))  # of a singular value: half of 2 sqrt(2 / count)
+    roots = np.sqrt(values[values > 0])
+    margins = 1 - roots[1:] / roots[:-1]
+    return [(int(i), int(i) + 1, round(float(margins[i]), 4)) for i in np.flatnonzero(margins < limit)]

@@ -1,0 +1,69 @@
+"""Are two components independent? Distance correlation with a permutation p-value (Szekely, Rizzo & Bakirov 2007)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import pdist, squareform
+
+from unseam.errors import BadInput
+from unseam.rng import numpy_generator
+from unseam.types import Array
+
+POINTS = 500  # an evenly spaced part of longer samples: the cost grows with the square
+
+
+class Dependence(NamedTuple):
+    """Distance correlation in [0, 1], 0 iff independent, and how often chance gives as much."""
+
+    correlation: float
+    p_value: float
+
+
+def centred_distances(x: Array) -> Array:  # (N, d) -> (N, N)
+    """|x_a - x_b| with row, column and grand means taken out."""
+    distance = squareform(pdist(x))
+    return distance - distance.mean(0) - distance.mean(1)[:, None] + distance.mean()
+
+
+def dependence(x: ArrayLike, y: ArrayLike, permutations: int = 199, seed: int = 0) -> Dependence:
+    """Distance correlation of two samples (N,) or (N, d), and the p-value of independence.
+
+    >>> t = np.linspace(-1, 1, 101)
+    >>> uncorrelated_but_dependent = dependence(t, t**2)
+    >>> uncorrelated_but_dependent.p_value
+    0.005
+    """
+    a, b = (np.asarray(s, dtype=float).reshape(len(np.asarray(s)), -1) for s in (x, y))
+    if len(a) != len(b) or len(a) < 4:
+        raise BadInput(f"samples have {len(a)} and {len(b)} rows; give two samples of the same length, at least 4")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise BadInput("samples hold NaN or infinite values; drop these rows")
+    step = -(-len(a) // POINTS)
+    A, B = centred_distances(a[::step]), centred_distances(b[::step])
+    size = np.sqrt((A * A).mean() * (B * B).mean())
+    if size == 0:
+        return Dependence(0.0, 1.0)  # a constant depends on nothing
+    rng = numpy_generator(seed, "dependence")
+    orders = [rng.permutation(len(A)) for _ in range(permutations)]
+    here = float((A * B).mean())
+    chance = np.array([(A * B[np.ix_(order, order)]).mean() for order in orders])
+    p_value = (1 + int((chance >= here).sum())) / (1 + permutations)
+    return Dependence(float(np.sqrt(max(here, 0) / size)), p_value)
+
+
+def pairwise_dependence(codes: ArrayLike, permutations: int = 199) -> tuple[Array, Array]:  # (N, K) -> (K, K), (K, K)
+    """Distance correlations and p-values between all components.
+
+    >>> codes = np.random.default_rng(0).normal(size=(200, 2))
+    >>> correlation, p = pairwise_dependence(codes)
+    >>> bool(p[0, 1] > 0.05), correlation.shape
+    (True, (2, 2))
+    """
+    z = np.asarray(codes, dtype=float)
+    K = z.shape[1]
+    correlation, p_value = np.eye(K), np.zeros((K, K))
+    for i, j in zip(*np.triu_indices(K, 1), strict=True):
+        correlation[i, j], p_value[i, j] = dependence(z[:, i], z[:, j], permutations)
+        correlation[j, i], p_value[j, i] = correlation[i, j], p_value[i, j]
+    return correlation, p_value
