@@ -7,7 +7,7 @@ names the argument, the value, the limit and the remedy; what was decided for th
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -61,10 +61,9 @@ class Table:
             return self.rows, self.held_out
         return self.once(("halves", share), lambda: split(self.rows, share, self.seed))
 
-    def with_codes(self, codes: Array, held_out: Array | None = None) -> Table:
-        """The same factors with other codes (for the chance level)."""
-        test = None if self.held_out is None or held_out is None else replace(self.held_out, codes=held_out)
-        return replace(self, rows=replace(self.rows, codes=codes), held_out=test, memo={})
+    def splits(self) -> dict[Hashable, tuple[Rows, Rows]]:
+        """The splits that metrics have asked for so far."""
+        return {key: value for key, value in self.memo.items() if isinstance(key, tuple) and key[0] == "halves"}
 
     @property
     def continuous(self) -> list[str]:
@@ -318,12 +317,16 @@ def encode_classes(
 
 
 def require_classes(table: Table, metric: str, why: str) -> None:
-    """Refuse what a metric on classes cannot do: continuous factors, and very many classes."""
+    """Refuse continuous factors, for a metric that is defined on classes only."""
     if table.continuous:
         raise BadInput(
             f"{metric} cannot use continuous factor(s) {', '.join(table.continuous)}: {why}; "
             "leave them out or bin them on purpose with bin_continuous=20"
         )
+
+
+def require_few_classes(table: Table, metric: str) -> None:
+    """Refuse more classes than a classifier can be fitted to in reasonable time."""
     many = [f"{f.name} ({c})" for f, c in zip(table.space, table.classes, strict=True) if c > MANY_CLASSES]
     if many:
-        raise BadInput(f"{metric} fits classifiers of at most {MANY_CLASSES} classes a factor, got {', '.join(many)}")
+        raise BadInput(f"{metric} fits classifiers of at most {MANY_CLASSES} classes, got {', '.join(many)}")

@@ -10,17 +10,34 @@ from unseam.errors import BadInput, lookup
 from unseam.metrics.base import Metric, Score
 from unseam.metrics.inputs import Table, prepare
 from unseam.metrics.registry import METRICS
-from unseam.types import FactorSpace
+from unseam.metrics.uncertainty import add_chance, add_intervals
+from unseam.progress import bar
+from unseam.types import FactorSpace, Representation
 
 
 class Scores(dict[str, Score]):
-    """name -> Score, plus what was refused (name -> reason) and what was decided about the input (notes)."""
+    """name -> Score, plus what was refused (name -> reason), and the checked table with its notes."""
 
     def __init__(self, scores: dict[str, Score], refused: dict[str, str], table: Table) -> None:
         super().__init__(scores)
         self.refused = refused
         self.table = table
-        self.notes = table.notes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Everything that should be known about the input and the scores."""
+        return tuple(dict.fromkeys((*self.table.notes, *(n for s in self.values() for n in s.notes))))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that `unseam score --json` prints."""
+        return {
+            "scores": {name: score.to_json() for name, score in self.items()},
+            "factors": self.table.space.to_json(),
+            "rows": {"train": len(self.table), "test": 0 if self.table.held_out is None else len(self.table.held_out)},
+            "refused": self.refused,
+            "notes": list(self.notes),
+            "seed": self.table.seed,
+        }
 
 
 def score(
@@ -38,8 +55,9 @@ def score(
 ) -> Scores:
     """Score codes against factors by some or all metrics.
 
-    `about` may hold `names`, `kinds`, `variances` (posterior variances of the codes) and `bin_continuous`.
-    With `metrics="all"` a metric that cannot use the input is left out and its reason kept in `.refused`.
+    `ci` and `chance` may be numbers of rounds. `about` may hold `names`, `kinds`, `variances` (posterior variances
+    of the codes) and `bin_continuous`. With `metrics="all"` a metric that cannot use the input is left out and its
+    reason kept in `.refused`; a metric asked for by name raises.
 
     >>> import numpy as np
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
@@ -47,32 +65,60 @@ def score(
     {'mig': 1.0, 'mig-sup': 1.0}
     """
     table = prepare(
-        codes,
-        factors,
-        space,
-        test_codes=test_codes,
-        test_factors=test_factors,
-        seed=seed,
-        workers=workers,
-        **about,
+        codes, factors, space, test_codes=test_codes, test_factors=test_factors, seed=seed, workers=workers, **about
     )
-    for note in table.notes:
+    chosen, by_name = choose(metrics)
+    scores, refused = compute(table, chosen, by_name)
+    kept = [m for m in chosen if m.name in scores]
+    if ci:
+        add_intervals(scores, kept, table, None if ci is True else int(ci))
+    if chance:
+        add_chance(scores, kept, table, None if chance is True else int(chance))
+    out = Scores(scores, refused, table)
+    for note in out.notes:
         warnings.warn(note, stacklevel=2)
-    chosen, strict = choose(metrics)
-    scores, refused = {}, {}
-    for metric in chosen:
-        try:
-            scores[metric.name] = metric.compute(table)
-        except BadInput as reason:
-            if strict:
-                raise
-            refused[metric.name] = str(reason)
-    return Scores(scores, refused, table)
+    return out
+
+
+def score_representation(representation: Representation, test: Representation | None = None, **options: Any) -> Scores:
+    """Score what a model says of a data set: a Representation with factors, and another one held out if given.
+
+    >>> import numpy as np
+    >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
+    >>> round(score_representation(Representation(v.astype(float), factors=v), metrics="mig")["mig"].value, 6)
+    1.0
+    """
+    held_out: dict[str, Any] = {} if test is None else {"test_codes": test.codes, "test_factors": test.factors}
+    return score(
+        representation.codes,
+        representation.factors,
+        representation.space,
+        variances=representation.variances,
+        **held_out,
+        **options,
+    )
 
 
 def choose(metrics: str | Sequence[str]) -> tuple[list[Metric], bool]:
     """The rows of METRICS that were asked for, and whether by name (then a refusal is an error)."""
-    names = metrics.split(",") if isinstance(metrics, str) else list(metrics)
-    if [n.strip() for n in names] == ["all"]:
+    names = [n.strip() for n in (metrics.split(",") if isinstance(metrics, str) else metrics)]
+    if names == ["all"]:
         return list(METRICS.values()), False
-    return [lookup(METRICS, n.strip(), "metric") for n in names], True
+    return [lookup(METRICS, n, "metric") for n in dict.fromkeys(names)], True
+
+
+def compute(table: Table, chosen: Sequence[Metric], by_name: bool) -> tuple[dict[str, Score], dict[str, str]]:
+    scores: dict[str, Score] = {}
+    refused: dict[str, str] = {}
+    with bar("metrics", len(chosen)) as advance:
+        for metric in chosen:
+            try:
+                if metric.supervised and not len(table.space):
+                    raise BadInput(f"{metric.name} needs factors; give them, or choose metrics of the codes alone")
+                scores[metric.name] = metric.compute(table)
+            except BadInput as reason:
+                if by_name:
+                    raise
+                refused[metric.name] = str(reason)
+            advance(note=metric.name)
+    return scores, refused

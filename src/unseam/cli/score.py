@@ -1,0 +1,80 @@
+"""`unseam score CODES FACTORS`: disentanglement metrics on plain arrays."""
+
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+import tyro
+
+from unseam.cli.common import emit
+from unseam.metrics.files import read_array
+from unseam.metrics.render import FORMATS
+from unseam.metrics.suite import score
+
+
+@dataclass
+class Command:
+    """Score codes against factors: arrays in, no model needed.
+
+    Example: unseam score codes.npy factors.npy --metrics mig,dci-disentanglement --ci --format latex
+    """
+
+    codes: tyro.conf.Positional[str]
+    """Codes (N, K): .npy, .npz, .csv, .tsv or .parquet; file.npz:NAME picks an array."""
+    factors: tyro.conf.Positional[str]
+    """True factors (N, F), one row for each row of the codes."""
+    test_codes: str | None = None
+    """Held-out codes; without them a third of the rows is held out where a metric needs it."""
+    test_factors: str | None = None
+    """Held-out factors."""
+    names: str | None = None
+    """Names of the factors: shape,scale,x,y."""
+    kinds: str | None = None
+    """Kinds of the factors: categorical, ordinal, cyclic or continuous; one for all, or a list like the names."""
+    metrics: str = "all"
+    """Metrics by name, as a list: mig,sap; or all."""
+    ci: bool = False
+    """Add 95 % bootstrap intervals."""
+    chance: bool = False
+    """Add the chance level: the metric after the rows of the codes are shuffled."""
+    bin_continuous: int | None = None
+    """Bin continuous factors into this many equal widths, so that metrics on classes accept them."""
+    format: Literal["text", "latex"] = "text"
+    """How to print the table."""
+    seed: int = 0
+    """Seed of splits, samples and models."""
+    workers: int | None = None
+    """Threads; all cores when not given."""
+    json: bool = False
+    """Print one JSON document."""
+
+    def run(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the notes are printed below
+            scores = score(
+                read_array(self.codes, "codes"),
+                read_array(self.factors, "factors"),
+                metrics=self.metrics,
+                ci=self.ci,
+                chance=self.chance,
+                seed=self.seed,
+                test_codes=read_array(self.test_codes, "test_codes") if self.test_codes else None,
+                test_factors=read_array(self.test_factors, "test_factors") if self.test_factors else None,
+                workers=self.workers,
+                names=words(self.names),
+                kinds=words(self.kinds),
+                bin_continuous=self.bin_continuous,
+            )
+        for note in scores.notes:
+            print(f"note: {note}", file=sys.stderr)
+        if self.json:
+            emit(scores.to_json())
+            return
+        print(FORMATS[self.format](scores))
+        for name, reason in scores.refused.items():
+            print(f"left out {name}: {reason}", file=sys.stderr)
+
+
+def words(text: str | None) -> list[str] | None:
+    return [word.strip() for word in text.split(",")] if text else None

@@ -1,0 +1,116 @@
+"""What the interventional metrics need: observations that share the value of one factor.
+
+From a sampler (a function that encodes any row of factors) the values are drawn from the factor space, as the
+papers have it. From arrays alone, rows that already share a value are matched; that is the same experiment when
+the rows are a random sample of the factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from unseam.errors import BadInput
+from unseam.metrics.inputs import Rows, Table, require_classes
+from unseam.types import Array, FactorSpace
+
+Encode = Callable[[Array], Array]  # factors (B, F) -> codes (B, K)
+CHUNK = 4_000_000  # numbers held at once
+
+
+class Interventions(Protocol):
+    """The three draws. P points, each of L observations; `which` (P,) names the factor that a point holds fixed."""
+
+    @property
+    def count(self) -> int: ...  # F
+
+    def free(self, n: int, rng: np.random.Generator) -> Array: ...  # (n, K)
+
+    def fixed(self, which: Array, size: int, rng: np.random.Generator) -> Array: ...  # (P, L, K)
+
+    def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]: ...  # (P, L, K)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Interventions through a sampler: factor values uniform over a discrete space, then encoded."""
+
+    encode: Encode
+    space: FactorSpace
+
+    @property
+    def count(self) -> int:
+        return len(self.space)
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        if not self.space.discrete:
+            names = ", ".join(f.name for f in self.space if not f.discrete)
+            raise BadInput(f"a sampler's space must be discrete to draw its values; continuous: {names}")
+        return np.stack([rng.integers(0, f.size, shape) for f in self.space], axis=-1)
+
+    def codes(self, factors: Array) -> Array:
+        flat = np.asarray(self.encode(factors.reshape(-1, factors.shape[-1])))
+        return flat.reshape(*factors.shape[:-1], -1)
+
+    def free(self, n: int, rng: np.random.Generator) -> Array:
+        return self.codes(self.draw((n,), rng))
+
+    def fixed(self, which: Array, size: int, rng: np.random.Generator) -> Array:
+        factors = self.draw((len(which), size), rng)
+        return self.codes(hold(factors, factors[:, :1], which))
+
+    def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        one, two = self.draw((len(which), size), rng), self.draw((len(which), size), rng)
+        return self.codes(one), self.codes(hold(two, one, which))
+
+
+def hold(factors: Array, source: Array, which: Array) -> Array:
+    """factors (P, L, F) with factor `which[p]` of point p copied from the source."""
+    mask = np.arange(factors.shape[-1]) == which[:, None, None]
+    return np.where(mask, source, factors)
+
+
+class Matched:
+    """Interventions on arrays: rows of equal value are found in a table sorted by that factor."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.codes, labels = rows.codes, rows.labels
+        self.count = labels.shape[1]
+        self.order = np.argsort(labels, axis=0, kind="stable").T  # (F, N) rows sorted by each factor
+        sorted_labels = np.take_along_axis(labels, self.order.T, axis=0)
+        counts = [np.bincount(labels[:, f]) for f in range(self.count)]
+        ends = [np.cumsum(c) for c in counts]
+        self.start = np.stack([(ends[f] - counts[f])[labels[:, f]] for f in range(self.count)])  # (F, N)
+        self.size = np.stack([counts[f][labels[:, f]] for f in range(self.count)])  # (F, N)
+        assert (np.diff(sorted_labels, axis=0) >= 0).all()
+
+    def partners(self, which: Array, row: Array, rng: np.random.Generator) -> Array:
+        """For each row (P, L), a random row that shares its value of factor which (P, 1)."""
+        place = self.start[which, row] + (rng.random(row.shape) * self.size[which, row]).astype(np.int64)
+        return self.order[which, place]
+
+    def free(self, n: int, rng: np.random.Generator) -> Array:
+        return self.codes if n >= len(self.codes) else self.codes[rng.choice(len(self.codes), n, replace=False)]
+
+    def fixed(self, which: Array, size: int, rng: np.random.Generator) -> Array:
+        row = rng.integers(0, len(self.codes), (len(which), 1))
+        return self.codes[self.partners(which[:, None], np.broadcast_to(row, (len(which), size)), rng)]
+
+    def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        row = rng.integers(0, len(self.codes), (len(which), size))
+        return self.codes[row], self.codes[self.partners(which[:, None], row, rng)]
+
+
+def from_table(table: Table, metric: str) -> Matched:
+    require_classes(table, metric, "no two rows share a value; give a sampler instead")
+    return table.once("matched", lambda: Matched(table.rows))
+
+
+def chunks(points: int, size: int, latents: int) -> Iterator[int]:
+    """How many points to draw at a time so that memory stays bounded."""
+    step = max(1, CHUNK // (size * latents))
+    for start in range(0, points, step):
+        yield min(step, points - start)

@@ -1,0 +1,87 @@
+"""Multinomial logistic regression, several times faster than a general solver on tall, narrow tables.
+
+    minimise  1/N sum_i a_i [ log sum_c exp(w_c x_i + b_c) - (w_y x_i + b_y) ]  +  1/(2 C N) |w|^2
+
+by L-BFGS from zero, the objective, algorithm and stopping rule of scikit-learn's LogisticRegression, so the
+results agree; what makes it fast is that logits are laid out class by class in single precision and that
+nothing is allocated inside an iteration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import fmin_l_bfgs_b
+
+from unseam.types import Array
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """A fitted model: weights (C, K + 1), the last column the intercept. Class c is label c."""
+
+    weights: Array
+
+    def probabilities(self, x: Array) -> Array:  # (N, K) -> (C, N)
+        """p(c | x), class by class."""
+        w = self.weights.astype(np.float32)
+        return softmax(w[:, :-1] @ x.T.astype(np.float32) + w[:, -1:])
+
+    def predict(self, x: Array) -> Array:  # (N, K) -> (N,)
+        return self.probabilities(x).argmax(axis=0)
+
+
+def softmax(logits: Array) -> Array:  # (C, N), in place
+    logits -= logits.max(axis=0)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=0)
+    return logits
+
+
+def fit_softmax(
+    x: Array,  # (N, K)
+    labels: Array,  # (N,) 0..C-1
+    classes: int,
+    penalty: float = 1.0,  # 1/C of scikit-learn; 0 for none
+    balanced: bool = False,
+    tolerance: float = 1e-4,
+    iterations: int = 100,
+) -> Softmax:
+    """Fit by L-BFGS. Labels that do not occur get a very small probability.
+
+    >>> x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> fit_softmax(x, np.array([0, 0, 1, 1]), 2).predict(x)
+    array([0, 0, 1, 1])
+    """
+    n, k = x.shape
+    a = np.concatenate([x.T, np.ones((1, n))]).astype(np.float32)  # (K + 1, N)
+    counts = np.bincount(labels, minlength=classes)
+    weight = n / ((counts > 0).sum() * np.maximum(counts, 1)) if balanced else np.ones(classes)
+    rows = (weight[labels] / (weight * counts).sum()).astype(np.float32)  # (N,) sum to 1
+    targets = np.stack([np.bincount(labels, rows * row, classes) for row in a], axis=1)  # (C, K + 1)
+    ridge = penalty / (weight * counts).sum()
+    p = np.empty((classes, n), np.float32)
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        w = flat.reshape(classes, k + 1)
+        np.matmul(w.astype(np.float32), a, out=p)
+        top = p.max(axis=0)
+        np.subtract(p, top, out=p)
+        np.exp(p, out=p)
+        z = p.sum(axis=0)
+        value = (rows * (np.log(z) + top)).sum(dtype=np.float64) - (w * targets).sum()
+        np.multiply(p, rows / z, out=p)
+        gradient = (p @ a.T).astype(np.float64) - targets
+        gradient[:, :k] += ridge * w[:, :k]
+        return float(value + 0.5 * ridge * (w[:, :k] ** 2).sum()), gradient.ravel()
+
+    start = np.zeros(classes * (k + 1))
+    best = fmin_l_bfgs_b(loss, start, maxiter=iterations, pgtol=tolerance, factr=64, maxls=50)[0]
+    return Softmax(best.reshape(classes, k + 1))
+
+
+def standardise(train: Array, *others: Array) -> list[Array]:
+    """Columns of mean 0 and standard deviation 1 on the training rows; constant columns become 0."""
+    mean, std = train.mean(axis=0), train.std(axis=0)
+    return [(x - mean) / np.where(std > 0, std, 1.0) for x in (train, *others)]

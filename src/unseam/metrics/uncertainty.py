@@ -1,0 +1,120 @@
+"""How sure is a score? A bootstrap interval and the chance level, for any metrics at once.
+
+Interval: half of the rows are drawn without replacement, again and again. The variance of a statistic over
+half-samples, given the data, is its sampling variance on all rows (Politis, Romano & Wolf 1999, section 2.2), and no
+row occurs twice, which would fool nearest neighbours and inflate mutual information. The interval is value
++- 1.96 standard deviations, cut to the metric's range.
+
+Chance level: the same metric after the rows of the codes are shuffled, so that nothing is left to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unseam.errors import BadInput
+from unseam.metrics.base import Metric, Score
+from unseam.metrics.inputs import Rows, Table
+from unseam.progress import bar
+from unseam.rng import numpy_generator
+from unseam.types import Array
+
+ROUNDS = {True: 100, False: 20}  # cheap metrics, others
+SHUFFLES = {True: 10, False: 1}
+
+
+def add_intervals(scores: dict[str, Score], metrics: Sequence[Metric], table: Table, rounds: int | None) -> None:
+    """Fill in `ci` of every score."""
+    found = repeat(metrics, table, half_sample, rounds, ROUNDS, "bootstrap")
+    for metric in metrics:
+        values = np.array(found[metric.name])
+        if len(values) > 1:
+            width = 1.96 * values.std(ddof=1)
+            low, high = metric.range
+            value = scores[metric.name].value
+            ci = (float(max(value - width, low)), float(min(value + width, high)))
+            scores[metric.name] = annotated(scores[metric.name], {"ci_rounds": len(values)}).having(ci=ci)
+
+
+def add_chance(scores: dict[str, Score], metrics: Sequence[Metric], table: Table, rounds: int | None) -> None:
+    """Fill in `chance` of every supervised score."""
+    supervised = [m for m in metrics if m.supervised]
+    found = repeat(supervised, table, shuffled, rounds, SHUFFLES, "chance")
+    for name, values in found.items():
+        if values:
+            scores[name] = annotated(scores[name], {"chance_rounds": len(values)}).having(chance=float(np.mean(values)))
+
+
+def annotated(score: Score, more: dict[str, int]) -> Score:
+    return score.having(settings={**score.settings, **more})
+
+
+def repeat(
+    metrics: Sequence[Metric],
+    table: Table,
+    vary: Callable[[Table, np.random.Generator], Table],
+    rounds: int | None,
+    default: dict[bool, int],
+    what: str,
+) -> dict[str, list[float]]:
+    """Values of the metrics on varied tables; the metrics of one round share what they share."""
+    times = {m.name: rounds or default[m.cheap] for m in metrics}
+    found: dict[str, list[float]] = {m.name: [] for m in metrics}
+    total = max(times.values(), default=0)
+    with bar(what, total) as advance:
+        for r in range(total):
+            varied = vary(table, numpy_generator(table.seed, what, r))
+            for m in metrics:
+                if r < times[m.name]:
+                    found[m.name] += attempt(m, varied)
+            advance()
+    return found
+
+
+def attempt(metric: Metric, table: Table) -> list[float]:
+    """The value, or nothing when a part of the rows is too few for this metric."""
+    try:
+        value = metric.compute(table).value
+    except BadInput:
+        return []
+    return [value] if np.isfinite(value) else []
+
+
+def half_sample(table: Table, rng: np.random.Generator) -> Table:
+    """Half of the rows, and half of each split that the metrics have used."""
+
+    def half(rows: Rows) -> Rows:
+        return rows.take(half_of(len(rows), rng))
+
+    chosen = half_of(len(table), rng)
+    splits = {key: (half(a), half(b)) for key, (a, b) in table.splits().items()}
+    return replace(
+        table,
+        rows=table.rows.take(chosen),
+        held_out=None if table.held_out is None else half(table.held_out),
+        variances=None if table.variances is None else table.variances[chosen],
+        memo=splits,
+    )
+
+
+def half_of(n: int, rng: np.random.Generator) -> Array:
+    return np.sort(rng.permutation(n)[: max(n // 2, 2)])
+
+
+def shuffled(table: Table, rng: np.random.Generator) -> Table:
+    """The same rows with the codes in another order."""
+
+    def mix(rows: Rows) -> Rows:
+        return replace(rows, codes=rows.codes[rng.permutation(len(rows))])
+
+    order = rng.permutation(len(table))
+    return replace(
+        table,
+        rows=replace(table.rows, codes=table.rows.codes[order]),
+        held_out=None if table.held_out is None else mix(table.held_out),
+        variances=None if table.variances is None else table.variances[order],
+        memo={},
+    )
