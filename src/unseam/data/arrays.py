@@ -40,15 +40,13 @@ def _npy(path: Path, where: str, key: str | None) -> Array:
         raise BadInput(f"key={key!r}: {where} holds a single array; leave key out")
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        raise BadInput(f"{where} cannot be read: {_reason(error)}") from None
-    except (OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError) as error:
         raise BadInput(f"{where} cannot be read: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:
     text = " ".join(str(error).split())
-    if "Object arrays" in text or "pickled" in text:
+    if any(word in text for word in ("Object arrays", "pickled", "Python objects")):
         return "it is an object array or a pickle; save plain numbers with numpy.save"
     if "mmap length" in text:
         return "it is truncated (shorter than its header says); copy it again"

@@ -107,8 +107,8 @@ def _infer(column: Array) -> Kind:
 
 def _code(name: str, column: Array, kind: Any, where: str) -> tuple[Factor, Array]:
     """One column -> its factor, and its values as numbers."""
-    if column.dtype.kind == "f" and not np.isfinite(column).all():
-        raise BadInput(f"{where}: factor {name!r} holds NaN or infinity; every factor of every row must be finite")
+    if column.dtype.kind == "f" and not (abs(column) <= np.finfo(np.float32).max).all():
+        raise BadInput(f"{where}: factor {name!r} holds NaN or infinity (in float32); every factor must be finite")
     if column.dtype.kind not in "biuf":
         column = column.astype(str)
     kind = kind or _infer(column)

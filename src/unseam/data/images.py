@@ -28,8 +28,8 @@ def resize(images: Array, size: int) -> Array:  # (N, H, W) or (N, H, W, C) -> (
     within("size", size, 1, 4096)
     out = np.empty((len(images), size, size, *images.shape[3:]), np.uint8)
     for start in range(0, len(images), 1024):
-        block = torch.from_numpy(np.ascontiguousarray(images[start : start + 1024]))
-        block = (block.unsqueeze(1) if block.dim() == 3 else block.movedim(3, 1)).float()
+        block = torch.from_numpy(images[start : start + 1024].astype(np.float32))
+        block = block.unsqueeze(1) if block.dim() == 3 else block.movedim(3, 1)
         new = functional.interpolate(block, (size, size), mode="bilinear", antialias=True).round().clamp(0, 255)
         out[start : start + 1024] = (new[:, 0] if images.ndim == 3 else new.movedim(1, 3)).byte().numpy()
     return out

@@ -31,7 +31,7 @@ STEPS_PER_PIXEL = 4  # positions are exact to 1/4 pixel
 
 
 def square(x: Array, y: Array) -> Array:
-    return np.maximum(abs(x), abs(y)) <= 9
+    return np.maximum(abs(x), abs(y)) <= 9.2  # so that the six scales differ by whole pixels
 
 
 def ellipse(x: Array, y: Array) -> Array:
@@ -128,7 +128,7 @@ def _background(path: str, size: int) -> Tensor:  # (C=3, H, W)
     if min(picture.shape[:2]) < size:
         h, w = picture.shape[:2]
         raise BadInput(f"background={path!r} is {h}x{w} pixels; it must be at least {size}x{size}")
-    return torch.from_numpy(picture).permute(2, 0, 1).float() / 255
+    return torch.from_numpy(picture.astype(np.float32)).permute(2, 0, 1) / 255
 
 
 @dataclass(frozen=True)

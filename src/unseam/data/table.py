@@ -35,11 +35,12 @@ class Table(NamedTuple):
         return (one[2], one[0], one[1]) if self.layout == "hwc" else one
 
     def observations(self, index: Array) -> Tensor:  # (B,) -> (B, *shape)
-        picked = torch.from_numpy(np.ascontiguousarray(self.x[index]))
+        out = torch.from_numpy(np.asarray(self.x[index], dtype=np.float32))
+        if self.x.dtype == np.uint8:
+            out.div_(255)
         if self.layout == "hwc":
-            picked = picked.movedim(3, 1)
-        out = picked.float().contiguous().reshape(-1, *self.shape)
-        return out.div_(255) if picked.dtype is torch.uint8 else out
+            return out.movedim(3, 1).contiguous()
+        return out.reshape(-1, *self.shape)
 
 
 class Lookup:

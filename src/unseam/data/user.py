@@ -96,6 +96,10 @@ class UserData(TableDataset):
     def __post_init__(self) -> None:
         if self.assume is not None and self.assume not in LIKELIHOODS:
             raise unknown("likelihood", self.assume, LIKELIHOODS)
+        if self.kinds is not None and self.factor_table is None:
+            raise BadInput(f"kinds={self.kinds!r} needs the factor table; pass factors=FILE.csv")
+        if self.key is not None and not (isinstance(self.source, (str, Path)) and Path(self.source).is_file()):
+            raise BadInput(f"key={self.key!r} names an array of an .npz or .h5 file; leave key out")
         self.table  # noqa: B018  bad files are refused now, not in the middle of a training
 
     @property
@@ -134,6 +138,8 @@ class UserData(TableDataset):
             raise BadInput(f"{self.where} has shape {x.shape}: it is empty")
         if x.dtype != np.uint8:
             low, high = remember(self.source, self.key, lambda: value_range(x, self.where))
+            if max(-low, high) > float(np.finfo(np.float32).max):
+                raise BadInput(f"{self.where} has values from {low:g} to {high:g}, too large for float32; rescale them")
             bernoulli = (self.assume or ("gaussian" if layout == "vectors" else "bernoulli")) == "bernoulli"
             if bernoulli and not (low >= 0 and high <= 1):
                 raise BadInput(

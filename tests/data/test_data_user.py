@@ -1,0 +1,308 @@
+"""A user's own arrays, folders and factor tables: read right, or refused in one line that names the file."""
+
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from unseam import BadInput
+from unseam.data import config, load_data, stamps, user
+
+RNG = np.random.default_rng(0)
+
+
+def save(path: Path, array: np.ndarray, **more: np.ndarray) -> Path:
+    if path.suffix == ".npz":
+        np.savez(path, array, **more)
+    elif path.suffix == ".h5":
+        with h5py.File(path, "w") as file:
+            for key, value in {"x": array, **more}.items():
+                file[key] = value
+    else:
+        np.save(path, array, allow_pickle=True)
+    return path
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".h5"])
+@pytest.mark.parametrize(
+    ("shape", "observed"),
+    [((6, 5), (5,)), ((6, 8, 9), (1, 8, 9)), ((6, 8, 9, 3), (3, 8, 9)), ((6, 3, 8, 9), (3, 8, 9))],
+)
+def test_arrays_of_any_layout_from_any_file(tmp_path: Path, ending: str, shape: tuple, observed: tuple) -> None:
+    array = RNG.random(shape)
+    data = load_data(save(tmp_path / f"x{ending}", array))
+    index = torch.tensor([3, 0, 3, 5])
+    truth = array[index.numpy()]
+    truth = np.moveaxis(truth, 3, 1) if shape[-1] == 3 else truth
+    assert data.shape == observed
+    np.testing.assert_array_equal(data.batch(index).numpy(), truth.reshape(4, *observed).astype(np.float32))
+    again = load_data(**config(data))
+    assert torch.equal(again.batch(index), data.batch(index))
+    assert data.space is None
+    with pytest.raises(BadInput, match="no factor table"):
+        data.factors(index)
+
+
+def test_bytes_are_pixels() -> None:
+    array = RNG.integers(0, 256, (4, 8, 8), dtype=np.uint8)
+    np.testing.assert_allclose(load_data(array).batch(torch.arange(4))[:, 0], array / 255, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f8", "f2", "g", "?", "<u2", ">i4", "b"])
+def test_any_number_type_becomes_float32(tmp_path: Path, dtype: str) -> None:
+    array = np.array([[0, 1], [1, 0]]).astype(dtype)
+    x = load_data(save(tmp_path / "x.npy", array)).batch(torch.tensor([1, 0]))
+    assert x.dtype is torch.float32
+    assert x.tolist() == [[1, 0], [0, 1]]
+
+
+def test_arrays_on_disk_stay_there(tmp_path: Path) -> None:
+    assert isinstance(load_data(save(tmp_path / "x.npy", RNG.random((9, 4)))).table.x, np.memmap)
+
+
+def test_whole_numbers_are_fine_as_vectors_but_not_as_images() -> None:
+    assert load_data(np.arange(12).reshape(4, 3)).batch(torch.tensor([1])).tolist() == [[3.0, 4.0, 5.0]]
+    with pytest.raises(BadInput, match=r"from 0 to 47, outside \[0, 1\]"):
+        load_data(np.arange(48).reshape(3, 4, 4))
+
+
+def test_likelihood_decides_the_range(tmp_path: Path) -> None:
+    path = save(tmp_path / "x.npy", 3 * RNG.random((4, 8, 8)))
+    with pytest.raises(BadInput, match=r"x.npy.*Bernoulli.*likelihood=gaussian"):
+        load_data(path)
+    assert load_data(path, likelihood="gaussian").likelihood == "gaussian"
+    with pytest.raises(BadInput, match="Bernoulli"):
+        load_data(save(tmp_path / "v.npy", -RNG.random((4, 8))), likelihood="bernoulli")
+    with pytest.raises(BadInput, match="did you mean 'gaussian'"):
+        load_data(path, likelihood="gausian")
+
+
+BAD_ARRAYS = {
+    "object": (np.array([{}, 1], dtype=object), "pickle"),
+    "words": (np.array(["a", "b"]), "dtype <U1"),
+    "complex": (np.zeros((3, 2), complex), "complex128"),
+    "nan": (np.array([[0.0, 1.0], [np.nan, 1.0]]), "NaN or infinity.*row 1"),
+    "inf": (np.array([[0.0, 1.0], [1.0, -np.inf]]), "NaN or infinity.*row 1"),
+    "huge": (np.array([[0.0, 1e300]]), "too large for float32"),
+    "scalar": (np.array(1.0), "array of numbers"),
+    "one axis": (np.zeros(5), "must be"),
+    "five axes": (np.zeros((2, 2, 2, 2, 2)), "must be"),
+    "empty": (np.zeros((0, 5)), "empty"),
+    "which channels": (np.zeros((2, 3, 8, 3)), "layout"),
+    "no channels": (np.zeros((2, 5, 8, 7)), "layout"),
+}
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz"])
+@pytest.mark.parametrize("name", BAD_ARRAYS)
+def test_bad_arrays_are_refused_by_name(tmp_path: Path, name: str, ending: str) -> None:
+    array, reason = BAD_ARRAYS[name]
+    path = save(tmp_path / f"bad{ending}", array)
+    with pytest.raises(BadInput, match=rf"bad\{ending}.*{reason}") as error:
+        load_data(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".h5"])
+@pytest.mark.parametrize("damage", ["truncated", "garbage", "empty", "missing"])
+def test_damaged_files_are_refused_by_name(tmp_path: Path, ending: str, damage: str) -> None:
+    path = save(tmp_path / f"bad{ending}", RNG.random((50, 40)))
+    whole = path.read_bytes()
+    contents = {"truncated": whole[: len(whole) // 2], "garbage": b"not an array" * 99, "empty": b""}
+    path.unlink() if damage == "missing" else path.write_bytes(contents[damage])
+    with pytest.raises(BadInput, match=rf"bad\{ending}") as error:
+        load_data(path)
+    assert "\n" not in str(error.value)
+
+
+def test_several_arrays_in_a_file_need_a_key(tmp_path: Path) -> None:
+    for ending in (".npz", ".h5"):
+        path = save(tmp_path / f"x{ending}", np.zeros((3, 2)), second=np.ones((4, 2)))
+        with pytest.raises(BadInput, match=r"2 arrays.*key=NAME"):
+            load_data(path)
+        with pytest.raises(BadInput, match="did you mean 'second'"):
+            load_data(path, key="secnd")
+        assert len(load_data(path, key="second")) == 4
+
+
+def test_hdf5_without_its_package_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save(tmp_path / "x.h5", np.zeros((3, 2)))
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(BadInput, match=r"pip install 'unseam\[hdf5\]'"):
+        load_data(path)
+
+
+def test_layout_settles_what_the_shape_leaves_open() -> None:
+    array = RNG.random((2, 3, 8, 3))
+    assert load_data(array, layout="hwc").shape == (3, 3, 8)
+    assert load_data(array, layout="chw").shape == (3, 8, 3)
+
+
+def test_large_files_are_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stamps, "LARGE", 100)
+    monkeypatch.setenv("UNSEAM_DATA", str(tmp_path / "data"))
+    passes = []
+    real = user.value_range
+    monkeypatch.setattr(user, "value_range", lambda x, where: passes.append(1) or real(x, where))
+    path = save(tmp_path / "x.npy", RNG.random((50, 4)))
+    load_data(path), load_data(path)
+    assert len(passes) == 1
+    save(path, np.full((60, 4), np.nan))
+    for _ in range(2):
+        with pytest.raises(BadInput, match="NaN"):
+            load_data(path)
+    assert len(passes) == 3
+
+
+def test_checks_go_through_large_arrays_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user, "BLOCK", 20)
+    array = RNG.random((50, 4))
+    assert user.value_range(array, "x") == (array.min(), array.max())
+    array[43, 2] = np.inf
+    with pytest.raises(BadInput, match="row 43"):
+        user.value_range(array, "x")
+
+
+# Folders of images
+
+
+def folder_of(tmp_path: Path, sizes: list[tuple[int, int]], mode: str = "L") -> Path:
+    for i, (h, w) in enumerate(sizes):
+        shape = (h, w) if mode == "L" else (h, w, 3)
+        image = Image.fromarray(RNG.integers(0, 256, shape, dtype=np.uint8))
+        image.save(tmp_path / f"{i:03}.png")
+    return tmp_path
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_image_folder_in_the_order_of_names(tmp_path: Path, mode: str) -> None:
+    data = load_data(folder_of(tmp_path, [(8, 10)] * 4, mode))
+    assert data.shape == ((1 if mode == "L" else 3), 8, 10)
+    truth = np.asarray(Image.open(tmp_path / "002.png")) / 255
+    got = data.batch(torch.tensor([2]))[0].movedim(0, 2).numpy()
+    np.testing.assert_allclose(got if mode == "RGB" else got[..., 0], truth, rtol=1e-6)
+
+
+def test_images_of_different_sizes_are_refused_or_resized(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, [(8, 8), (8, 9)])
+    with pytest.raises(BadInput, match=r"001.png is 8x9 pixels, but 000.png is 8x8"):
+        load_data(folder)
+    assert load_data(folder, size=16).shape == (1, 16, 16)
+
+
+def test_broken_pictures_and_empty_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no images"):
+        load_data(tmp_path)
+    (folder_of(tmp_path, [(8, 8)]) / "bad.png").write_bytes((tmp_path / "000.png").read_bytes()[:40])
+    with pytest.raises(BadInput, match=r"bad.png.* no readable image"):
+        load_data(tmp_path)
+
+
+def test_a_path_that_is_not_there() -> None:
+    for name in ("nowhere/x.npy", "x.npz", "./nowhere"):
+        with pytest.raises(BadInput, match="no such file or folder"):
+            load_data(name)
+
+
+def test_an_unknown_ending_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.mat").write_bytes(b"")
+    with pytest.raises(BadInput, match=r"x.mat.* ends in '.mat'; known are"):
+        load_data(tmp_path / "x.mat")
+
+
+# Factor tables
+
+X = RNG.random((6, 4))
+
+
+def test_kinds_are_inferred_and_ranks_kept(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text(
+        "shape,turn,size,lit,hue\ncube,0,0.5,True,10\nball,90,0.25,False,30\ncube,270,1,True,20\n"
+        "ball,0,0.5,True,10\ncube,90,2.5,False,20\nball,90,0.5,True,10\n"
+    )
+    data = load_data(X, factors=tmp_path / "f.csv", kinds="turn=cyclic")
+    assert data.space.names == ("shape", "turn", "size", "lit", "hue")
+    assert data.space.kinds == ("categorical", "cyclic", "continuous", "categorical", "ordinal")
+    assert data.space.sizes == (2, 3, None, 2, 3)
+    assert data.factors(torch.tensor([2])).tolist() == [[1.0, 2.0, 1.0, 1.0, 1.0]]
+    assert data.factors(torch.arange(6)).dtype is torch.float32
+
+
+def test_incomplete_grids_find_their_rows_and_refuse_others() -> None:
+    table = np.array([[0, 0], [0, 1], [1, 0], [2, 2], [2, 2], [1, 2]])
+    data = load_data(X, factors=table)
+    assert data.space.sizes == (3, 3)
+    assert data.space.kinds == ("ordinal", "ordinal")
+    assert data.stochastic
+    picked = data.observe(torch.tensor([[1, 2], [0, 1], [2, 2]]))
+    np.testing.assert_array_equal(picked.numpy(), X[[5, 1, 3]].astype(np.float32))
+    drawn = data.observe(torch.full((50, 2), 2), torch.Generator().manual_seed(0)).unique(dim=0)
+    assert len(drawn) == 2
+    with pytest.raises(BadInput, match=r"\[1, 1\] occur in no row"):
+        data.observe(torch.tensor([[1, 1]]))
+
+
+def test_continuous_rows_are_found_exactly() -> None:
+    table = RNG.standard_normal((6, 3))
+    data = load_data(X, factors=table)
+    assert not data.stochastic
+    index = torch.tensor([4, 0])
+    assert torch.equal(data.observe(data.factors(index)), data.batch(index))
+    with pytest.raises(BadInput, match="occur in no row"):
+        data.observe(data.factors(index) + 1)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".csv"])
+def test_tables_from_any_file_agree(tmp_path: Path, ending: str) -> None:
+    table = np.array([[0, 5], [1, 6], [0, 7], [1, 5], [0, 6], [1, 7]])
+    path = tmp_path / f"f{ending}"
+    np.savetxt(path, table, delimiter=",") if ending == ".csv" else save(path, table)
+    data = load_data(X, factors=str(path), kinds=["categorical", "ordinal"])
+    assert data.space.sizes == (2, 3)
+    np.testing.assert_array_equal(data.factors(torch.arange(6)).numpy(), table - [0, 5])
+
+
+BAD_TABLES = {
+    "short": ("1\n2\n", "has 2 rows, but the data has 6"),
+    "empty cell": ("a,b\n" + "1,2\n" * 5 + "1,\n", "1 empty or NaN"),
+    "infinite": ("a\n" + "1\n" * 5 + "inf\n", "'a' holds NaN or infinity"),
+    "ragged": ("a,b\n1,2\n1,2,3\n", "no readable CSV"),
+    "nothing": ("", "no readable CSV"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_bad_tables_are_refused_by_name(tmp_path: Path, name: str) -> None:
+    content, reason = BAD_TABLES[name]
+    (tmp_path / "f.csv").write_text(content)
+    with pytest.raises(BadInput, match=f"f.csv.*{reason}") as error:
+        load_data(X, factors=tmp_path / "f.csv")
+    assert "\n" not in str(error.value)
+
+
+def test_wrong_tables_and_kinds_are_refused(tmp_path: Path) -> None:
+    for options, reason in [
+        ({"factors": "nowhere.csv"}, "nowhere.csv.*no such file"),
+        ({"factors": np.zeros((5, 2))}, "5 rows"),
+        ({"factors": np.zeros((6, 2, 2))}, "shape"),
+        ({"factors": np.array([{}] * 6)}, "dtype object"),
+        ({"factors": np.full((6, 1), np.nan)}, "NaN"),
+        ({"factors": np.zeros((6, 2)), "kinds": "ordinal"}, "kinds has 1 entries"),
+        ({"factors": np.zeros((6, 1)), "kinds": "ordnal"}, "did you mean 'ordinal'"),
+        ({"factors": np.zeros((6, 1)), "kinds": "factr0=ordinal"}, "did you mean 'factor0'"),
+        ({"factors": np.array(["a"] * 6), "kinds": "continuous"}, "holds words"),
+        ({"factors": np.array([0.5, 1e300, 2, 3, 4, 5])}, "NaN or infinity"),
+        ({"kinds": "ordinal"}, "kinds.*factors"),
+        ({"key": "x"}, "key"),
+    ]:
+        with pytest.raises(BadInput, match=reason):
+            load_data(X, **options)
+
+
+def test_arrays_in_memory_cannot_be_stored() -> None:
+    with pytest.raises(BadInput, match=r"save it as .npy"):
+        config(load_data(X))
