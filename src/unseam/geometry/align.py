@@ -1,0 +1,200 @@
+"""`align`: the repair. Turn latent space to the axes that its own geometry prefers; no labels, no retraining.
+
+A rotation R of latent space leaves the prior N(0, I), the likelihood and every reconstruction unchanged, but it
+changes what a diagonal posterior costs. So take the R with the smallest summed cost (`diagonalise.py`):
+z' = R^T z, d'(z') = d(R z'), M' = R^T M R, and a posterior N(m, S) becomes N(R^T m, R^T S R).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unseam.errors import BadInput
+from unseam.geometry.curvature import entanglement_cost, sigma_law
+from unseam.geometry.diagnose import USED, ask, column_norms
+from unseam.geometry.diagnosis import number
+from unseam.geometry.diagonalise import joint_rotation
+from unseam.geometry.jacobian import Decoder, Metrics
+from unseam.geometry.orthogonality import cosines, dto, haar, ima_contrast, select
+from unseam.models.likelihood import Likelihood
+from unseam.models.posterior import Diagonal, Full, Point, Posterior
+from unseam.types import Array
+
+HELPED = 0.01  # the entanglement cost must fall by at least 1 % of itself, and by 0.001 beta nats
+
+
+class RotatedDecoder(nn.Module):
+    """d'(z') = d(R z')."""
+
+    def __init__(self, decoder: Decoder | nn.Module, rotation: Tensor) -> None:
+        super().__init__()
+        self.decoder = decoder  # a module is registered, a function is kept as it is
+        self.register_buffer("rotation", rotation)
+        self.rotation: Tensor
+
+    def forward(self, z: Tensor) -> Tensor:  # (B, K) -> (B, ...)
+        out: Tensor = self.decoder(z @ self.rotation.T.to(z))
+        return out
+
+
+class RotatedEncoder(nn.Module):
+    """x -> the encoder's posterior (or codes), turned by R^T."""
+
+    def __init__(self, encoder: Callable[[Tensor], Any], rotation: Tensor) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.register_buffer("rotation", rotation)
+        self.rotation: Tensor
+
+    def forward(self, x: Tensor) -> Any:
+        out = self.encoder(x)
+        return out @ self.rotation.to(out) if isinstance(out, Tensor) else rotate_posterior(out, self.rotation)
+
+
+def rotate_posterior(posterior: Any, R: Tensor) -> Posterior:
+    """N(m, S) -> N(R^T m, R^T S R). A diagonal posterior, or a tuple (mean, log variance), becomes a full one.
+
+    >>> flat = Diagonal(torch.tensor([[1.0, 0.0]]), torch.zeros(1, 2))
+    >>> turned = rotate_posterior(flat, torch.tensor([[0.0, -1.0], [1.0, 0.0]]))
+    >>> turned.mean, turned.variance()
+    (tensor([[ 0., -1.]]), tensor([[1., 1.]]))
+    """
+    q = Diagonal(*posterior) if isinstance(posterior, tuple) and len(posterior) == 2 else posterior
+    if not isinstance(q, (Diagonal, Full, Point)):
+        raise BadInput(f"encoder returns {type(q).__name__}; give codes (B, K), a posterior or (mean, log variance)")
+    R = R.to(q.mean)
+    if isinstance(q, Point):
+        return Point(q.mean @ R)
+    root = q.cholesky() if isinstance(q, Full) else torch.diag_embed(torch.exp(0.5 * q.log_var))
+    L = torch.linalg.cholesky(R.T @ root @ root.mT @ R)
+    return Full(q.mean @ R, L.diagonal(dim1=1, dim2=2).log(), L.tril(-1))
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The rotation, the turned model, and what it bought."""
+
+    rotation: Tensor  # (K, K), columns = new axes in old coordinates
+    decoder: RotatedDecoder
+    encoder: RotatedEncoder | None
+    codes: Array  # (N, K) the codes in the new axes
+    variances: Array  # (m, K) what the Sigma law gives a diagonal posterior in the new axes, at the points used
+    table: tuple[dict[str, Any], ...]  # rows {"what", "before", "after"}
+    helped: bool
+    verdict: str
+
+    def __str__(self) -> str:
+        rows = [f"  {r['what']:<34} {number(r['before']):>9} {number(r['after']):>9}" for r in self.table]
+        return "\n".join([self.verdict, f"  {'':<34} {'before':>9} {'after':>9}", *rows])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{r['what']}</td><td>{number(r['before'])}</td><td>{number(r['after'])}</td></tr>"
+            for r in self.table
+        )
+        return f"<p>{self.verdict}</p><table><tr><th></th><th>before</th><th>after</th></tr>{rows}</table>"
+
+
+@torch.no_grad()
+def align(
+    decoder: Decoder | nn.Module,
+    codes: Any,  # (N, K)
+    posterior: Any = None,
+    *,
+    encoder: Callable[[Tensor], Any] | None = None,
+    likelihood: Likelihood | str | None = None,
+    s2: float = 0.5,
+    beta: float = 1.0,
+    points: int = 2000,
+    restarts: int = 2,
+    seed: int = 0,
+    chunk: int | None = None,
+) -> Alignment:
+    """Find the rotation of latent space with the smallest entanglement cost, and say whether it helped.
+
+    >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
+    >>> turn = torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
+    >>> codes = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
+    >>> result = align(lambda z: z @ turn @ W.T, codes)
+    >>> result.helped, bool(torch.allclose(result.rotation, turn.double(), atol=1e-6))
+    (True, True)
+    """
+    q = ask(decoder, codes, posterior, likelihood, s2, beta, points, chunk)
+    norms = column_norms(q.M)
+    used = norms > USED * norms.max()  # a dead latent has no axis to find, and its column would only add noise
+    old = Metrics(*(select(m, used) for m in q.M))
+    small = joint_rotation(old.pullback, beta, restarts, seed)
+    R = embed(small, used)
+    rows = compare(old, Metrics(*(small.T @ m @ small for m in old)), beta)
+    if encoder is None and isinstance(decoder, nn.Module):
+        encoder = getattr(decoder, "encode", None)
+    helped = judge(rows, beta)
+    return Alignment(
+        rotation=R,
+        decoder=RotatedDecoder(q.decode, R),
+        encoder=None if encoder is None else RotatedEncoder(encoder, R),
+        codes=q.codes @ R.numpy(),
+        variances=sigma_law(R.T @ q.M.pullback @ R, beta).numpy(),
+        table=rows,
+        helped=helped,
+        verdict=say(rows, helped, beta),
+    )
+
+
+def embed(small: Tensor, used: Array) -> Tensor:  # (k, k), (K,) -> (K, K)
+    """A rotation of the latents in use that leaves the others alone.
+
+    >>> embed(torch.tensor([[2.0]]), np.array([False, True]))
+    tensor([[1., 0.],
+            [0., 2.]])
+    """
+    R, keep = torch.eye(len(used), dtype=small.dtype), np.flatnonzero(used)
+    R[np.ix_(keep, keep)] = small
+    return R
+
+
+def compare(old: Metrics, new: Metrics, beta: float) -> tuple[dict[str, Any], ...]:
+    """The before/after table, with what chance gives for the DtO."""
+    before, after = measures(old, beta), measures(new, beta)
+    rows: list[dict[str, Any]] = [{"what": what, "before": before[what], "after": after[what]} for what in before]
+    luck = haar(old.gram.shape[-1])[0]
+    return (*rows, {"what": "DtO by chance", "before": luck, "after": luck})
+
+
+def measures(m: Metrics, beta: float) -> dict[str, float]:
+    """What a rotation can change."""
+    K = m.gram.shape[-1]
+    squares = cosines(m.gram).square().sum((1, 2)) - K
+    return {
+        "entanglement cost (nats)": float(entanglement_cost(m.pullback, beta).mean()),
+        "IMA contrast (nats)": float(ima_contrast(m.gram).mean()),
+        "mean squared cosine": float(squares.mean() / max(K * (K - 1), 1)),
+        "DtO": dto(m.gram),
+    }
+
+
+def judge(rows: tuple[dict[str, Any], ...], beta: float) -> bool:
+    """Helped: the entanglement cost fell by more than 1 % of itself and by more than a thousandth of beta."""
+    before, after = rows[0]["before"], rows[0]["after"]
+    return bool(before - after > max(HELPED * before, 1e-3 * beta))
+
+
+def say(rows: tuple[dict[str, Any], ...], helped: bool, beta: float) -> str:
+    """In plain words, what the rotation changed and what it did not."""
+    cost = rows[0]
+    if not helped and cost["before"] < 1e-2 * beta:
+        return f"align did not help: the latents are orthogonal already ({number(cost['before'])} nats)"
+    if not helped:
+        return (
+            f"align did not help: no single rotation lowers the cost of {number(cost['before'])} nats by 1 %; what is "
+            "left varies from point to point (curved or polar latents, or equal singular values)"
+        )
+    worse = [row["what"] for row in rows[1:] if row["after"] > 1.01 * row["before"]]
+    text = f"align lowered the entanglement cost from {number(cost['before'])} to {number(cost['after'])} nats"
+    return text + (f"; but {' and '.join(worse)} rose" if worse else "")
