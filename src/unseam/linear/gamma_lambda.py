@@ -90,6 +90,8 @@ def solve(
     >>> print(*s.outcome, sep=", ")
     collapsed, converged, tolerance reached
     """
+    if steps < 1 or (tolerance is not None and not 0 < tolerance < 1):
+        raise BadInput(f"steps={steps} must be at least 1 and tolerance={tolerance} a share of the variance, in (0, 1)")
     Sy, A, gamma, lam = _check(Sy, gamma, lam, start, Sw, Sz)
     shape = np.broadcast_shapes(Sy.shape[:-2], A.shape[:-2], gamma.shape, lam.shape)
     weights = (np.broadcast_to(w, shape).reshape(-1) for w in (gamma, lam))

@@ -1,6 +1,6 @@
 """The generative factors of Vu 2024 ("Configurations of Generative Factors"), for any s, n and grouping.
 
-Factors come in independent groups. The first of a group is its root v_1 ~ N(0, variance); each other one follows
+Factors come in independent groups. The first of a group is its root v_1 ~ N(0, its variance); each other one follows
 it, v_j = slope v_1 + z_j with z_j ~ N(0, residual). The data are Y = Gamma V + noise, Gamma the first s standard
 basis vectors of R^n, noise ~ N(0, s2 I), s2 < 1.
 """
@@ -25,7 +25,7 @@ class Scenario:
     >>> v.Sv
     array([[1. , 0.5, 0. ],
            [0.5, 1. , 0. ],
-           [0. , 0. , 1. ]])
+           [0. , 0. , 1.5]])
     >>> v.Sy.shape, v.s
     ((4, 4), 3)
     """
@@ -33,7 +33,7 @@ class Scenario:
     n: int
     groups: Groups
     slopes: tuple[float, ...] = (1.0, 1.0)  # alpha, beta, ... of a group's followers in turn, repeated when it has more
-    variance: float = 1.0  # of every root
+    variances: tuple[float, ...] = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5)  # of the groups' roots in turn, repeated likewise
     residual: float = 0.25  # of every z_j
     s2: float = 0.1
     s: int = field(init=False)
@@ -42,14 +42,14 @@ class Scenario:
         s = sum(map(len, self.groups))
         object.__setattr__(self, "groups", partition("groups", self.groups, s))
         object.__setattr__(self, "s", s)
-        for name in ("variance", "residual", "s2"):
+        for name in ("variances", "residual", "s2"):
             positive(name, getattr(self, name))
         if self.s2 >= 1:
             raise BadInput(f"s2={self.s2:g} must be below 1, as in the slides")
         if self.n < s:
             raise BadInput(f"n={self.n} must be at least s={s}: each factor has a dimension of its own")
-        if not self.slopes or not np.isfinite(self.slopes).all():
-            raise BadInput(f"slopes={self.slopes} must hold at least one finite number")
+        if not self.slopes or not self.variances or not np.isfinite(self.slopes).all():
+            raise BadInput(f"slopes={self.slopes} and variances={self.variances} must hold at least one finite number")
 
     @property
     def mixing(self) -> Array:  # (s, s)
@@ -62,9 +62,9 @@ class Scenario:
 
     @property
     def Sv(self) -> Array:  # (s, s)
-        roots = [g[0] for g in self.groups]
         sources = np.full(self.s, self.residual)
-        sources[roots] = self.variance
+        for g, (root, *_) in enumerate(self.groups):
+            sources[root] = self.variances[g % len(self.variances)]
         return (self.mixing * sources) @ self.mixing.T
 
     @property
@@ -81,8 +81,8 @@ class Scenario:
         >>> v = Scenario(n=3, groups=((0,), (1,)))
         >>> Sx, Sxv = v.joint(np.eye(2, 3), np.eye(2))
         >>> Sx.shape, Sxv
-        ((2, 2), array([[1., 0.],
-               [0., 1.]]))
+        ((2, 2), array([[1. , 0. ],
+               [0. , 1.5]]))
         """
         return B @ self.Sy @ B.swapaxes(-1, -2) + Sw, B @ self.Gamma @ self.Sv
 
