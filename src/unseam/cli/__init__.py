@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
     except BadInput as error:
         print(f"unseam: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("unseam: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(f"unseam: {stop or 'interrupted'}", file=sys.stderr)
         return 130
     return 0

@@ -3,7 +3,9 @@
 import json
 import math
 import sys
+from collections.abc import Iterable
 from contextlib import redirect_stderr
+from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,7 @@ def parse(command: Any, args: list[str], prog: str) -> Any:
             parsed = tyro.cli(command, args=rest, prog=prog)
     except SystemExit as error:
         if error.code:
-            raise BadInput(one_line(told.getvalue())) from None
+            raise BadInput(one_line(told.getvalue()) + meant(rest, names)) from None
         raise
     if options:
         if not hasattr(parsed, "options"):
@@ -48,6 +50,13 @@ def one_line(box: str) -> str:
     lines = [line.strip("│╭╮╰╯─ \t") for line in box.splitlines()[1:]]
     text = [line for line in lines if line and not line.startswith(("For full helptext", "unseam "))]
     return "; ".join(text[:3]).replace(":;", ":") or "the arguments cannot be used; see --help"
+
+
+def meant(args: list[str], names: Iterable[str]) -> str:
+    """The objective's flag that a misspelt one was meant to be; tyro does not know those."""
+    flags = [f"--{name}".replace("_", "-") for name in names]
+    close = [match for arg in args if arg.startswith("--") for match in get_close_matches(arg, flags, n=1)]
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def plain(value: Any) -> Any:

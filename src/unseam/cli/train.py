@@ -15,7 +15,7 @@ from unseam.data import dataset_type, load_data, parameters
 from unseam.errors import BadInput, lookup, unknown
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Objective, hyperparameters
-from unseam.train import Interrupted, Run, Training, fit, resume
+from unseam.train import Run, Training, fit, resume
 
 
 @dataclass
@@ -55,10 +55,7 @@ class Command:
         return sorted({f.name for kind in OBJECTIVES.values() for f in fields(kind)})  # type: ignore[arg-type]
 
     def run(self) -> None:
-        try:
-            run = resume(self.resume) if self.resume else self.train()
-        except Interrupted as stop:
-            raise BadInput(str(stop)) from None
+        run = resume(self.resume) if self.resume else self.train()
         emit(document(run)) if self.json else show(run)
 
     def train(self) -> Run:
@@ -84,7 +81,7 @@ def hyper(name: str, objective: type[Objective], words: dict[str, str]) -> dict[
     out: dict[str, Any] = {}
     for word, value in words.items():
         if word not in known:
-            raise unknown(f"hyperparameter of {name}", word, known or ["(none)"])
+            raise unknown(f"{name}: hyperparameter", word, known or ["(none)"])
         flag = f"--{word}"
         out[word] = numbers(value, flag) if word in varying else convert(value, _plain(known[word]), flag)
     return out

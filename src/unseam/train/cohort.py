@@ -50,7 +50,16 @@ def plan(config: RunConfig, shape: tuple[int, ...]) -> RunConfig:
     workers = min(count, training.workers or (cores() if enough else 1))
     pieces = workers if how == "stacked" else count
     groups = tuple(tuple(range(count))[i * count // pieces : (i + 1) * count // pieces] for i in range(pieces))
-    return replace(config, training=replace(training, how=how, workers=workers), groups=groups)
+    conv = config.architecture.network == "conv"
+    precision = (
+        training.precision if training.precision != "auto" else ("bfloat16" if conv and fast_bfloat16() else "float32")
+    )
+    return replace(config, training=replace(training, how=how, workers=workers, precision=precision), groups=groups)
+
+
+def fast_bfloat16() -> bool:
+    """Whether this CPU multiplies bfloat16 natively (AVX512-BF16 or AMX)."""
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 def cores() -> int:

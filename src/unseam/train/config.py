@@ -34,8 +34,8 @@ class Training:
     """stacked: all members of a process as one; side-by-side: one member at a time, a process a core"""
     workers: int = 0
     """processes (0: one a core when there is work enough, else this one)"""
-    precision: Literal["float32", "bfloat16", "float64"] = "float32"
-    """bfloat16: autocast in convolutions and matrix products; weights stay float32"""
+    precision: Literal["auto", "float32", "bfloat16", "float64"] = "auto"
+    """auto: bfloat16 networks for conv where the CPU has it (weights, loss and optimiser stay float32), else float32"""
 
     def __post_init__(self) -> None:
         for name, least in (("steps", 1), ("batch", 1), ("log_every", 1), ("checkpoint_steps", 0), ("snapshots", 0)):
@@ -46,7 +46,10 @@ class Training:
         if self.workers < 0:
             raise BadInput(f"workers={self.workers} must be 0 (decide for me) or a number of processes")
         for name in ("how", "precision"):
-            known = {"how": ("auto", "stacked", "side-by-side"), "precision": ("float32", "bfloat16", "float64")}[name]
+            known = {
+                "how": ("auto", "stacked", "side-by-side"),
+                "precision": ("auto", "float32", "bfloat16", "float64"),
+            }[name]
             if getattr(self, name) not in known:
                 raise unknown(name, getattr(self, name), known)
 
@@ -105,7 +108,7 @@ def sweep(
     hyper, known = hyperparameters(objective), [f.name for f in fields(objective)]  # type: ignore[arg-type]
     for name in settings:
         if name not in known:
-            raise unknown(f"hyperparameter of {objective.__name__}", name, known or ["(none)"])
+            raise unknown(f"{objective.__name__}: hyperparameter", name, known or ["(none)"])
     if not seeds:
         raise BadInput("seeds is empty; give at least one, for instance 0..4")
     grid = {name: _floats(name, settings.get(name, default)) for name, default in hyper.items()}

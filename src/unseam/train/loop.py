@@ -59,7 +59,9 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
             state.step += 1
             tick(1)
             if state.step in snapshots:
-                save_checkpoint(weights_path(job.folder, job.number, state.step), *describe(job, state, weights_only=True))
+                save_checkpoint(
+                    weights_path(job.folder, job.number, state.step), *describe(job, state, weights_only=True)
+                )
             due = training.checkpoint_steps and state.step % training.checkpoint_steps == 0
             if due or time.monotonic() - saved > training.checkpoint_seconds or interrupted.is_set():
                 state.seconds += time.monotonic() - began
