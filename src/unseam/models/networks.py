@@ -55,7 +55,7 @@ class ChannelsLast(nn.Module):
     """The memory layout in which CPU convolutions are fastest; the values are the same."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.contiguous(memory_format=torch.channels_last)
+        return x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)  # vmap knows permute, not memory formats
 
 
 def conv_encoder(shape: tuple[int, ...], outputs: int) -> nn.Module:

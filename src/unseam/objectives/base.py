@@ -105,6 +105,10 @@ class Objective(ABC):
                     f"{f.name}={value} of {type(self).__name__} must be {limit} and finite: it is a strength"
                 )
 
+    def kl_weight(self) -> float:
+        """The weight of KL(q(z|x) || p(z)) in the loss: the beta of the Sigma law."""
+        return float(getattr(self, "beta", 1.0))
+
     def players(self, model: Autoencoder) -> dict[str, Player]:
         """Parameter groups by name; the first is the model."""
         return {"model": Player(model)}

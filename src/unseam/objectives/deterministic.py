@@ -9,32 +9,33 @@ gauss-newton   H = -M = -D^T A^2 D: what is left of H once the reconstruction is
 exact          H = -M + sum_k (x - xhat)_k d^2 theta_k/dz^2, forward over reverse mode. Where H_ii > beta the loss falls
                without end in Sigma_ii: use it near a fit.
 
-All K columns of D go through the decoder in one forward-mode batch, so memory grows as B K activations.
+The K columns of D go through the decoder in forward mode, a cache-sized slice of the batch at a time; the backward
+pass keeps what each slice needs, so memory grows as B K activations of the decoder (docs/objectives.md has numbers).
 """
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import torch
 from torch import Tensor
 
-from unseam.geometry.jacobian import Decoder, hessian, push
+from unseam.geometry.jacobian import Decoder, hessian, slices
 from unseam.models import Likelihood
 from unseam.objectives.base import Context, Objective
 from unseam.types import Pass, Terms
 
 
 def gauss_newton(decode: Decoder, z: Tensor, likelihood: Likelihood) -> tuple[Tensor, Tensor]:
-    """theta (B, ...) and the diagonal of M = D^T A^2 D (B, K) at z (B, K).
+    """theta (B, n) and the diagonal of M = D^T A^2 D (B, K) at z (B, K).
 
-    >>> import torch
     >>> from unseam.models import Gaussian
     >>> W = torch.tensor([[3.0, 0.0], [4.0, 2.0]])
     >>> gauss_newton(lambda z: z @ W.T, torch.zeros(1, 2), Gaussian(0.5))[1]
     tensor([[50.,  8.]])
     """
-    theta, D = push(decode, z)  # (B, ...), (B, ..., K)
-    A2 = likelihood.curvature(theta).unsqueeze(-1)
-    return theta, (A2 * D.square()).flatten(1, -2).sum(1)
+    parts = [(theta, (likelihood.curvature(theta).unsqueeze(-1) * D.square()).sum(1)) for theta, D in slices(decode, z)]
+    theta, M = zip(*parts, strict=True)
+    return torch.cat(theta), torch.cat(M)
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,13 @@ class DetVAE(Objective):
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         model, e, variance = context.model, pass_.posterior.mean, pass_.posterior.variance()
         if self.hessian == "exact":
-            theta = model.decode(e)
-            H = hessian(model.decode, e, pass_.x, model.likelihood, chunk=len(e)).diagonal(dim1=-2, dim2=-1)
+            theta = model.decode(e).flatten(1)
+            H = hessian(model.decode, e, pass_.x, model.likelihood).diagonal(dim1=-2, dim2=-1)
         else:
             theta, M = gauss_newton(model.decode, e, model.likelihood)
             H = -M
         terms = {
-            "reconstruction": -model.likelihood.log_prob(pass_.x, theta),
+            "reconstruction": -model.likelihood.log_prob(pass_.x.flatten(1), theta),
             "curvature": -0.5 * (H * variance).sum(1),
             "kl": pass_.posterior.kl(),
         }

@@ -67,8 +67,11 @@ class InfoVAE(Objective):
         Objective.check(self)
         if self.alpha > 1 or self.alpha + self.lam < 1:
             raise BadInput(
-                f"alpha={self.alpha} and lam={self.lam} must keep the weights 1 - alpha and alpha + lam - 1 at 0 or more"
+                f"alpha={self.alpha} and lam={self.lam} must keep 1 - alpha and alpha + lam - 1 at 0 or more"
             )
+
+    def kl_weight(self) -> float:
+        return float(1 - self.alpha)
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         mmd = mmd2(pass_.z, context.noise["prior"], self.kernel)

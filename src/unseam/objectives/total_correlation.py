@@ -89,6 +89,9 @@ class BetaTCVAE(Objective):
     may_be_zero: ClassVar[tuple[str, ...]] = ("alpha", "gamma")
     grid: ClassVar[dict[str, tuple[float, ...]]] = {"beta": (1, 2, 4, 6, 8, 10)}
 
+    def kl_weight(self) -> float:
+        return float(self.alpha)  # beta weighs the total correlation, which no single posterior sees
+
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         log_w = log_weights(self.estimator, len(pass_.z), context.size).to(pass_.z)
         parts = decompose(pass_.z, pass_.posterior, log_w)
