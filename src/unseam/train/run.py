@@ -111,7 +111,9 @@ def fit(
     members, static = sweep(kind, seeds, parts["objective"])
     architecture = replace(Architecture(**parts["architecture"]), posterior=kind.posterior)
     if kind.learned_s2:
-        architecture = replace(architecture, learned_s2=True)
+        if architecture.likelihood == "bernoulli":
+            raise BadInput(f"{name} learns the variance of a Gaussian likelihood; leave out likelihood='bernoulli'")
+        architecture = replace(architecture, learned_s2=True, likelihood="gaussian")
     architecture = architecture.for_data(dataset.shape, dataset.likelihood)
     training = Training(**parts["training"])
     _check(kind, architecture, training, dataset)
