@@ -12,7 +12,12 @@ from unseam import BadInput
 from unseam.data import DATASETS, config, load_data
 from unseam.data.base import Dataset
 
-SMALL = {"manifolds": {"size": 500, "pairs": 2}, "synth-linear": {"size": 500}, "synth-nonlinear": {"size": 500}}
+SMALL = {
+    "rooms": {"size": 16, "orientations": 3},
+    "manifolds": {"size": 500, "pairs": 2},
+    "synth-linear": {"size": 500},
+    "synth-nonlinear": {"size": 500},
+}
 VARIANTS = {
     "torus": ("manifolds", {"kind": "torus", "size": 100, "shear": 0.3}),
     "sprites-16": ("sprites", {"size": 16, "orientations": 5, "xs": 7, "ys": 3}),

@@ -12,6 +12,7 @@ from unseam.data.faces import Faces
 from unseam.data.idx import FashionMnist, Mnist
 from unseam.data.images import Digits
 from unseam.data.manifolds import Manifolds
+from unseam.data.rooms import Rooms
 from unseam.data.sprites import Sprites
 from unseam.data.synthetic import Ring, SynthLinear, SynthNonlinear
 from unseam.data.user import UserData
@@ -26,6 +27,7 @@ DATASETS: dict[str, type[Dataset]] = {
     "manifolds": Manifolds,
     "mnist": Mnist,
     "ring": Ring,
+    "rooms": Rooms,
     "sprites": Sprites,
     "synth-linear": SynthLinear,
     "synth-nonlinear": SynthNonlinear,

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import numpy as np
+
+from unseam.types import Array
 
 
 def data_folder() -> Path:
@@ -36,3 +40,18 @@ def atomic_file(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def cached_array(name: str, make: Callable[[], Array]) -> Array:
+    """`make()`, kept under the data folder; a folder that cannot be written only costs time."""
+    path = data_folder() / "cache" / name
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        array = make()
+    try:
+        with atomic_file(path) as temporary:
+            np.save(temporary, array)
+    except OSError:
+        return array
+    return array
