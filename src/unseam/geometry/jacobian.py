@@ -62,8 +62,8 @@ def push(decode: Decoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, K) -> (B, 
         value, tangent = jvp(decode, (z,), (e.expand_as(z),))[:2]
         return value, tangent
 
-    value, columns = vmap(column, out_dims=(None, 0))(eye)  # type: ignore[arg-type]
-    return value, columns.movedim(0, -1)
+    values, columns = vmap(column)(eye)
+    return values[0], columns.movedim(0, -1)  # the same value for every tangent, computed once
 
 
 def pull(decode: Decoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, K) -> (B, ...), (B, ..., K)
