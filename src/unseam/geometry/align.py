@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from unseam.errors import BadInput
 from unseam.geometry.curvature import entanglement_cost, sigma_law
-from unseam.geometry.diagnose import USED, ask, column_norms
+from unseam.geometry.diagnose import MIXED, USED, ask, column_norms
 from unseam.geometry.diagnosis import number
 from unseam.geometry.diagonalise import joint_rotation
 from unseam.geometry.jacobian import Decoder, Metrics
@@ -187,14 +187,14 @@ def judge(rows: tuple[dict[str, Any], ...], beta: float) -> bool:
 
 def say(rows: tuple[dict[str, Any], ...], helped: bool, beta: float) -> str:
     """In plain words, what the rotation changed and what it did not."""
-    cost = rows[0]
-    if not helped and cost["before"] < 1e-2 * beta:
-        return f"align did not help: the latents are orthogonal already ({number(cost['before'])} nats)"
-    if not helped:
-        return (
-            f"align did not help: no single rotation lowers the cost of {number(cost['before'])} nats by 1 %; what is "
-            "left varies from point to point (curved or polar latents, or equal singular values)"
-        )
-    worse = [row["what"] for row in rows[1:] if row["after"] > 1.01 * row["before"]]
-    text = f"align lowered the entanglement cost from {number(cost['before'])} to {number(cost['after'])} nats"
-    return text + (f"; but {' and '.join(worse)} rose" if worse else "")
+    before, after = (number(rows[0][side]) for side in ("before", "after"))
+    change = f"from {before} to {after} nats"
+    if helped:
+        worse = [row["what"] for row in rows[1:] if row["after"] > 1.01 * row["before"]]
+        return f"align lowered the entanglement cost {change}" + (f", but {' and '.join(worse)} rose" if worse else "")
+    if rows[0]["before"] < MIXED * beta:
+        return f"align did not help: the latents are almost orthogonal already (cost {change})"
+    return (
+        f"align did not help: the best rotation changes the cost {change}; what is left varies from point to point "
+        "(curved or polar latents, or equal singular values)"
+    )

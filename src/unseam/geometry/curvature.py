@@ -27,13 +27,17 @@ def precision(M: Tensor, beta: Beta = 1.0) -> Tensor:  # (..., K, K) -> (..., K,
     return torch.eye(M.shape[-1], dtype=M.dtype, device=M.device) + M / beta
 
 
-def sigma_law(M: Tensor, beta: Beta = 1.0) -> Tensor:  # (..., K, K) -> (..., K)
+def sigma_law(M: Tensor, beta: Beta = 1.0, full: bool = False) -> Tensor:  # (..., K, K) -> (..., K)
     """The variances that the best diagonal posterior takes: 1 / (1 + M_ii / beta).
 
-    >>> sigma_law(torch.tensor([[3.0, 1.0], [1.0, 0.0]]), beta=1.0)
-    tensor([0.2500, 1.0000])
+    `full` gives those of the best full posterior instead, the diagonal of (I + M / beta)^-1.
+
+    >>> M = torch.tensor([[3.0, 1.0], [1.0, 0.0]])
+    >>> sigma_law(M), sigma_law(M, full=True)
+    (tensor([0.2500, 1.0000]), tensor([0.3333, 1.3333]))
     """
-    return 1 / precision(M, beta).diagonal(dim1=-2, dim2=-1)
+    C = precision(M, beta)
+    return torch.linalg.inv(C).diagonal(dim1=-2, dim2=-1) if full else 1 / C.diagonal(dim1=-2, dim2=-1)
 
 
 def entanglement_cost(M: Tensor, beta: Beta = 1.0) -> Tensor:  # (..., K, K) -> (...)

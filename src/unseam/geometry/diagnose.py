@@ -22,6 +22,7 @@ from unseam.geometry.regime import LatentStatistics, active_latents, delta_kl, s
 from unseam.geometry.selfconsistency import self_consistency
 from unseam.geometry.verdict import degeneracy_warnings, latent_warnings, verdict, words
 from unseam.models.likelihood import Gaussian, Likelihood
+from unseam.models.posterior import Full
 from unseam.types import Array
 
 MIXED = 0.02  # a pair is mixed above 0.02 beta nats: a cosine of 0.2 between its columns
@@ -39,6 +40,7 @@ class Question:
     rows: Tensor  # (m,) which codes these are
     codes: Array  # (N, K)
     variances: Array | None  # (N, K)
+    full: bool  # whether the posterior is a full one
     M: Metrics  # double precision, at z
 
 
@@ -71,7 +73,7 @@ def diagnose(
     q = ask(decoder, codes, posterior, likelihood, s2, beta, points, chunk)
     stats = statistics(q.codes, q.variances) if q.variances is not None else None
     active = which_active(q, stats)
-    predicted = sigma_law(q.M.pullback, beta).cpu().numpy()
+    predicted = sigma_law(q.M.pullback, beta, q.full).numpy()
     fit = law_fit(q.variances[q.rows], predicted) if q.variances is not None else None
     cost = float(entanglement_cost(q.M.pullback, beta).mean())
     latents = latent_table(q, stats, predicted, active)
@@ -132,7 +134,9 @@ def ask(
             f"the decoder's Jacobian is NaN or infinite at {int(bad.sum())} of {len(rows)} codes, first at {where}"
         )
     M = Metrics(M.gram.cpu(), M.pullback.cpu())
-    return Question(decode, p, beta, z[rows], rows, z.double().cpu().numpy(), variances_of(posterior, z), M)
+    family = getattr(getattr(decoder, "architecture", None), "posterior", None)
+    full = isinstance(posterior, Full) or (posterior is not None and family == "full")
+    return Question(decode, p, beta, z[rows], rows, z.double().cpu().numpy(), variances_of(posterior, z), full, M)
 
 
 def parts_of(decoder: Any, likelihood: Likelihood | str | None, s2: float) -> tuple[Decoder, Likelihood]:

@@ -145,6 +145,8 @@ def joint_rotation(M: Tensor, beta: float = 1.0, restarts: int = 2, seed: int = 
     True
     """
     M = M.double()
+    if M.shape[-1] < 2:
+        return torch.eye(M.shape[-1], dtype=M.dtype)
     few = M[:: max(1, math.ceil(len(M) / COARSE))]
     R, _ = min((descend(few, start, beta) for start in starts(few, beta, restarts, seed)), key=lambda pair: pair[1])
     R, cost = descend(M, R, beta)
