@@ -132,6 +132,11 @@ class DSprites(GridDataset):
     def __post_init__(self) -> None:
         self._images, self.space  # noqa: B018  missing or damaged files are reported now
 
+    @staticmethod
+    def locate() -> None:
+        """Refuse if the archive is not in the data folder."""
+        find_archive()
+
     @cached_property
     def _path(self) -> Path:
         if self.path is not None and not Path(self.path).is_file():

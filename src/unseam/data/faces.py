@@ -37,6 +37,11 @@ class Faces(TableDataset):
 
     def __post_init__(self) -> None:
         within("size", self.size, 4, 512)
+        self.locate()
+
+    @staticmethod
+    def locate() -> None:
+        """Refuse if the package is not there."""
         orl_folder()
 
     @cached_property

@@ -64,6 +64,11 @@ def find(name: str, stem: str) -> Path:
     )
 
 
+def locate_all(name: str) -> list[Path]:
+    """All four files, or an error that says what to do."""
+    return [find(name, f"{p}-{kind}-ubyte") for p in SPLITS["all"] for kind in ("images-idx3", "labels-idx1")]
+
+
 @lru_cache(maxsize=4)
 def _table(paths: tuple[tuple[Path, Path], ...], factor: str, size: int) -> Table:
     images = np.concatenate([read_idx(pair[0]) for pair in paths])
@@ -98,6 +103,11 @@ class Mnist(TableDataset):
     def __post_init__(self) -> None:
         self.table  # noqa: B018  missing files are reported now
 
+    @classmethod
+    def locate(cls) -> None:
+        """Refuse if a file is not there."""
+        locate_all(cls.name)
+
     @cached_property
     def table(self) -> Table:
         return idx_table(self.name, "digit", self.split, self.size)
@@ -114,6 +124,11 @@ class FashionMnist(TableDataset):
 
     def __post_init__(self) -> None:
         self.table  # noqa: B018  missing files are reported now
+
+    @classmethod
+    def locate(cls) -> None:
+        """Refuse if a file is not there."""
+        locate_all(cls.name)
 
     @cached_property
     def table(self) -> Table:

@@ -39,9 +39,9 @@ def ellipse(x: Array, y: Array) -> Array:
 
 
 def heart(x: Array, y: Array) -> Array:
-    """(x^2 + y^2 - 1)^3 <= x^2 y^3, about 19 pixels wide."""
-    x, y = x / 8.5, 0.15 - y / 8.5
-    return (x * x + y * y - 1) ** 3 <= x * x * y**3
+    """x^2 + (1.2 y - 0.75 sqrt|x|)^2 <= 1, 20 pixels wide, upside up, turned about its centroid."""
+    x, y = x / 10, 0.38 - y / 10
+    return x * x + (1.2 * y - 0.75 * np.sqrt(abs(x))) ** 2 <= 1
 
 
 SHAPES: dict[str, Callable[[Array, Array], Array]] = {"square": square, "ellipse": ellipse, "heart": heart}
