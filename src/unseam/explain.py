@@ -1,4 +1,4 @@
-"""A trained run, explained and repaired: members -> diagnoses and alignments. The one place where runs meet geometry."""
+"""A trained run, explained and repaired: members -> diagnoses and alignments. Here runs meet geometry."""
 
 from __future__ import annotations
 

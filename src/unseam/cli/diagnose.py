@@ -1,0 +1,61 @@
+"""`unseam diagnose RUN`: why each member disentangles, or does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from unseam.cli.common import emit, stdout
+from unseam.errors import BadInput
+from unseam.explain import explain, history
+from unseam.geometry import Diagnosis
+from unseam.train import Run, load_run
+
+
+@dataclass
+class Command:
+    """Say why a run disentangles, or does not: a verdict in plain words, a table per latent, and figures.
+
+    The figures go to RUN/diagnosis/. docs/geometry.md says how to read them.
+
+    Example: unseam diagnose runs/sprites-beta-vae --member 0
+    """
+
+    run_folder: tyro.conf.Positional[Path]
+    """The run folder."""
+    member: int | None = None
+    """One member; all when not given."""
+    points: int = 1000
+    """At how many held-out rows the decoder is differentiated."""
+    seed: int = 0
+    """Which rows."""
+    figures: bool = True
+    """Draw the figures."""
+    json: bool = False
+    """Print one JSON document."""
+
+    def run(self) -> None:
+        if self.points < 2:
+            raise BadInput(f"points={self.points} must be at least 2, and more than the run has latents")
+        run = load_run(self.run_folder)
+        found = explain(run, None if self.member is None else [self.member], self.points, self.seed)
+        paths = {m: draw(run, m, d) for m, d in found.items()} if self.figures else {}
+        if self.json:
+            rows = [{"member": m, **d.to_json(), "figure": paths.get(m)} for m, d in found.items()]
+            emit({"run": run.folder, "members": rows})
+            return
+        for m, d in found.items():
+            stdout.print(f"[bold]member {m}[/bold] (seed {run.members[m].seed})", highlight=False)
+            stdout.print(str(d), soft_wrap=True, markup=False, highlight=False)
+            stdout.print(f"figure: {paths[m]}\n" if m in paths else "", soft_wrap=True)
+
+
+def draw(run: Run, member: int, diagnosis: Diagnosis) -> Path:
+    """The member's figure, in RUN/diagnosis/."""
+    from unseam.show.geometry_figures import diagnosis_figure, save
+
+    title = f"{run.config.objective} on {run.config.data['name']}, member {member}, beta {run.beta(member):g}"
+    figure = diagnosis_figure(diagnosis, history(run, member), title)
+    return save(figure, run.folder / "diagnosis" / f"member-{member}.png")

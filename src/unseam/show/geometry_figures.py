@@ -1,0 +1,118 @@
+"""A diagnosis as one picture: cosine matrix, Sigma-law scatter, singular value spectra, cost over training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unseam.explain import History
+from unseam.geometry import Diagnosis
+from unseam.geometry.regime import polarized_since
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+POINTS = 400  # dots per latent in the scatter
+
+
+def diagnosis_figure(diagnosis: Diagnosis, history: History | None = None, title: str = "") -> Figure:
+    """The four panels; the fourth needs a history and is left out without one."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 9) if history is not None else (15, 4.6), layout="constrained")
+    axes = figure.subplots(2, 2).ravel() if history is not None else figure.subplots(1, 3)
+    cosine_matrix(axes[0], diagnosis)
+    law_scatter(axes[1], diagnosis)
+    spectra(axes[2], diagnosis)
+    if history is not None:
+        over_training(axes[3], history)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write by a temporary name, so that a reader never sees half a picture."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f".{path.name}.part")
+    figure.savefig(half, format=path.suffix.lstrip("."), dpi=120)
+    half.replace(path)
+    return path
+
+
+def cosine_matrix(axes: Axes, d: Diagnosis) -> None:
+    """Root mean square cosine between the columns of J: white off the diagonal = orthogonal."""
+    matrix = np.asarray(d.arrays["cosines"])
+    K = len(matrix)
+    image = axes.imshow(matrix, vmin=0, vmax=1, cmap="Greys")
+    if K <= 12:
+        for i, j in np.ndindex(K, K):
+            shade = "white" if matrix[i, j] > 0.5 else "black"
+            axes.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize=7, color=shade)
+    labels = [str(k) if z.active else f"({k})" for k, z in enumerate(d.latents)]
+    if K <= 32:
+        axes.set_xticks(range(K), labels)
+        axes.set_yticks(range(K), labels)
+    axes.set(title="rms cosine between columns of J", xlabel="latent (in brackets: passive)", ylabel="latent")
+    axes.figure.colorbar(image, ax=axes, shrink=0.8)
+
+
+def law_scatter(axes: Axes, d: Diagnosis) -> None:
+    """Learned against predicted posterior variance, one dot per latent and point."""
+    predicted, learned = d.arrays["sigma2_law"], d.arrays.get("sigma2")
+    axes.set(title="Sigma law", xlabel="predicted variance 1 / (1 + M_ii / beta)", ylabel="learned posterior variance")
+    if learned is None:
+        axes.text(0.5, 0.5, "no posterior given", ha="center", va="center", transform=axes.transAxes)
+        return
+    rows = np.linspace(0, len(predicted) - 1, min(POINTS, len(predicted))).round().astype(int)
+    for k, colour in enumerate(colours(predicted.shape[1])):
+        axes.loglog(predicted[rows, k], learned[rows, k], ".", ms=3, alpha=0.5, color=colour, label=str(k))
+    ends = [min(predicted.min(), learned.min()), 1.2]
+    axes.plot(ends, ends, "k-", lw=0.8)
+    r = "" if d.sigma_law_r is None else f" (r = {d.sigma_law_r:.2f}, median error {d.sigma_law_error:.0%})"
+    axes.set_title("Sigma law" + r)
+    if predicted.shape[1] <= 12:
+        axes.legend(title="latent", fontsize=7, markerscale=2, ncols=2)
+
+
+def spectra(axes: Axes, d: Diagnosis) -> None:
+    """Singular values of J, largest first: the median over points and where 80 % of the points lie."""
+    s = np.maximum(d.arrays["singular_values"], 1e-12)
+    order = np.arange(1, s.shape[1] + 1)
+    low, middle, high = np.quantile(s, [0.1, 0.5, 0.9], axis=0)
+    axes.errorbar(order, middle, yerr=[middle - low, high - middle], fmt="o", color="black", ms=4, capsize=3)
+    if s.shape[1] > 1:
+        gaps = 1 - middle[1:] / middle[:-1]
+        for k in np.flatnonzero(gaps < 0.1):
+            axes.annotate(f"{gaps[k]:.0%}", (order[k] + 0.5, middle[k]), textcoords="offset points", xytext=(0, 10),
+                          ha="center", fontsize=8, color="tab:red")  # fmt: skip
+    axes.set(yscale="log", title="singular values of J (80 % of points)", xlabel="order", ylabel="singular value")
+    if s.shape[1] <= 16:
+        axes.set_xticks(order)
+    lowest = max(float(middle.min()) / 3, float(middle.max()) * 1e-5)
+    axes.set_ylim(lowest, float(high.max()) * 2)
+
+
+def over_training(axes: Axes, h: History) -> None:
+    """Delta_KL at the logged steps and, where snapshots were kept, the entanglement cost."""
+    shown = np.isfinite(h.delta_kl)
+    axes.semilogy(h.steps[shown], np.maximum(h.delta_kl[shown], 1e-6), color="tab:gray", lw=1.2, label="Delta_KL")
+    axes.axhline(0.03, color="tab:gray", lw=0.8, ls=":")
+    since = polarized_since(h.delta_kl)
+    when = "never polarized" if since is None else f"polarized since step {int(h.steps[since])}"
+    axes.set(title=f"over training ({when})", xlabel="step", ylabel="Delta_KL (dotted: 3 %)")
+    if len(h.cost):
+        right = axes.twinx()
+        right.plot(h.snapshot_steps, h.cost, "o-", color="tab:red", ms=3, lw=1.2)
+        right.set_ylabel("entanglement cost (nats)", color="tab:red")
+        right.set_ylim(bottom=0)
+
+
+def colours(count: int) -> list[tuple[float, float, float, float]]:
+    from matplotlib import colormaps
+
+    if count <= 10:
+        return [colormaps["tab10"](k) for k in range(count)]
+    return [colormaps["viridis"](k / (count - 1)) for k in range(count)]
