@@ -11,6 +11,7 @@ from PIL import Image
 
 from unseam import BadInput
 from unseam.data import config, load_data, stamps, user
+from unseam.data.checks import unit_range
 
 RNG = np.random.default_rng(0)
 
@@ -79,6 +80,14 @@ def test_likelihood_decides_the_range(tmp_path: Path) -> None:
         load_data(save(tmp_path / "v.npy", -RNG.random((4, 8))), likelihood="bernoulli")
     with pytest.raises(BadInput, match="did you mean 'gaussian'"):
         load_data(path, likelihood="gausian")
+
+
+def test_unit_range_looks_at_every_row() -> None:
+    array = RNG.random((50, 4))
+    unit_range(load_data(array), block=8)
+    array[41, 1] = 1.5
+    with pytest.raises(BadInput, match=r"1.5 in rows 40..47"):
+        unit_range(load_data(array), block=8)
 
 
 BAD_ARRAYS = {
@@ -237,7 +246,7 @@ def test_incomplete_grids_find_their_rows_and_refuse_others() -> None:
     data = load_data(X, factors=table)
     assert data.space.sizes == (3, 3)
     assert data.space.kinds == ("ordinal", "ordinal")
-    assert data.stochastic
+    assert not data.stochastic
     picked = data.observe(torch.tensor([[1, 2], [0, 1], [2, 2]]))
     np.testing.assert_array_equal(picked.numpy(), X[[5, 1, 3]].astype(np.float32))
     drawn = data.observe(torch.full((50, 2), 2), torch.Generator().manual_seed(0)).unique(dim=0)
@@ -249,7 +258,6 @@ def test_incomplete_grids_find_their_rows_and_refuse_others() -> None:
 def test_continuous_rows_are_found_exactly() -> None:
     table = RNG.standard_normal((6, 3))
     data = load_data(X, factors=table)
-    assert not data.stochastic
     index = torch.tensor([4, 0])
     assert torch.equal(data.observe(data.factors(index)), data.batch(index))
     with pytest.raises(BadInput, match="occur in no row"):

@@ -25,7 +25,7 @@ class Dataset(ABC):
     shape: tuple[int, ...]
     space: FactorSpace | None
     likelihood: LikelihoodName  # what the data is naturally modelled with
-    stochastic: bool  # True when two observations of the same factors differ (noise, random colours)
+    stochastic: bool  # True when two observations of one row differ (noise, random colours): pass `batch` a generator
 
     @abstractmethod
     def __len__(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from unseam.data.base import Dataset
 from unseam.errors import BadInput
 from unseam.types import FactorSpace
 
@@ -80,3 +81,23 @@ def _check_ranges(factors: Tensor, space: FactorSpace) -> None:
             raise BadInput(f"factor {factor.name!r} holds {bad:g}, but its values are 0..{factor.size - 1}")
         if not is_whole:
             raise BadInput(f"factor {factor.name!r} holds a fraction, but its values are whole numbers")
+
+
+def unit_range(data: Dataset, block: int = 4096) -> None:
+    """Refuse data that a Bernoulli likelihood cannot model: every value must lie in [0, 1].
+
+    >>> from unseam.data import load_data
+    >>> unit_range(load_data("ring"))
+    Traceback (most recent call last):
+    unseam.errors.BadInput: likelihood='bernoulli' needs values in [0, 1], but 'ring' has -13 in rows 0..127; use ...
+    """
+    if data.likelihood == "bernoulli":
+        return
+    for start in range(0, len(data), block):
+        end = min(start + block, len(data))
+        low, high = (float(v) for v in torch.aminmax(data.batch(torch.arange(start, end))))
+        if low < 0 or high > 1:
+            raise BadInput(
+                f"likelihood='bernoulli' needs values in [0, 1], but {data.name!r} has {low if low < 0 else high:g} "
+                f"in rows {start}..{end - 1}; use likelihood='gaussian' or rescale the data"
+            )

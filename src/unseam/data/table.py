@@ -72,6 +72,8 @@ class Lookup:
 class TableDataset(Dataset):
     """Rows from a table. A concrete set adds `table`; everything else follows from it."""
 
+    stochastic = False  # a row is always the same, but several rows may share their factors
+
     @property
     @abstractmethod
     def table(self) -> Table: ...
@@ -91,11 +93,6 @@ class TableDataset(Dataset):
     @property
     def likelihood(self) -> LikelihoodName:  # type: ignore[override]
         return "gaussian" if self.table.layout == "vectors" else "bernoulli"
-
-    @property
-    def stochastic(self) -> bool:  # type: ignore[override]
-        """True when several rows share their factors, so that these do not determine the observation."""
-        return self.space is not None and bool((self._lookup.counts > 1).any())
 
     def __len__(self) -> int:
         return int(self.table.x.shape[0])
