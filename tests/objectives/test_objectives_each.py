@@ -40,7 +40,7 @@ def test_capacity_rises_and_the_gap_is_that_of_the_batch_mean():
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_schedule_scales_beta_and_ends_there(schedule):
     share = [SCHEDULES[schedule](t, 0.5).item() for t in np.linspace(0, 0.999, 200)]
-    assert 0 <= min(share)
+    assert min(share) >= 0
     assert max(share) == 1
     assert share[-1] == 1
     hyper = torch.tensor(0.25)
@@ -165,7 +165,7 @@ def test_quantised_codes_are_values_of_the_codebook():
 
 
 def test_the_straight_through_gradient_and_who_moves_what():
-    """Reconstruction and commitment move the encoder, as if zhat were e(x); only the quantisation moves the codebook."""
+    """Reconstruction and commitment move the encoder, as if zhat were e(x); quantisation alone moves the codebook."""
     member = Member("qlae")
     q = member.model.encode(member.x)
     zhat = q.mean.detach().requires_grad_()

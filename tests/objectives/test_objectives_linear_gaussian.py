@@ -1,7 +1,7 @@
 """Every term on a linear-Gaussian model, against its closed form.
 
-x = A u + a, u ~ N(0, I); q(z|x) = N(Bx + b, S); p(x|z) = N(Wz + c, s2 I). Expectations over u and the noise are taken by
-Gauss-Hermite quadrature, or on samples whose mean and covariance are exactly 0 and I.
+x = A u + a, u ~ N(0, I); q(z|x) = N(Bx + b, S); p(x|z) = N(Wz + c, s2 I). Expectations over u and the noise are
+taken by Gauss-Hermite quadrature, or on samples whose mean and covariance are exactly 0 and I.
 """
 
 import math
@@ -74,7 +74,7 @@ def exact_sample(size, seed=0):
 def evaluate(name, points, **settings):
     m, objective = model(name), OBJECTIVES[name](**settings)
     x = points[:, :2] @ A.T + a
-    noise = {n: points[:, 2:] for n in ("z", "prior", "second", "shuffle")}
+    noise = dict.fromkeys(("z", "prior", "second", "shuffle"), points[:, 2:])
     posterior, z, theta = m(x, noise["z"])
     modules = {n: p.module.double() for n, p in objective.players(m).items()}
     return objective(Pass(x, posterior, z, theta), Context(m, 1, 1, len(x), modules, noise))

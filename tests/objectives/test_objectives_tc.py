@@ -80,7 +80,7 @@ def test_the_whole_data_set_as_a_batch_is_the_exact_mixture():
 
 
 def test_bias_against_batch_and_data_size():
-    """What docs/objectives.md says: weighted is off by (K - 1) log N, stratified is low and gets better with the batch."""
+    """What docs/objectives.md says: weighted is off by (K - 1) log N, stratified low, less so with larger batches."""
     K, truth = 5, bias.truth(5)
     small, large = (bias.estimate("weighted", 32, N, K, repeats=10) for N in (10**3, 10**5))
     torch.testing.assert_close(large - small, torch.full_like(small, (K - 1) * math.log(100)), rtol=1e-5, atol=0)
