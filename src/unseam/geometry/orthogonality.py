@@ -39,16 +39,16 @@ def nearest_permutation(V: ArrayLike) -> Array:  # (N, K, K) -> (N, K)
 
 
 def distances(V: ArrayLike) -> Array:  # (N, K, K) -> (N,)
-    """|V - P(V)|_F per point. For unit columns that is sqrt(2 K - 2 sum_i |V_i,pi(i)|).
+    """|V - P(V)|_F per point.
 
     >>> distances(np.eye(3)[None]), distances(np.array([[[0.6, -0.8], [0.8, 0.6]]])).round(4)
     (array([0.]), array([0.8944]))
     """
-    V = np.asarray(V, dtype=float)
-    pi = nearest_permutation(V)
-    picked = np.take_along_axis(np.abs(V), pi[..., None], axis=2).sum((1, 2))
-    squares = np.square(V).sum((1, 2)) + V.shape[1] - 2 * picked  # |V|^2 + |P|^2 - 2 <V, P>
-    return np.sqrt(np.maximum(squares, 0))
+    rest = np.array(V, dtype=float)
+    pi = nearest_permutation(rest)[..., None]
+    picked = np.take_along_axis(rest, pi, axis=2)
+    np.put_along_axis(rest, pi, picked - np.where(picked < 0, -1, 1), axis=2)
+    return np.sqrt(np.square(rest).sum((1, 2)))
 
 
 def dto(gram: Tensor, active: Array | None = None) -> float:  # (N, K, K), (K,)
