@@ -119,7 +119,7 @@ def test_annealed_vae_holds_the_kl_at_the_capacity(tmp_path):
 
 
 def test_a_schedule_is_followed(tmp_path):
-    run = train("beta-vae", tmp_path / "run", beta=8.0, schedule="warm-up", ramp=0.5, steps=20, log_every=1)
+    run = train("beta-vae", tmp_path / "run", beta=8.0, schedule="warm-up", steps=20, log_every=1)
     log = run.log().pivot_table(index="step", columns="name", values="value")
     beta = (log["loss"] - log["reconstruction"]) / log["kl"]
     assert beta[0] == pytest.approx(0, abs=1e-3)

@@ -52,15 +52,13 @@ class BetaVAE(Objective):
     """weight of the KL; Locatello 2019 sweeps 1, 2, 4, 6, 8, 16"""
     schedule: Literal["constant", "warm-up", "cyclical"] = "constant"
     """how the weight gets to beta: at once, in one rise, or in four (objectives/schedules.py)"""
-    ramp: float = 0.5
-    """share of the run (warm-up) or of each cycle (cyclical) in which it rises"""
 
     formula: ClassVar[str] = "-E_q log p(x|z) + beta KL(q(z|x) || p(z))"
     paper: ClassVar[str] = "Higgins et al. 2017, beta-VAE"
     grid: ClassVar[dict[str, tuple[float, ...]]] = {"beta": (1, 2, 4, 6, 8, 16)}
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
-        share = SCHEDULES[self.schedule](context.step / context.steps, self.ramp)
+        share = SCHEDULES[self.schedule](context.step / context.steps)
         return Terms(elbo_terms(pass_, context), {"kl": self.beta * share})
 
 

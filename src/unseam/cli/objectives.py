@@ -1,0 +1,69 @@
+"""`unseam objectives [NAME ...]`: what a model can be trained to do; `--page DATA` shows them all on the same data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import tyro
+
+from unseam.cli.common import emit
+from unseam.cli.options import Options, named_data
+from unseam.errors import lookup
+from unseam.objectives import OBJECTIVES
+from unseam.objectives.describe import describe
+
+
+@dataclass
+class Command:
+    """List the objectives: formula, paper, hyperparameters with their defaults and the grids of Locatello 2019.
+
+    Example: unseam objectives beta-tcvae
+    Example: unseam objectives --page sprites --data.size 32 --steps 2000 --out objectives.html
+    """
+
+    names: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Which objectives; all when none is named."""
+    page: str | None = None
+    """Train each of them on this data set and write a page: terms over time and traversals side by side."""
+    steps: int = 2000
+    """Steps of each model on the page."""
+    network: Literal["auto", "mlp", "conv"] = "mlp"
+    """Network of each model on the page (conv is better and some ten times slower)."""
+    latents: int = 6
+    """Latents of each model on the page."""
+    out: Path = Path("objectives.html")
+    """The page: .html, or .png for the figure alone. The runs are kept in a folder of the same name."""
+    json: bool = False
+    """Print one JSON document."""
+    options: Options = field(default_factory=dict)
+
+    def run(self) -> None:
+        names = self.names or tuple(OBJECTIVES)
+        listed: dict[str, Any] = {name: describe(lookup(OBJECTIVES, name, "objective")) for name in names}
+        if self.page is not None:
+            from unseam.show.objectives_page import objectives_page
+
+            settings = {"network": self.network, "latents": self.latents}
+            page = objectives_page(named_data(self.page, self.options), self.out, names, self.steps, **settings)
+            emit({"page": page, "objectives": listed}) if self.json else print(f"page: {page}")
+        elif self.json:
+            emit({"objectives": listed})
+        else:
+            print("\n".join(text(name, about) for name, about in listed.items()))
+
+
+def text(name: str, about: dict[str, Any]) -> str:
+    """One objective as people read it."""
+    lines = [f"{name}: {about['about']}", f"  {about['formula']}", f"  {about['paper']}"]
+    for hyper, value in about["hyperparameters"].items():
+        grid = value["locatello_2019"]
+        swept = f"  (Locatello 2019 sweeps {', '.join(f'{g:g}' for g in grid)})" if grid else ""
+        lines.append(f"  {flag(hyper)} {value['default']:g}{swept}")
+    lines += [f"  {flag(setting)} {value}" for setting, value in about["settings"].items()]
+    return "\n".join(lines) + "\n"
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
