@@ -47,8 +47,8 @@ def parse(command: Any, args: list[str], prog: str) -> Any:
 
 def one_line(box: str) -> str:
     """What tyro says in a box, as one line: the problem and what was probably meant."""
-    lines = [line.strip("│╭╮╰╯─ \t") for line in box.splitlines()[1:]]
-    text = [line for line in lines if line and not line.startswith(("For full helptext", "unseam "))]
+    lines = [line.strip("│╭╮╰╯─|+ \t") for line in box.splitlines()[1:]]
+    text = [line for line in lines if line.strip("-") and not line.startswith(("For full helptext", "unseam "))]
     return "; ".join(text[:3]).replace(":;", ":") or "the arguments cannot be used; see --help"
 
 

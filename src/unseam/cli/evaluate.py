@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import tyro
 from rich.table import Table
 
 from unseam.cli.common import emit, stdout
 from unseam.evaluate import evaluate
+from unseam.metrics import Score
 from unseam.train import load_run
 
 
@@ -30,21 +33,39 @@ class Command:
     """How many rows to score on."""
     seed: int = 0
     """Which rows, and the metrics' own randomness."""
+    ci: bool = False
+    """Add 95 % bootstrap intervals."""
     json: bool = False
-    """Print one JSON document."""
+    """Print one JSON document: each member's scores, and their means over the members as `scores`."""
 
     def run(self) -> None:
         run = load_run(self.run_folder)
         members = range(len(run.members)) if self.member is None else [self.member]
-        scores = evaluate(run, self.metrics, members, self.samples, self.seed)
+        scores = evaluate(run, self.metrics, members, self.samples, self.seed, self.ci)
         if self.json:
             rows = [{"member": m, "scores": {n: s.to_json() for n, s in each.items()}} for m, each in scores.items()]
-            emit({"run": run.folder, "scores": rows[0]["scores"] if len(rows) == 1 else {}, "members": rows})
+            emit({"run": run.folder, "scores": means(list(scores.values())), "members": rows})
             return
         names = list(next(iter(scores.values())))
-        table = Table(title=f"{self.samples} rows of {run.config.data['name']}")
+        table = Table(title=f"{min(self.samples, len(run.data))} rows of {run.config.data['name']}")
         for name in ("member", *names):
             table.add_column(name, justify="right")
         for m, each in scores.items():
-            table.add_row(str(m), *(f"{each[n].value:.3f}" for n in names))
+            table.add_row(str(m), *(cell(each[n]) for n in names))
         stdout.print(table)
+
+
+def cell(score: Score) -> str:
+    return f"{score.value:.3f}" + (f" [{score.ci[0]:.3f}, {score.ci[1]:.3f}]" if score.ci else "")
+
+
+def means(members: list[dict[str, Score]]) -> dict[str, Any]:
+    """Each metric's mean over the members, with its settings."""
+    out = {}
+    for name, first in members[0].items():
+        scores = [member[name] for member in members if name in member]
+        parts = [s.per_factor for s in scores if s.per_factor is not None]
+        per_factor = np.mean(parts, axis=0).tolist() if parts else None
+        value = float(np.mean([s.value for s in scores]))
+        out[name] = {"value": value, "per_factor": per_factor, "settings": dict(first.settings)}
+    return out
