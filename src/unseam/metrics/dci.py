@@ -20,7 +20,7 @@ from scipy.stats import entropy
 
 from unseam.metrics.base import Score
 from unseam.metrics.inputs import Rows, Table, prepare, require_few_classes
-from unseam.metrics.parallel import side_by_side
+from unseam.metrics.parallel import factor_by_factor
 from unseam.metrics.predictors import Backend, Fitted, fit
 from unseam.rng import derive
 from unseam.types import Array, FactorSpace
@@ -114,15 +114,13 @@ def importances(table: Table, backend: Backend) -> Importances:
 
 def fit_all(table: Table, backend: Backend) -> Importances:
     train, test = table.halves()
-    order = np.argsort(table.classes)[::-1]  # the longest first
-    models = side_by_side(lambda f: fit_factor(table, train, int(f), backend), order, table.workers)
-    quality = [
-        (correct(table, f, model, train), correct(table, f, model, test))
-        for f, model in zip(order, models, strict=True)
-    ]
-    back = np.argsort(order)
-    found = np.array(quality)[back]
-    return Importances(np.stack([m.importances for m in models])[back], found[:, 0], found[:, 1])
+
+    def one_factor(f: int) -> tuple[Array, float, float]:
+        model = fit_factor(table, train, f, backend)
+        return model.importances, correct(table, f, model, train), correct(table, f, model, test)
+
+    rows = factor_by_factor(one_factor, table)
+    return Importances(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
 def fit_factor(table: Table, rows: Rows, f: int, backend: str) -> Fitted:

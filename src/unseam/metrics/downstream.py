@@ -18,7 +18,7 @@ from unseam.metrics.base import Score
 from unseam.metrics.dci import correct, importances
 from unseam.metrics.inputs import Rows, Table, prepare, require_few_classes
 from unseam.metrics.logistic import fit_softmax, standardise
-from unseam.metrics.parallel import side_by_side
+from unseam.metrics.parallel import factor_by_factor
 from unseam.metrics.predictors import Fitted, fit
 from unseam.rng import derive, numpy_generator
 from unseam.types import Array, FactorSpace
@@ -79,8 +79,7 @@ def accuracies(table: Table, train: Rows, test: Rows, model: Model, labels: int)
     def one_factor(f: int) -> float:
         return correct(table, f, fit_one(table, rows, f), test)
 
-    order = np.argsort(table.classes)[::-1]
-    return np.array(side_by_side(one_factor, order.tolist(), table.workers))[np.argsort(order)]
+    return np.array(factor_by_factor(one_factor, table))
 
 
 def fit_trees(table: Table, rows: Rows, f: int) -> Fitted:

@@ -15,7 +15,7 @@ import numpy as np
 from unseam.metrics.base import Score
 from unseam.metrics.inputs import Table, prepare, require_classes, require_few_classes
 from unseam.metrics.logistic import fit_softmax, standardise
-from unseam.metrics.parallel import side_by_side
+from unseam.metrics.parallel import factor_by_factor
 from unseam.types import Array, FactorSpace
 
 
@@ -50,8 +50,7 @@ def compute_explicitness(table: Table, penalty: float = 1.0) -> Score:
         on_train = mean_auc(model.probabilities(z), train.labels[:, f])
         return on_train, mean_auc(model.probabilities(z_test), test.labels[:, f])
 
-    order = np.argsort(table.classes)[::-1]  # the longest first
-    found = np.array(side_by_side(one_factor, order, table.workers))[np.argsort(order)]
+    found = np.array(factor_by_factor(one_factor, table))
     settings = {"classifier": "multinomial logistic regression, C=1", "train": len(train), "test": len(test)}
     per_factor = found[:, 1]
     extra = {"train": float(found[:, 0].mean())}

@@ -23,7 +23,7 @@ from unseam.metrics.information import mutual_information
 from unseam.metrics.inputs import Table, prepare, require_few_classes
 from unseam.metrics.logistic import fit_softmax, standardise
 from unseam.metrics.mig import normalised
-from unseam.metrics.parallel import side_by_side
+from unseam.metrics.parallel import factor_by_factor
 from unseam.types import Array, FactorSpace
 
 NEIGHBOURS = 10
@@ -60,9 +60,7 @@ def compute_infoc(table: Table) -> Score:
 def compute_infoe(table: Table) -> Score:
     require_few_classes(table, "infoe")
     x = standardise(table.rows.codes)[0]
-    order = np.argsort(table.classes)[::-1]
-    found = np.array(side_by_side(lambda f: linear_information(table, x, int(f)), order, table.workers))
-    per_factor = found[np.argsort(order)]
+    per_factor = np.array(factor_by_factor(lambda f: linear_information(table, x, f), table))
     how = {f.name: "logistic regression, no penalty, balanced" if f.discrete else "R^2" for f in table.space}
     settings = {"predictor": how, "rows": len(table)}
     return Score("infoe", float(per_factor.mean()), per_factor=per_factor, settings=settings)

@@ -49,7 +49,10 @@ class Sampled:
         if not self.space.discrete:
             names = ", ".join(f.name for f in self.space if not f.discrete)
             raise BadInput(f"a sampler's space must be discrete to draw its values; continuous: {names}")
-        return np.stack([rng.integers(0, f.size, shape) for f in self.space], axis=-1)
+        out = np.empty((*shape, len(self.space)), np.int32)
+        for i, f in enumerate(self.space):
+            out[..., i] = rng.integers(0, f.size, shape, np.int32)
+        return out
 
     def codes(self, factors: Array) -> Array:
         flat = np.asarray(self.encode(factors.reshape(-1, factors.shape[-1])))
@@ -60,7 +63,7 @@ class Sampled:
 
     def fixed(self, which: Array, size: int, rng: np.random.Generator) -> Array:
         factors = self.draw((len(which), size), rng)
-        return self.codes(hold(factors, factors[:, :1], which))
+        return self.codes(hold(factors, factors[:, :1].copy(), which))
 
     def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
         one, two = self.draw((len(which), size), rng), self.draw((len(which), size), rng)
@@ -68,9 +71,10 @@ class Sampled:
 
 
 def hold(factors: Array, source: Array, which: Array) -> Array:
-    """factors (P, L, F) with factor `which[p]` of point p copied from the source."""
-    mask = np.arange(factors.shape[-1]) == which[:, None, None]
-    return np.where(mask, source, factors)
+    """factors (P, L, F) with factor `which[p]` of point p copied from the source (P, L or 1, F), in place."""
+    place = np.arange(len(which))
+    factors[place, :, which] = source[place, :, which]
+    return factors
 
 
 class Matched:
@@ -104,9 +108,12 @@ class Matched:
         return self.codes[row], self.codes[self.partners(which[:, None], row, rng)]
 
 
-def from_table(table: Table, metric: str) -> Matched:
+def from_table(table: Table, metric: str) -> tuple[Matched, Matched]:
+    """Sources for training and testing: the held-out rows when given, else the same rows for both."""
     require_classes(table, metric, "no two rows share a value; give a sampler instead")
-    return table.once("matched", lambda: Matched(table.rows))
+    train = table.once("matched", lambda: Matched(table.rows))
+    held_out = table.held_out
+    return train, train if held_out is None else table.once("matched test", lambda: Matched(held_out))
 
 
 def chunks(points: int, size: int, latents: int) -> Iterator[int]:

@@ -10,6 +10,7 @@ nothing is allocated inside an iteration.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import fmin_l_bfgs_b
@@ -47,6 +48,7 @@ def fit_softmax(
     balanced: bool = False,
     tolerance: float = 1e-4,
     iterations: int = 100,
+    precision: Any = np.float32,
 ) -> Softmax:
     """Fit by L-BFGS. Labels that do not occur get a very small probability.
 
@@ -55,17 +57,18 @@ def fit_softmax(
     array([0, 0, 1, 1])
     """
     n, k = x.shape
-    a = np.concatenate([x.T, np.ones((1, n))]).astype(np.float32)  # (K + 1, N)
+    a = np.concatenate([x.T, np.ones((1, n))]).astype(precision)  # (K + 1, N)
     counts = np.bincount(labels, minlength=classes)
     weight = n / ((counts > 0).sum() * np.maximum(counts, 1)) if balanced else np.ones(classes)
-    rows = (weight[labels] / (weight * counts).sum()).astype(np.float32)  # (N,) sum to 1
+    rows = (weight[labels] / (weight * counts).sum()).astype(precision)  # (N,) sum to 1
     targets = np.stack([np.bincount(labels, rows * row, classes) for row in a], axis=1)  # (C, K + 1)
-    ridge = penalty / (weight * counts).sum()
-    p = np.empty((classes, n), np.float32)
+    # two classes: scikit-learn penalises the difference of the two weight vectors, which is twice as much
+    ridge = (2 if classes == 2 else 1) * penalty / (weight * counts).sum()
+    p = np.empty((classes, n), precision)
 
     def loss(flat: Array) -> tuple[float, Array]:
         w = flat.reshape(classes, k + 1)
-        np.matmul(w.astype(np.float32), a, out=p)
+        np.matmul(w.astype(precision), a, out=p)
         top = p.max(axis=0)
         np.subtract(p, top, out=p)
         np.exp(p, out=p)

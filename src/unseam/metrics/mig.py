@@ -10,6 +10,7 @@ entropy and normalises nothing; for such a factor the gap is taken between 1 - e
 squared correlation of two Gaussians with that mutual information), with I by KSG.
 
 MIG-sup (Li et al. 2020, arXiv:2002.10549) turns the question round: does each latent hold exactly one factor?
+The gap of each latent between its two best factors, each normalised by H(v), averaged over the latents that vary.
 """
 
 from __future__ import annotations
@@ -73,9 +74,11 @@ def compute_mig(table: Table, bins: int = 20, estimator: Estimator = "histogram"
 
 def compute_mig_sup(table: Table, bins: int = 20, estimator: Estimator = "histogram") -> Score:
     matrix = mi_matrix(table, bins, estimator)
-    gaps = top_two_gap(normalised(table, matrix).T)
+    alive = np.ptp(table.rows.codes, axis=0) > 0
+    gaps = np.where(alive, top_two_gap(normalised(table, matrix).T), np.nan)
+    value = float(gaps[alive].mean()) if alive.any() else 0.0
     settings = mi_settings(table, bins, estimator)
-    return Score("mig-sup", float(gaps.mean()), per_latent=gaps, matrix=matrix, settings=settings)
+    return Score("mig-sup", value, per_latent=gaps, matrix=matrix, settings=settings)
 
 
 def mi_matrix(table: Table, bins: int = 20, estimator: Estimator = "histogram") -> Array:  # (F, K) nats

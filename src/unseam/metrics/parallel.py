@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from threadpoolctl import threadpool_limits
+
+if TYPE_CHECKING:
+    from unseam.metrics.inputs import Table
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -26,3 +29,10 @@ def side_by_side(function: Callable[[S], T], items: Iterable[S], workers: int | 
     """
     with threadpool_limits(1), ThreadPoolExecutor(workers or cores()) as pool:
         return list(pool.map(function, items))
+
+
+def factor_by_factor(function: Callable[[int], T], table: Table) -> list[T]:
+    """[function(f) for every factor f], side by side, the factor with the most classes first."""
+    longest_first = sorted(range(len(table.classes)), key=lambda f: -table.classes[f])
+    found = dict(zip(longest_first, side_by_side(function, longest_first, table.workers), strict=True))
+    return [found[f] for f in range(len(table.classes))]

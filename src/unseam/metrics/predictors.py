@@ -62,7 +62,8 @@ def fit_lightgbm(x: Array, y: Array, discrete: bool, seed: int) -> Fitted:
     classes = int(y.max()) + 1 if discrete else 0
     task: dict[str, Any] = {"objective": "multiclass", "num_class": classes} if classes > 2 else {}
     task = task or {"objective": "binary" if discrete else "regression"}
-    data = lightgbm.Dataset(x.astype(np.float64), y, params={"verbosity": -1, "min_data_in_bin": 1})
+    grid = {"verbosity": -1, "min_data_in_bin": 1, "max_bin": 1023 if len(x) <= 2000 else 255}
+    data = lightgbm.Dataset(x.astype(np.float64), y, params=grid)
     model = lightgbm.train({**BOOSTING, **task, "seed": seed}, data, 100)
 
     def predict(new: Array) -> Array:
@@ -84,7 +85,7 @@ def fit_forest(x: Array, y: Array, discrete: bool, seed: int) -> Fitted:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     kind = RandomForestClassifier if discrete else RandomForestRegressor
-    model = kind(100, random_state=seed % 2**32, n_jobs=1).fit(x, y)
+    model = kind(100, max_features=1.0, random_state=seed % 2**32, n_jobs=1).fit(x, y)  # every latent may compete
     return Fitted(model.feature_importances_, model.predict)
 
 
@@ -104,9 +105,13 @@ def fit_linear(x: Array, y: Array, discrete: bool, seed: int) -> Fitted:
     else:
         model = LassoCV(cv=5, random_state=seed % 2**32).fit(z, (y - y.mean()) / y.std())
         weights = np.abs(model.coef_)
-    scale, centre = (1.0, 0.0) if discrete else (y.std(), y.mean())
     safe = np.where(std > 0, std, 1.0)
-    return Fitted(weights, lambda new: model.predict((new - mean) / safe) * scale + centre)
+
+    def predict(new: Array) -> Array:
+        guess = model.predict((new - mean) / safe)
+        return guess if discrete else guess * y.std() + y.mean()
+
+    return Fitted(weights, predict)
 
 
 BACKENDS: dict[str, Callable[[Array, Array, bool, int], Fitted]] = {

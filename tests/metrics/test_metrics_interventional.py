@@ -1,0 +1,143 @@
+"""BetaVAE and FactorVAE scores, IRS: by hand, by brute force, and arrays against a sampler."""
+
+import numpy as np
+import pytest
+
+from unseam.errors import BadInput
+from unseam.metrics import beta_vae, factor_vae, irs
+from unseam.metrics.inputs import prepare
+from unseam.metrics.interventions import Matched, Sampled
+from unseam.types import Factor, FactorSpace
+
+SPACE = FactorSpace((Factor("a", 3), Factor("b", 4), Factor("c", 5)))
+RNG = np.random.default_rng(0)
+SMALL = {"train": 1500, "test": 800}
+
+
+def draw(n):
+    return np.stack([RNG.integers(0, f.size, n) for f in SPACE], axis=1)
+
+
+def rotated(factors):
+    q = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))[0]
+    return (factors - factors.mean(axis=0)) @ q
+
+
+@pytest.mark.parametrize("metric", [beta_vae, factor_vae])
+def test_a_perfect_code_scores_one(metric):
+    assert metric(space=SPACE, sampler=lambda v: v.astype(float), **SMALL).value == 1.0
+
+
+@pytest.mark.parametrize("metric", [beta_vae, factor_vae])
+def test_noise_scores_one_in_three(metric):
+    noise = np.random.default_rng(1)
+    score = metric(space=SPACE, sampler=lambda v: noise.normal(size=(len(v), 4)), **SMALL)
+    assert score.value == pytest.approx(1 / 3, abs=4 * np.sqrt(2 / 9 / 800))
+
+
+@pytest.mark.parametrize("metric", [beta_vae, factor_vae])
+def test_arrays_and_sampler_agree_within_sampling_error(metric):
+    v = draw(4000)
+    mean = np.array([1.0, 1.5, 2.0])
+    q = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))[0]
+
+    def encode(factors):
+        return (factors - mean) @ q
+
+    sampled = metric(space=SPACE, sampler=encode, **SMALL)
+    matched = metric(encode(v), v, SPACE, test_codes=encode(v), test_factors=v, **SMALL)
+    assert matched.value == pytest.approx(sampled.value, abs=4 * np.hypot(0.018, 0.018))
+    assert sampled.extra["standard_error"] == pytest.approx(np.sqrt(sampled.value * (1 - sampled.value) / 800))
+
+
+def test_beta_vae_is_fooled_by_a_missing_factor():
+    """Kim & Mnih 2018: with all factors but one the BetaVAE score is still 100 %; the FactorVAE score is not."""
+
+    def encode(v):
+        return np.column_stack([v[:, :2], np.random.default_rng(len(v)).normal(size=len(v))]).astype(float)
+
+    assert beta_vae(space=SPACE, sampler=encode, **SMALL).value > 0.99
+    assert factor_vae(space=SPACE, sampler=encode, **SMALL).value < 0.9
+
+
+def test_factor_vae_ignores_the_scale_of_latents():
+    v = draw(2000)
+    z = rotated(v.astype(float))
+    scores = [factor_vae(z * s, v, SPACE, **SMALL).value for s in (1.0, np.array([1.0, 100.0, 0.01]))]
+    assert scores[0] == scores[1]
+
+
+def test_factor_vae_prunes_constant_latents():
+    v = draw(2000)
+    z = np.column_stack([np.full(2000, 7.0), v])
+    score = factor_vae(z, v, SPACE, **SMALL)
+    assert score.value == 1.0
+    assert score.matrix[:, 0].max() == 0
+    assert factor_vae(np.ones((2000, 2)), v, SPACE, **SMALL).value == 0.0
+
+
+def test_matched_rows_share_the_value():
+    v = draw(300)
+    table = prepare(np.column_stack([np.arange(300.0), v]), v, SPACE)
+    source = Matched(table.rows)
+    which = np.array([0, 1, 2, 0])
+    batch = source.fixed(which, 16, RNG)
+    one, two = source.pairs(which, 16, RNG)
+    for p, f in enumerate(which):
+        assert len(np.unique(batch[p, :, 1 + f])) == 1
+        assert np.array_equal(one[p, :, 1 + f], two[p, :, 1 + f])
+    assert len(np.unique(one[0, :, 0])) > 8
+
+
+def test_matched_partners_are_uniform_over_the_group():
+    v = np.array([[0], [0], [0], [1]])
+    source = Matched(prepare(np.arange(4.0), v).rows)
+    batch = source.fixed(np.zeros(4000, int), 3, RNG)[..., 0]
+    counts = np.bincount(batch[batch < 3].astype(int))
+    assert counts.min() > 0.95 * counts.mean()
+
+
+def test_a_sampler_holds_the_factor():
+    source = Sampled(lambda v: v, SPACE)
+    batch = source.fixed(np.array([2, 0]), 20, RNG)
+    assert len(np.unique(batch[0, :, 2])) == len(np.unique(batch[1, :, 0])) == 1
+    one, two = source.pairs(np.array([1]), 50, RNG)
+    assert np.array_equal(one[0, :, 1], two[0, :, 1])
+    assert not np.array_equal(one[0, :, 0], two[0, :, 0])
+    assert len(np.unique(one[0, :, 1])) > 1
+
+
+@pytest.mark.parametrize("metric", [beta_vae, factor_vae, irs])
+def test_continuous_factors_are_refused(metric):
+    with pytest.raises(BadInput, match="continuous"):
+        metric(RNG.normal(size=(50, 2)), RNG.uniform(size=(50, 2)))
+
+
+def brute_irs(z, v, quantile):
+    z = z[:, z.var(axis=0) > 0]
+    spread = np.abs(z - z.mean(axis=0)).max(axis=0)
+    moved = np.zeros((z.shape[1], v.shape[1]))
+    for f in range(v.shape[1]):
+        groups = [z[v[:, f] == c] for c in np.unique(v[:, f])]
+        moved[:, f] = np.mean(
+            [np.percentile(np.abs(g - g.mean(axis=0)), 100 * quantile, axis=0) for g in groups], axis=0
+        )
+    return np.average((1 - moved / spread[:, None]).max(axis=1), weights=spread)
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.99, 1.0])
+def test_irs_is_the_brute_force_one(quantile):
+    v = draw(700)
+    z = np.column_stack([v + 0.2 * RNG.normal(size=v.shape), RNG.normal(size=700), np.ones(700)])
+    assert irs(z, v, SPACE, quantile=quantile).value == pytest.approx(brute_irs(z, v, quantile), abs=1e-6)
+
+
+def test_irs_cuts_a_fine_factor_into_twenty():
+    v = RNG.integers(0, 40, (2000, 1))
+    z = np.column_stack([v, RNG.normal(size=2000)]).astype(float)
+    coarse = np.digitize(v[:, 0], np.histogram(v[:, 0], 20)[1][1:-1])[:, None]
+    assert irs(z, v).value == pytest.approx(brute_irs(z, coarse, 0.99), abs=1e-6)
+
+
+def test_irs_of_a_constant_code_is_zero():
+    assert irs(np.ones((60, 2)), draw(60)).value == 0.0
