@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -199,6 +200,16 @@ def test_run_folder_holds_what_it_says(finished: Run) -> None:
     assert set(latents["latent"]) == {0, 1}
     total = latents[(latents["member"] == 0) & (latents["step"] == 20)]["kl"].sum()
     assert total == pytest.approx(finished.table()["kl"][0], rel=1e-5)
+
+
+def test_arrays_in_memory_become_files_of_the_run(tmp_path: Path) -> None:
+    x, v = np.random.default_rng(0).normal(size=(50, 4)), np.arange(50) % 5
+    settings = {**SMALL, "steps": 5, "batch": 8}
+    run = fit(x, out=tmp_path / "run", data_parameters={"factors": v}, **settings)  # type: ignore[arg-type]
+    again = load_run(tmp_path / "run").data
+    assert torch.equal(again.batch(torch.arange(50)), torch.as_tensor(x, dtype=torch.float32))
+    assert again.factors(torch.arange(50)).flatten().tolist() == v.tolist()
+    assert run.table()["status"].tolist() == ["finished"]
 
 
 def test_a_run_is_not_written_over(finished: Run) -> None:

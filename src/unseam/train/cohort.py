@@ -78,10 +78,14 @@ def run_cohort(folder: Path, config: RunConfig, objective: type, show: bool | No
             _processes(jobs, config.training.workers, advance)
 
 
-def start_folder(folder: Path, config: RunConfig) -> None:
-    """Lay out a new run folder; refuse one that already holds a run."""
+def check_free(folder: Path) -> None:
+    """Refuse a folder that already holds a run."""
     if (folder / "config.json").exists():
         raise BadInput(f"out={str(folder)!r} already holds a run; go on with --resume {folder} or choose another --out")
+
+
+def start_folder(folder: Path, config: RunConfig) -> None:
+    """Lay out a new run folder."""
     document = {"unseam": __version__, "torch": str(torch.__version__), **config.to_json()}
     (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
     write_atomic(folder / "config.json", json.dumps(document, indent=2))

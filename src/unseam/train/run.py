@@ -6,24 +6,28 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from torch import Tensor
 
 from unseam.data import config as data_config
 from unseam.data import load_data
 from unseam.data.base import Dataset
+from unseam.data.user import UserData
 from unseam.errors import BadInput, lookup, unknown
 from unseam.models import Architecture, Autoencoder
 from unseam.objectives import OBJECTIVES, Objective, Optimiser
-from unseam.train.checkpoint import load_checkpoint
-from unseam.train.cohort import plan, run_cohort, start_folder
+from unseam.train.checkpoint import load_checkpoint, write_atomic
+from unseam.train.cohort import check_free, plan, run_cohort, start_folder
 from unseam.train.config import Member, RunConfig, Training, sweep
 from unseam.train.group import weights_path
 from unseam.train.order import split
 from unseam.train.rows import Rows
+from unseam.types import Array
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class Run:
 
 
 def fit(
-    data: str | Path | Dataset,
+    data: str | Path | Array | Dataset,
     objective: str | type[Objective] = "beta-vae",
     *,
     seeds: Sequence[int] = (0,),
@@ -106,7 +110,7 @@ def fit(
     [[0, 0.0001, 'finished'], [1, 0.0001, 'finished'], [0, 0.01, 'finished'], [1, 0.01, 'finished']]
     """
     name, kind = _objective(objective)
-    dataset = data if isinstance(data, Dataset) else load_data(str(data), **(data_parameters or {}))
+    dataset = data if isinstance(data, Dataset) else load_data(data, **(data_parameters or {}))
     parts = _distribute(kind, settings)
     members, static = sweep(kind, seeds, parts["objective"])
     architecture = replace(Architecture(**parts["architecture"]), posterior=kind.posterior)
@@ -117,11 +121,11 @@ def fit(
     architecture = architecture.for_data(dataset.shape, dataset.likelihood)
     training = Training(**parts["training"])
     _check(kind, architecture, training, dataset)
-    config = RunConfig(
-        data_config(dataset), name, static, members, architecture, training, Optimiser(**parts["optimiser"])
-    )
+    optimiser = Optimiser(**parts["optimiser"])
+    folder = Path(out) if out is not None else _free_folder(data, name)
+    check_free(folder)
+    config = RunConfig(data_config(_on_disk(dataset, folder)), name, static, members, architecture, training, optimiser)
     config = plan(config, dataset.shape)
-    folder = Path(out) if out is not None else _free_folder(str(config.data.get("name", "data")), name)
     start_folder(folder, config)
     run_cohort(folder, config, kind, show)
     return Run(folder, config)
@@ -185,9 +189,25 @@ def _check(kind: type[Objective], architecture: Architecture, training: Training
             )
 
 
-def _free_folder(data: str, objective: str) -> Path:
+def _on_disk(data: Dataset, folder: Path) -> Dataset:
+    """Arrays in memory become files of the run, so that its processes and later readers find them."""
+    if not isinstance(data, UserData):
+        return data
+    for name in ("source", "factor_table"):
+        array = getattr(data, name)
+        if hasattr(array, "__array__"):
+            content = BytesIO()
+            np.save(content, np.asarray(array), allow_pickle=False)
+            path = folder.resolve() / f"{name}.npy"
+            write_atomic(path, content.getvalue())
+            data = replace(data, **{name: str(path)})  # type: ignore[arg-type]
+    return data
+
+
+def _free_folder(data: Any, objective: str) -> Path:
     """runs/DATA-OBJECTIVE, or the first free numbered variant of it."""
-    base = Path("runs") / f"{Path(data).stem}-{objective}"
+    label = Path(data).stem if isinstance(data, (str, Path)) else getattr(data, "name", "array")
+    base = Path("runs") / f"{label}-{objective}"
     number, folder = 1, base
     while folder.exists():
         number, folder = number + 1, base.with_name(f"{base.name}-{number + 1}")
