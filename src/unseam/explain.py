@@ -18,6 +18,7 @@ from unseam.models import Autoencoder, Posterior
 from unseam.progress import bar
 from unseam.rng import generator
 from unseam.train import Run
+from unseam.train.group import weights_path
 from unseam.types import Array
 
 SAMPLES = 2000
@@ -114,12 +115,18 @@ def history(run: Run, member: int, points: int = 200, seed: int = 0) -> History:
     columns = [
         rows[name].to_numpy(dtype=float).reshape(len(steps), -1) for name in ("mu2", "mu_std", "sigma2", "log_sigma2")
     ]
-    kept = run.snapshots()
+    kept = kept_steps(run, member)
     moments = [*kept, None] if kept and kept[-1] < run.config.training.steps else kept
     found = [moment(run, member, step, points, seed) for step in moments]
     cost, distance = (np.array([pair[i] for pair in found]) for i in (0, 1))
     when = np.array([run.config.training.steps if step is None else step for step in moments])
     return History(steps, delta_kl(LatentStatistics(*columns)), when, cost, distance)
+
+
+def kept_steps(run: Run, member: int) -> list[int]:
+    """Steps at which this member's weights were kept; a run that is still training may have them for some only."""
+    group = next(number for number, members in enumerate(run.config.groups) if member in members)
+    return [step for step in run.snapshots() if weights_path(run.folder, group, step).exists()]
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from unseam.errors import BadInput
 from unseam.geometry.curvature import entanglement_cost, sigma_law
-from unseam.geometry.diagnose import MIXED, USED, ask, column_norms
+from unseam.geometry.diagnose import MIXED, ask, in_use
 from unseam.geometry.diagnosis import number
 from unseam.geometry.diagonalise import joint_rotation
 from unseam.geometry.jacobian import Decoder, Metrics
@@ -126,8 +126,7 @@ def align(
     (True, True)
     """
     q = ask(decoder, codes, posterior, likelihood, s2, beta, points, chunk)
-    norms = column_norms(q.M)
-    used = norms > USED * norms.max()  # a dead latent has no axis to find, and its column would only add noise
+    used = in_use(q)  # a dead latent has no axis to find, and its column would only add noise
     old = Metrics(*(select(m, used) for m in q.M))
     small = joint_rotation(old.pullback, beta, restarts, seed)
     R = embed(small, used)

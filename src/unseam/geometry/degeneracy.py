@@ -7,6 +7,7 @@ data cannot say which axes are right. Two numbers tell how close a pair is to th
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -38,10 +39,17 @@ def plane_differences(gram: Tensor, i: Tensor, j: Tensor) -> Tensor:  # (N, K, K
     return ((s1 - s2) / s1.clamp(min=tiny)).median(0).values
 
 
-def axis_preferences(M: Tensor, i: Tensor, j: Tensor, beta: float = 1.0) -> Tensor:  # -> (P,)
-    """How many nats the worst rotation of each plane costs above the best: 0 when no axis is preferred.
+class Turns(NamedTuple):
+    """What rotating the plane of a pair does to the mean cost, in nats."""
 
-    >>> axis_preferences(4 * torch.eye(2)[None], *pairs_of(2))
+    preference: Tensor  # (P,) worst rotation minus best: 0 when no axis is preferred
+    saving: Tensor  # (P,) the axes as they are minus best: 0 when they cannot be improved
+
+
+def axis_preferences(M: Tensor, i: Tensor, j: Tensor, beta: float = 1.0) -> Turns:  # (N, K, K), (P,), (P,)
+    """How much the choice of axes matters in the plane of each pair.
+
+    >>> axis_preferences(4 * torch.eye(2)[None], *pairs_of(2)).preference
     tensor([0.])
     """
     a, b = (M[:, i, i] + M[:, j, j]) / 2, (M[:, i, i] - M[:, j, j]) / 2
@@ -49,7 +57,8 @@ def axis_preferences(M: Tensor, i: Tensor, j: Tensor, beta: float = 1.0) -> Tens
     turns = [k * math.pi / ANGLES for k in range(ANGLES)]  # 2t; the cost has period pi/2 in t
     costs = [torch.log1p(-((u * math.cos(t) + v * math.sin(t)) ** 2).clamp(max=1 - 1e-12)).mean(0) for t in turns]
     stacked = beta / 2 * torch.stack(costs)
-    return stacked.max(0).values - stacked.min(0).values
+    best = stacked.min(0).values
+    return Turns(stacked.max(0).values - best, stacked[0] - best)
 
 
 def close_eigenvalues(eigenvalues: ArrayLike, count: int, limit: float = TOO_CLOSE) -> list[tuple[int, int, float]]:

@@ -18,7 +18,14 @@ from unseam.geometry.degeneracy import TOO_CLOSE, axis_preferences, pairs_of, pl
 from unseam.geometry.diagnosis import Diagnosis, Latent, Pair
 from unseam.geometry.jacobian import Decoder, Metrics, as_likelihood, metrics, singular
 from unseam.geometry.orthogonality import cosines, dto, haar, ima_contrast, select
-from unseam.geometry.regime import LatentStatistics, active_latents, delta_kl, statistics, unexplained_directions
+from unseam.geometry.regime import (
+    ACTIVE_VARIANCE,
+    LatentStatistics,
+    active_latents,
+    delta_kl,
+    statistics,
+    unexplained_directions,
+)
 from unseam.geometry.selfconsistency import self_consistency
 from unseam.geometry.verdict import degeneracy_warnings, latent_warnings, verdict, words
 from unseam.models.likelihood import Gaussian, Likelihood
@@ -78,6 +85,7 @@ def diagnose(
     cost = float(entanglement_cost(q.M.pullback, beta).mean())
     latents = latent_table(q, stats, predicted, active)
     pairs = pair_table(q, active)
+    active_cost = sum(pair.cost for pair in pairs)
     count = int(active.sum())
     gram = select(q.M.gram, active)
     distance, baseline = (dto(gram), haar(count)[0]) if count else (None, None)
@@ -89,6 +97,7 @@ def diagnose(
         dto=distance,
         dto_haar=baseline,
         entanglement_cost=cost,
+        cost_of_active=active_cost,
         ima_contrast=float(ima_contrast(gram).mean()) if count else None,
         sigma_law_r=law_numbers[0],
         sigma_law_error=law_numbers[1],
@@ -96,7 +105,7 @@ def diagnose(
         latents=latents,
         pairs=pairs,
         warnings=tuple(latent_warnings(latents) + pruning(q, data, active, factors) + degeneracy_warnings(pairs)),
-        verdict=verdict(count, len(active), law_numbers, pairs, cost, share, (distance, baseline)),
+        verdict=verdict(count, latents, law_numbers, pairs, (cost, active_cost), share, (distance, baseline), q.full),
         beta=beta,
         points=len(q.z),
         dto_all=dto(q.M.gram),
@@ -161,10 +170,20 @@ def variances_of(posterior: Any, z: Tensor) -> Array | None:  # (N, K)
 
 def which_active(q: Question, stats: LatentStatistics | None) -> Array:  # (K,) bool
     """std(mu) > 0.5; without a posterior the scale of codes means nothing, so: does the latent move the output?"""
-    if stats is not None:
-        return active_latents(stats.std_mu)
+    return moving(q) if stats is None else active_latents(stats.std_mu)
+
+
+def moving(q: Question) -> Array:  # (K,) bool
+    """Latents that move the output by at least 1 % of what the strongest does."""
     strength = q.codes.std(0) * column_norms(q.M)
     return strength > USED * max(float(strength.max()), 1e-300)
+
+
+def in_use(q: Question) -> Array:  # (K,) bool
+    """Latents with an axis worth turning. A full posterior may spread one direction over many latents, so this asks
+    the decoder: the Sigma law gives a latent in use a variance below 0.8."""
+    law = sigma_law(q.M.pullback, q.beta).mean(0).numpy()
+    return moving(q) if q.variances is None else law < ACTIVE_VARIANCE
 
 
 def column_norms(M: Metrics) -> Array:  # (K,)
@@ -199,7 +218,7 @@ def pair_table(q: Question, active: Array) -> tuple[Pair, ...]:
     costs = pair_costs(q.M.pullback, q.beta).mean(0)[i, j]
     cosine = cosines(q.M.gram).square().mean(0).sqrt()[i, j]
     difference = plane_differences(q.M.gram, i, j)
-    preference = axis_preferences(q.M.pullback, i, j, q.beta)
+    turns = axis_preferences(q.M.pullback, i, j, q.beta)
     mixed = costs > MIXED * q.beta
     order = costs.argsort(descending=True)
     return tuple(
@@ -209,7 +228,8 @@ def pair_table(q: Question, active: Array) -> tuple[Pair, ...]:
             cost=float(costs[k]),
             cosine=float(cosine[k]),
             difference=float(difference[k]),
-            preference=float(preference[k]),
+            preference=float(turns.preference[k]),
+            saving=float(turns.saving[k]),
             mixed=bool(mixed[k]),
             degenerate=bool(difference[k] < TOO_CLOSE),
             coordinates=coordinates(q, int(i[k]), int(j[k])) if mixed[k] else None,
@@ -246,11 +266,7 @@ def matched(q: Question, data: Tensor) -> Tensor:
 def pruning(q: Question, data: Tensor | None, active: Array, factors: int | None) -> list[str]:
     """Dead latents by name, collapse, and signs that too much was pruned."""
     count, passive = int(active.sum()), np.flatnonzero(~active)
-    out = (
-        [f"latents {words(passive.tolist())} are passive: the decoder does not use them"]
-        if 0 < count < len(active)
-        else []
-    )
+    out = [f"latents {words(passive.tolist())} are passive"] if count and len(passive) else []
     if factors is not None and count < factors:
         why = "over-pruned: lower beta" if len(passive) else "too few latents: raise K"
         out.append(f"{count} latents are active but the data has {factors} factors ({why})")

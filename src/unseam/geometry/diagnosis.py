@@ -32,6 +32,7 @@ class Pair:
     cosine: float  # root mean square cosine of their columns
     difference: float  # relative difference of the singular values of their plane, median over points
     preference: float  # nats by which the worst rotation of their plane costs more than the best
+    saving: float  # nats that the best rotation of their plane would save
     mixed: bool
     degenerate: bool
     coordinates: str | None = None  # "cartesian", "polar" or "undecided"; looked at for mixed pairs only
@@ -44,6 +45,7 @@ class Diagnosis:
     dto: float | None  # distance to orthogonality over the active latents; None when none is active
     dto_haar: float | None  # what a random rotation of as many latents gives
     entanglement_cost: float  # nats, mean over points
+    cost_of_active: float  # its part between active latents; the rest is what passive ones still do
     ima_contrast: float | None  # nats, mean over points, active latents
     sigma_law_r: float | None  # correlation of learned and predicted log variances
     sigma_law_error: float | None  # median relative error of a variance

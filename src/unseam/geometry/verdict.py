@@ -40,33 +40,40 @@ def law(r: float | None, error: float | None) -> str:
     return f"posterior variances {how} (r = {r:.2f}, median error {error:.0%})"
 
 
-def mixing(pairs: Sequence[Pair], cost: float) -> str:
+def mixing(pairs: Sequence[Pair], cost: float, active_cost: float) -> str:
     """Which latents are mixed and what they pay."""
     mixed = [pair for pair in pairs if pair.mixed]
     if not mixed:
-        return f"no two latents are mixed: the entanglement cost is {number(cost)} nats"
-    if len(mixed) > 3:
+        text = f"no two latents are mixed: they cost {number(max(active_cost, 0.0))} nats"
+    elif len(mixed) <= 3:
+        text = "; ".join(one_pair(pair, cost) for pair in mixed)
+    else:
         names = words(sorted({k for pair in mixed for k in (pair.i, pair.j)}))
-        worst = mixed[0]
-        return (
+        text = (
             f"latents {names} are mixed in {len(mixed)} pairs, which cost {number(sum(p.cost for p in mixed))} nats of "
-            f"{number(cost)}; the worst is {worst.i} with {worst.j} ({number(worst.cost)} nats)"
+            f"{number(cost)}; the worst is {one_pair(mixed[0], cost)}"
         )
-    return "; ".join(one_pair(pair, cost) for pair in mixed)
+    passive = cost - active_cost
+    if passive > 0.1 * cost and passive > 0.01:
+        text += (
+            f"; {number(passive)} nats of {number(cost)} are noise from passive latents that the decoder still hears"
+        )
+    return text
 
 
 def one_pair(pair: Pair, cost: float) -> str:
+    """What two mixed latents pay, why, and what would help."""
     text = f"latents {pair.i} and {pair.j} are mixed: they cost {number(pair.cost)} nats of {number(cost)}"
-    if pair.coordinates == "polar":
-        text += "; together they are polar coordinates, so no rotation separates them"
-    elif pair.degenerate:
-        text += (
+    if pair.degenerate:
+        return text + (
             f"; their singular values differ by {pair.difference:.0%}, so the data does not prefer an axis: "
             "change the scale of the data or of beta"
         )
-    else:
-        text += f"; the data prefers an axis by {number(pair.preference)} nats: use `align`"
-    return text
+    if pair.saving > 0.1 * pair.cost:
+        return f"{text}; a rotation would save {number(pair.saving)} of them: use `align`"
+    if pair.coordinates == "polar":
+        return f"{text}; together they are polar coordinates, which no rotation separates"
+    return f"{text}; no rotation saves a tenth of that, the mixing changes from point to point"
 
 
 def chance(dto: float | None, haar: float | None) -> str:
@@ -75,17 +82,19 @@ def chance(dto: float | None, haar: float | None) -> str:
 
 def verdict(
     active: int,
-    K: int,
+    latents: Sequence[Latent],
     law_numbers: tuple[float | None, float | None],
     pairs: Sequence[Pair],
-    cost: float,
+    costs: tuple[float, float],
     share: float | None,
     dto_numbers: tuple[float | None, float | None],
+    full: bool,
 ) -> str:
-    """The whole verdict, sentences joined by semicolons."""
-    parts = [activity(active, K)]
+    """The whole verdict, findings joined by semicolons."""
+    parts = [activity(active, len(latents))]
     if active:
-        parts += [law(*law_numbers), mixing(pairs, cost)]
+        parts += [law(*law_numbers), mixing(pairs, *costs)]
+        parts += ["a full posterior, as here, does not pay this; a diagonal one would"] if full else []
         parts += [f"the cost is {share:.1%} of the ELBO"] if share is not None and share >= 0.001 else []
         parts += [text] if (text := chance(*dto_numbers)) else []
     return "; ".join(parts)

@@ -44,14 +44,18 @@ def save(figure: Figure, path: Path) -> Path:
 
 def cosine_matrix(axes: Axes, d: Diagnosis) -> None:
     """Root mean square cosine between the columns of J: white off the diagonal = orthogonal."""
-    matrix = np.asarray(d.arrays["cosines"])
+    order = sorted(range(len(d.latents)), key=lambda k: (not d.latents[k].active, k))  # active ones first
+    matrix = np.asarray(d.arrays["cosines"])[np.ix_(order, order)]
     K = len(matrix)
     image = axes.imshow(matrix, vmin=0, vmax=1, cmap="Greys")
     if K <= 12:
         for i, j in np.ndindex(K, K):
             shade = "white" if matrix[i, j] > 0.5 else "black"
             axes.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize=7, color=shade)
-    labels = [str(k) if z.active else f"({k})" for k, z in enumerate(d.latents)]
+    labels = [str(k) if d.latents[k].active else f"({k})" for k in order]
+    if 0 < d.active < K:
+        axes.axhline(d.active - 0.5, color="tab:red", lw=1)
+        axes.axvline(d.active - 0.5, color="tab:red", lw=1)
     if K <= 32:
         axes.set_xticks(range(K), labels)
         axes.set_yticks(range(K), labels)
@@ -62,7 +66,7 @@ def cosine_matrix(axes: Axes, d: Diagnosis) -> None:
 def law_scatter(axes: Axes, d: Diagnosis) -> None:
     """Learned against predicted posterior variance, one dot per latent and point."""
     predicted, learned = d.arrays["sigma2_law"], d.arrays.get("sigma2")
-    axes.set(title="Sigma law", xlabel="predicted variance 1 / (1 + M_ii / beta)", ylabel="learned posterior variance")
+    axes.set(title="Sigma law", xlabel="variance predicted from the decoder", ylabel="learned posterior variance")
     if learned is None:
         axes.text(0.5, 0.5, "no posterior given", ha="center", va="center", transform=axes.transAxes)
         return
@@ -89,6 +93,7 @@ def spectra(axes: Axes, d: Diagnosis) -> None:
             axes.annotate(f"{gaps[k]:.0%}", (order[k] + 0.5, middle[k]), textcoords="offset points", xytext=(0, 10),
                           ha="center", fontsize=8, color="tab:red")  # fmt: skip
     axes.set(yscale="log", title="singular values of J (80 % of points)", xlabel="order", ylabel="singular value")
+    axes.set_xlim(0.5, len(order) + 0.5)
     if s.shape[1] <= 16:
         axes.set_xticks(order)
     lowest = max(float(middle.min()) / 3, float(middle.max()) * 1e-5)
