@@ -40,20 +40,19 @@ def beta_vae(
     1.0
     """
     if sampler is not None and space is not None:
-        source = Sampled(sampler, space)
-        return classify(source, source, batch, train, test, seed)
+        return classify(Sampled(sampler, space), batch, train, test, seed)
     table = prepare(codes, factors, space, test_codes=test_codes, test_factors=test_factors, seed=seed)
     return compute_beta_vae(table, batch, train, test)
 
 
 def compute_beta_vae(table: Table, batch: int = 64, train: int = 10_000, test: int = 5_000) -> Score:
-    return classify(*from_table(table, "beta-vae"), batch, train, test, table.seed)
+    return classify(from_table(table, "beta-vae"), batch, train, test, table.seed)
 
 
-def classify(source: Interventions, unseen: Interventions, batch: int, train: int, test: int, seed: int) -> Score:
+def classify(source: Interventions, batch: int, train: int, test: int, seed: int) -> Score:
     rng = numpy_generator(seed, "beta-vae")
     x, which = points(source, train, batch, rng)
-    x_test, which_test = points(unseen, test, batch, rng)
+    x_test, which_test = points(source, test, batch, rng)
     value, on_train, per_factor = accuracy(x, which, x_test, which_test, source.count)
     settings = {"batch": batch, "train": train, "test": test, "seed": seed, "source": type(source).__name__.lower()}
     error = float(np.sqrt(value * (1 - value) / test))

@@ -39,24 +39,23 @@ def factor_vae(
     1.0
     """
     if sampler is not None and space is not None:
-        source = Sampled(sampler, space)
-        return vote(source, source, batch, train, test, seed)
+        return vote(Sampled(sampler, space), batch, train, test, seed)
     table = prepare(codes, factors, space, test_codes=test_codes, test_factors=test_factors, seed=seed)
     return compute_factor_vae(table, batch, train, test)
 
 
 def compute_factor_vae(table: Table, batch: int = 64, train: int = 10_000, test: int = 5_000) -> Score:
-    return vote(*from_table(table, "factor-vae"), batch, train, test, table.seed)
+    return vote(from_table(table, "factor-vae"), batch, train, test, table.seed)
 
 
-def vote(source: Interventions, unseen: Interventions, batch: int, train: int, test: int, seed: int) -> Score:
+def vote(source: Interventions, batch: int, train: int, test: int, seed: int) -> Score:
     rng = numpy_generator(seed, "factor-vae")
     variance = source.free(10_000, rng).var(axis=0, ddof=1)
     alive = np.flatnonzero(variance > 0)
     settings = {"batch": batch, "train": train, "test": test, "seed": seed, "source": type(source).__name__.lower()}
     if not len(alive):
         return Score("factor-vae", 0.0, settings=settings, notes=("every latent is constant; factor-vae is 0",))
-    votes = [ballot(s, n, batch, variance, alive, rng) for s, n in ((source, train), (unseen, test))]
+    votes = [ballot(source, n, batch, variance, alive, rng) for n in (train, test)]
     winner = votes[0].argmax(axis=0)
     right = [v[winner, np.arange(v.shape[1])].sum() / v.sum() for v in votes]
     share = votes[1] / np.maximum(votes[1].sum(axis=1, keepdims=True), 1)

@@ -61,6 +61,13 @@ class Table:
             return self.rows, self.held_out
         return self.once(("halves", share), lambda: split(self.rows, share, self.seed))
 
+    def all_rows(self) -> Rows:
+        """The rows and the held-out rows together."""
+        if self.held_out is None:
+            return self.rows
+        pairs = ((getattr(self.rows, k), getattr(self.held_out, k)) for k in ("codes", "values", "labels"))
+        return Rows(*(np.concatenate(pair) for pair in pairs))
+
     def splits(self) -> dict[Hashable, tuple[Rows, Rows]]:
         """The splits that metrics have asked for so far."""
         return {key: value for key, value in self.memo.items() if isinstance(key, tuple) and key[0] == "halves"}

