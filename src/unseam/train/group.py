@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unseam import __version__
 from unseam.objectives import Objective
+from unseam.rng import derive
 from unseam.train.checkpoint import load_checkpoint
 from unseam.train.config import RunConfig
 from unseam.train.stack import Stack
@@ -57,7 +58,7 @@ def start(job: Job, objective: Objective, shape: tuple[int, ...]) -> State:
         model = job.config.architecture.build(shape, job.config.members[m].seed).to(dtype)
         model.bfloat16_networks = job.config.training.precision == "bfloat16"
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(job.config.members[m].seed)
+            torch.manual_seed(derive(job.config.members[m].seed, "players"))
             built.append(objective.players(model))
     stacks = {name: Stack([players[name].module.to(dtype) for players in built]) for name in built[0]}
     optimisers = {
