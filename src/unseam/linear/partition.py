@@ -72,7 +72,7 @@ def brute_force(tables: Tables) -> tuple[Array, Array]:  # -> values (...), labe
     """
     shape = tables.gain.shape[:-2]
     best, label = np.full(shape, -np.inf), np.zeros((*shape, tables.s), int)
-    for labels in _assignments(tables.m, tables.s, 1 << 22 >> int(np.prod(shape, dtype=int)).bit_length()):
+    for labels in _assignments(tables.m, tables.s, 1 << 16 >> int(np.prod(shape, dtype=int)).bit_length()):
         masks = assignment_masks(labels, tables.m)
         cost = penalty(tables, masks) + TIE * (masks > 0).sum(1)
         values = _gains(tables.gain, masks) - cost

@@ -1,0 +1,57 @@
+"""`unseam reproduce [ID ...]`: show again what the papers show, published numbers beside ours."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from unseam.cli.common import emit
+
+
+@dataclass
+class Command:
+    """Show again what the papers show; writes exhibits.html, exhibits.json and the figures, and resumes.
+
+    Example: unseam reproduce V1 V2 V3 --scale quick --out exhibits
+    """
+
+    ids: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Which exhibits, for example V1; all of them when none is named, or with the word all."""
+    scale: Literal["quick", "paper"] = "quick"
+    """quick: minutes for all. paper: the published number of restarts and steps."""
+    listing: Annotated[bool, tyro.conf.arg(name="list")] = False
+    """Only list the exhibits, with the verdicts already in --out."""
+    out: Path = Path("exhibits")
+    """The folder to write to and to resume from."""
+    json: bool = False
+    """Print one JSON document."""
+
+    def run(self) -> None:
+        from unseam.exhibits import EXHIBITS
+        from unseam.exhibits.run import choose, describe, finished, reproduce
+
+        if self.listing:
+            done = finished(self.out)
+            entries = [describe(e) | _known(done.get(e.id, {})) for e in choose(EXHIBITS, self.ids)]
+        else:
+            entries = reproduce(EXHIBITS, self.ids, self.scale, self.out)
+        if self.json:
+            emit({"exhibits": entries})
+        else:
+            _print(entries, self.listing, self.out)
+
+
+def _known(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: entry.get(key) for key in ("scale", "verdict", "figure")}
+
+
+def _print(entries: list[dict[str, Any]], listing: bool, out: Path) -> None:
+    for e in entries:
+        print(f"{e['id']:<4} {e['verdict'] or 'not run here yet':<17} {e['title']} ({e['source']})")
+        for row in e.get("rows", ()):
+            print(f"     {row['what']:<60} {row['published']:>14} | {row['ours']:<40} | {row['verdict']}")
+        if not listing:
+            print(f"     {e['conclusion']}\n")
+    if not listing:
+        print(f"wrote {out / 'exhibits.html'} and {out / 'exhibits.json'}")
