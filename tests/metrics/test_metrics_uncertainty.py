@@ -1,0 +1,63 @@
+"""Intervals and chance levels: do they mean what they say?"""
+
+import numpy as np
+import pytest
+
+from unseam.metrics import score, score_representation
+from unseam.metrics.known import known
+from unseam.types import Representation
+
+
+def test_the_interval_has_the_width_of_the_sampling_distribution():
+    """The spread of MIG and MCC over fresh data sets against the spread that one data set claims."""
+    fresh, claimed = {"mig": [], "mcc": []}, {"mig": [], "mcc": []}
+    for seed in range(40):
+        z, v = known("noisy-1", 400, (2, 3, 4), 4, seed=seed)
+        found = score(z, v, metrics=list(fresh), ci=30 if seed < 8 else False)
+        for name, s in found.items():
+            fresh[name].append(s.value)
+            if s.ci:
+                claimed[name].append((s.ci[1] - s.ci[0]) / (2 * 1.96))
+    for name in fresh:
+        assert np.mean(claimed[name]) == pytest.approx(np.std(fresh[name]), rel=0.5)
+
+
+def test_the_interval_holds_the_value_and_stays_in_range():
+    z, v = known("perfect", 300, (2, 3), 3)
+    for name, s in score(z, v, metrics="mig,sap,explicitness,infoe,ds", ci=5).items():
+        assert s.ci is not None, name
+        assert s.ci[0] <= s.value <= s.ci[1]
+        assert s.settings["ci_rounds"] == 5
+    assert score(z, v, metrics="mig", ci=5)["mig"].ci[1] <= 1.0
+
+
+def test_chance_is_what_shuffled_codes_score():
+    z, v = known("perfect", 600, (2, 3, 4), 4)
+    found = score(z, v, metrics="mig,explicitness,beta-vae,gaussian-tc", chance=3)
+    assert found["mig"].chance < 0.05
+    assert found["explicitness"].chance == pytest.approx(0.5, abs=0.06)
+    assert found["beta-vae"].chance == pytest.approx(1 / 3, abs=0.12)
+    assert found["gaussian-tc"].chance is None  # it has no factors to be shuffled against
+    assert found["mig"].settings["chance_rounds"] == 3
+
+
+def test_halves_are_halved_apart():
+    """A row of the training half never turns up among the test rows of a round."""
+    from unseam.metrics.inputs import prepare
+    from unseam.metrics.uncertainty import half_sample
+
+    table = prepare(np.arange(100.0), np.arange(100) % 2)
+    table.halves()
+    smaller = half_sample(table, np.random.default_rng(0))
+    train, test = smaller.halves()
+    assert (len(train), len(test)) == (33, 16)
+    assert not set(train.codes[:, 0]) & set(test.codes[:, 0])
+
+
+def test_a_representation_brings_its_variances():
+    z, v = known("perfect", 300, (2, 3), 3)
+    rep = Representation(codes=z, variances=np.full(z.shape, 1.0), factors=v)
+    found = score_representation(rep, metrics="mig,rmig,gaussian-tc-sampled")
+    assert found["rmig"].value < found["mig"].value
+    held_out = score_representation(rep, Representation(codes=z, factors=v), metrics="sap")
+    assert held_out["sap"].settings["test"] == 300
