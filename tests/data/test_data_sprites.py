@@ -9,7 +9,8 @@ import torch
 from PIL import Image
 
 from unseam import BadInput
-from unseam.data.sprites import SHAPES, Sprites
+from unseam.data.sprite_atlas import SHAPES
+from unseam.data.sprites import Sprites
 
 
 def brute_force(data: Sprites, factors: list[int], fine: int, binary: bool) -> np.ndarray:
@@ -122,3 +123,16 @@ def test_bad_backgrounds_are_refused(tmp_path: Path) -> None:
 def test_bad_parameters_are_refused(bad: dict) -> None:
     with pytest.raises(BadInput, match=next(iter(bad))):
         Sprites(**bad)
+
+
+@pytest.mark.parametrize(("size", "xs", "ys"), [(8, 1, 2), (9, 32, 5), (17, 3, 64), (48, 7, 1), (100, 33, 2)])
+def test_any_size_and_grid_keeps_the_area_and_the_place(size: int, xs: int, ys: int) -> None:
+    data = Sprites(size=size, xs=xs, ys=ys, scales=2, orientations=3, binary=False)
+    index = torch.arange(len(data))
+    images, factors = data.batch(index)[:, 0], data.factors(index)
+    area = torch.tensor([18.4**2, 98 * math.pi, 100 * math.pi / 1.2])[factors[:, 0]] * (0.5 + 0.5 * factors[:, 1]) ** 2
+    torch.testing.assert_close(images.sum((1, 2)) * (64 / size) ** 2, area, rtol=0.06, atol=0)
+    columns = (torch.arange(size) + 0.5) * 64 / size
+    centres = torch.linspace(16.5, 47.5, xs) if xs > 1 else torch.tensor([32.0])
+    found = (images.sum(1) * columns).sum(1) / images.sum((1, 2))
+    assert (found - centres[factors[:, 3]]).abs().max() < 0.25 * 64 / size  # a quarter pixel

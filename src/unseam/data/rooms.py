@@ -18,7 +18,7 @@ from unseam.data.checks import at_least, factor_rows, within
 from unseam.data.files import cached_array
 from unseam.data.grid import GridDataset
 from unseam.data.raytrace import SOLIDS, trace
-from unseam.data.sprites import spread
+from unseam.data.sprite_atlas import spread
 from unseam.types import Array, Factor, FactorSpace
 
 FINE = 3  # rays per pixel and axis
