@@ -27,7 +27,7 @@ from unseam.geometry.regime import (
     unexplained_directions,
 )
 from unseam.geometry.selfconsistency import self_consistency
-from unseam.geometry.verdict import degeneracy_warnings, latent_warnings, verdict, words
+from unseam.geometry.verdict import degeneracy_warnings, latent_warnings, subject, verdict
 from unseam.models.likelihood import Gaussian, Likelihood
 from unseam.models.posterior import Full
 from unseam.types import Array
@@ -266,10 +266,10 @@ def matched(q: Question, data: Tensor) -> Tensor:
 def pruning(q: Question, data: Tensor | None, active: Array, factors: int | None) -> list[str]:
     """Dead latents by name, collapse, and signs that too much was pruned."""
     count, passive = int(active.sum()), np.flatnonzero(~active)
-    out = [f"latents {words(passive.tolist())} are passive"] if count and len(passive) else []
+    out = [f"{subject(passive.tolist())} passive"] if count and len(passive) else []
     if factors is not None and count < factors:
         why = "over-pruned: lower beta" if len(passive) else "too few latents: raise K"
-        out.append(f"{count} latents are active but the data has {factors} factors ({why})")
+        out.append(f"{count} of {len(active)} latents active, but the data has {factors} factors ({why})")
     if data is not None and isinstance(q.likelihood, Gaussian) and len(q.z) >= 4:
         x = matched(q, data).flatten(1)
         xhat = torch.cat([q.likelihood.mean(q.decode(z)).flatten(1) for z in q.z.split(512)])
@@ -277,7 +277,7 @@ def pruning(q: Question, data: Tensor | None, active: Array, factors: int | None
         left = unexplained_directions((x - xhat).cpu().numpy(), price)
         if left:
             remedy = "over-pruned, lower beta" if len(passive) else "add latents or lower beta"
-            out.append(f"{left} directions of the residual vary by more than a latent costs ({price:.2g}): {remedy}")
+            out.append(f"in {left} direction(s) the residual varies by more than a latent costs, {price:.2g}: {remedy}")
     return out
 
 

@@ -19,6 +19,15 @@ def words(latents: Sequence[int]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def subject(latents: Sequence[int]) -> str:
+    """ "latent 2 is", "latents 0 and 2 are".
+
+    >>> subject([2]), subject([0, 2])
+    ('latent 2 is', 'latents 0 and 2 are')
+    """
+    return f"latent {latents[0]} is" if len(latents) == 1 else f"latents {words(latents)} are"
+
+
 def activity(active: int, K: int) -> str:
     if active == 0:
         return f"none of {K} latents is active: the posterior has collapsed onto the prior; lower beta"
@@ -114,10 +123,10 @@ def latent_warnings(latents: Sequence[Latent]) -> list[str]:
     """Latents on which encoder and decoder disagree."""
     longest = max(z.jacobian_norm for z in latents)
     deaf = [z.index for z in latents if z.active and z.jacobian_norm < 1e-3 * longest]
-    heard = [z.index for z in latents if not z.active and z.jacobian_norm * 1.0 > PASSIVE_LISTENS * longest > 0]
+    heard = [z.index for z in latents if not z.active and z.jacobian_norm > PASSIVE_LISTENS * longest > 0]
     out = []
     if deaf:
-        out.append(f"latents {words(deaf)} vary over the data but the decoder ignores them (dead columns)")
+        out.append(f"{subject(deaf)} in use by the encoder but dead in the decoder, which ignores them")
     if heard:
-        out.append(f"latents {words(heard)} carry no information but the decoder listens to them: noise in the output")
+        out.append(f"{subject(heard)} without information but heard by the decoder: noise in the output")
     return out

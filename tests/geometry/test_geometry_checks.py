@@ -1,0 +1,87 @@
+"""Every decoder without a geometry is refused in one line that says what to do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from unseam import align, diagnose
+from unseam.errors import BadInput
+from unseam.geometry.checks import as_points, check_decoder
+from unseam.geometry.jacobian import jacobian
+
+
+class Square(torch.autograd.Function):
+    """An operation that knows only how to go backwards."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x**2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
+        return 2 * grad * ctx.saved_tensors[0]
+
+
+BAD: dict[str, tuple[Callable[[Tensor], Any], str]] = {
+    "dropout": (nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5)), r"training mode with Dropout '1'; call decoder.eval"),
+    "batch norm": (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)), "training mode with BatchNorm1d '1'"),
+    "random": (lambda z: z + torch.rand_like(z), "two answers for the same points"),
+    "numpy": (lambda z: torch.as_tensor(np.sin(z.numpy())), "not differentiable"),
+    "detached": (lambda z: z.detach() ** 2, "cut from the graph"),
+    "rounded": (lambda z: torch.round(3 * z), "cut from the graph"),
+    "integers": (lambda z: z.long(), "floating point tensor"),
+    "a tuple": (lambda z: (z, z), "returns tuple"),
+    "one row": (lambda z: z[:1], "must keep the batch axis"),
+    "no columns": (lambda z: z.sum(1), "must keep the batch axis"),
+    "NaN": (lambda z: (z - 100).log(), "NaN or infinite values at finite points"),
+    "NaN slope": (lambda z: (z - z).sqrt(), "Jacobian holds NaN"),
+    "other latents": (nn.Linear(5, 3), "is it a decoder of 3 latents"),
+    "mixes rows": (lambda z: z - z.mean(0), "depends on the other points"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("verb", [diagnose, align])
+def test_refuses(name: str, verb: Callable[..., Any]) -> None:
+    decoder, said = BAD[name]
+    with pytest.raises(BadInput, match=said) as caught:
+        verb(decoder, torch.randn(20, 3, generator=torch.Generator().manual_seed(0)))
+    assert "\n" not in str(caught.value)
+
+
+def test_refuses_what_cannot_be_called() -> None:
+    with pytest.raises(BadInput, match="give a function or module"):
+        diagnose(3, torch.randn(5, 2))  # type: ignore[arg-type]
+
+
+def test_accepts_evaluation_mode_and_constants() -> None:
+    z = torch.randn(9, 3)
+    assert check_decoder(nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5)).eval(), z) == "forward"
+    assert check_decoder(nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.0)), z) == "forward"
+    assert check_decoder(lambda z: torch.zeros(len(z), 4), z) == "forward"
+
+
+def test_falls_back_to_reverse_mode() -> None:
+    """Attention has no forward derivative on this device; a custom operation may have none either."""
+    z = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
+    assert check_decoder(Square.apply, z) == "reverse"
+    torch.testing.assert_close(jacobian(Square.apply, z, mode="reverse"), torch.diag_embed(2 * z))
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)
+    transformer = nn.Sequential(nn.Linear(3, 16), nn.Unflatten(1, (2, 8)), layer).eval()
+    assert check_decoder(transformer, z) == "reverse"
+    result = diagnose(transformer, z)
+    assert np.isfinite(result.entanglement_cost)
+
+
+def test_points_take_the_decoders_precision() -> None:
+    assert as_points(np.zeros((2, 3)), nn.Linear(3, 2)).dtype == torch.float32
+    assert as_points(np.zeros((2, 3)), nn.Linear(3, 2).double()).dtype == torch.float64
+    assert as_points(torch.zeros(2, 3).double()).dtype == torch.float64
+    assert as_points([[1, 2]]).dtype == torch.float32
+    bound = nn.Linear(3, 2).double().forward
+    assert as_points(np.zeros((2, 3)), bound).dtype == torch.float64

@@ -1,0 +1,236 @@
+"""Diagnoses of decoders whose answer is known: aligned, mixed, degenerate, collapsed, over-pruned."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from unseam import diagnose
+from unseam.errors import BadInput
+from unseam.geometry import Diagnosis, sigma_law
+from unseam.geometry.rank import agreement, rank
+from unseam.geometry.regime import (
+    LatentStatistics,
+    active_latents,
+    delta_kl,
+    polarized_share,
+    polarized_since,
+    statistics,
+    unexplained_directions,
+)
+from unseam.models import Architecture
+from unseam.models.posterior import Diagonal, Full, Point
+
+
+def linear_case(
+    W: Tensor, N: int = 400, s2: float = 0.1, noise: float = 0.0
+) -> tuple[nn.Linear, Tensor, Diagonal, Tensor]:
+    """A linear VAE at its optimum given W: codes, posterior by the Sigma law, and data."""
+    decoder = nn.Linear(W.shape[1], W.shape[0], bias=False).double()
+    decoder.weight.data = W.double()
+    generator = torch.Generator().manual_seed(0)
+    codes = torch.randn(N, W.shape[1], generator=generator).double()
+    codes[:, W.norm(dim=0) == 0] *= 0.01
+    variances = sigma_law(W.double().T @ W.double() / s2).expand(N, -1)
+    x = codes @ W.double().T + noise * torch.randn(N, W.shape[0], generator=generator).double()
+    return decoder, codes, Diagonal(codes, variances.log()), x
+
+
+def run_linear(W: Tensor, **more: object) -> Diagnosis:
+    decoder, codes, posterior, x = linear_case(W)
+    return diagnose(decoder, codes, posterior, data=x, s2=0.1, **more)  # type: ignore[arg-type]
+
+
+def test_aligned() -> None:
+    d = run_linear(torch.tensor([[4.0, 0, 0], [0, 2, 0], [0, 0, 0], [0, 0, 0]]))
+    assert (d.active, d.dto) == (2, 0.0)
+    assert d.entanglement_cost == pytest.approx(0, abs=1e-12)
+    assert d.ima_contrast == pytest.approx(0, abs=1e-12)
+    assert d.sigma_law_r == pytest.approx(1.0)
+    assert d.sigma_law_error < 1e-6
+    assert [z.active for z in d.latents] == [True, True, False]
+    np.testing.assert_allclose([z.jacobian_norm for z in d.latents], [4, 2, 0])
+    assert "2 of 3 latents active" in d.verdict
+    assert "no two latents are mixed" in d.verdict
+    assert d.warnings == ("latent 2 is passive",)
+
+
+def test_mixed_and_repairable() -> None:
+    W = torch.diag(torch.tensor([4.0, 2.0, 1.0]))
+    turn = torch.eye(3)
+    turn[:2, :2] = torch.tensor([[0.8, -0.6], [0.6, 0.8]])
+    d = run_linear(W @ turn)
+    worst = d.pairs[0]
+    assert (worst.i, worst.j, worst.mixed, worst.degenerate, worst.coordinates) == (0, 1, True, False, "cartesian")
+    assert worst.cost == pytest.approx(d.entanglement_cost)
+    assert worst.saving == pytest.approx(worst.cost, rel=0.01)
+    assert worst.difference == pytest.approx(0.5)
+    assert "latents 0 and 1 are mixed" in d.verdict
+    assert "use `align`" in d.verdict
+    assert d.dto == pytest.approx(np.linalg.norm(turn - torch.eye(3)), abs=1e-6)
+
+
+def test_degenerate() -> None:
+    """Orthogonal, but any other axes of the plane would be as well: named with the margin."""
+    d = run_linear(torch.diag(torch.tensor([2.0, 1.96, 0.7])))
+    assert [(p.i, p.j) for p in d.pairs if p.degenerate] == [(0, 1)]
+    assert any("differ by 2.0% only" in warning for warning in d.warnings)
+
+
+def test_repeated_singular_values_do_not_crash() -> None:
+    d = diagnose(lambda z: torch.cat([z, z], 1), torch.randn(50, 3, generator=torch.Generator().manual_seed(0)))
+    assert sum(p.degenerate for p in d.pairs) == 3
+    assert d.entanglement_cost == pytest.approx(0)
+
+
+def test_collapsed_and_dead() -> None:
+    codes = 0.01 * torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
+    d = diagnose(lambda z: 0 * torch.cat([z, z], 1), codes, torch.ones(50, 2))
+    assert (d.active, d.dto, d.ima_contrast) == (0, None, None)
+    assert "collapsed" in d.verdict
+    json.dumps(d.to_json())
+    noise = diagnose(lambda z: torch.cat([z[:, :1], 0 * z], 1), 100 * codes, 0.5 * torch.ones(50, 2))
+    assert any("latent 1 is in use by the encoder but dead in the decoder" in w for w in noise.warnings)
+
+
+def test_over_pruned_and_too_few() -> None:
+    """One direction of the data is worth a latent but has none."""
+    decoder, codes, posterior, x = linear_case(torch.tensor([[3.0, 0.0], [0, 0], [0, 0]]))
+    x[:, 1] = 2 * torch.randn(400, generator=torch.Generator().manual_seed(7))
+    d = diagnose(decoder, codes, posterior, data=x, s2=0.1, factors=2)
+    assert any("1 of 2 latents active, but the data has 2 factors (over-pruned" in w for w in d.warnings)
+    assert any("in 1 direction(s) the residual" in w for w in d.warnings)
+    decoder, codes, posterior, x = linear_case(torch.diag(torch.tensor([3.0, 2.0])), noise=0.1)
+    assert diagnose(decoder, codes, posterior, data=x, s2=0.1).warnings == ()
+
+
+def test_elbo_share_and_self_consistency() -> None:
+    """In the linear Gaussian case the det-ELBO is the ELBO."""
+    W = torch.tensor([[2.0, 1.0], [0.0, 1.5], [1.0, 0.0]]).double()
+    decoder, codes, posterior, x = linear_case(W, noise=0.3)
+    d = diagnose(decoder, codes, posterior, data=x, encoder=lambda x: x @ torch.linalg.pinv(W).T, s2=0.1, points=400)
+    spread = torch.einsum("nk,bk->bn", W.square(), posterior.variance()).sum(1)
+    fit = -((x - codes @ W.T).square().sum(1) + spread) / 0.2 - 1.5 * np.log(2 * np.pi * 0.1)
+    assert d.elbo == pytest.approx(float((fit - posterior.kl()).mean()), rel=1e-5)
+    assert d.share_of_elbo == pytest.approx(d.entanglement_cost / abs(d.elbo))
+    assert d.self_consistency == pytest.approx(0, abs=1e-12)
+
+
+def test_full_posteriors_follow_the_full_law() -> None:
+    W = torch.tensor([[2.0, 1.0], [0.0, 1.5]]).double()
+    decoder, codes, _, _ = linear_case(W)
+    L = torch.linalg.cholesky(torch.linalg.inv(torch.eye(2).double() + W.T @ W / 0.1))
+    full = Full(codes, L.diagonal().log().expand(400, 2), L.tril(-1).expand(400, 2, 2))
+    d = diagnose(decoder, codes, full, s2=0.1)
+    assert d.sigma_law_error < 1e-6
+    assert "a full posterior, as here, does not pay this" in d.verdict
+
+
+def test_models_functions_and_missing_posteriors() -> None:
+    """Our model, its parts, and a plain function give the same numbers; an autoencoder has no law to follow."""
+    model = Architecture(network="mlp", latents=3, likelihood="bernoulli", encoder=(6,), decoder=(6,)).build((4,), 0)
+    x = torch.rand(80, 4, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        q = model.encode(x)
+    ours = diagnose(model, q.mean, q)
+    theirs = diagnose(model.decode, q.mean.numpy(), q.variance().numpy(), likelihood="bernoulli")
+    assert ours.entanglement_cost == pytest.approx(theirs.entanglement_cost)
+    assert ours.to_json()["latents"] == theirs.to_json()["latents"]
+    point = diagnose(model, q.mean, Point(q.mean))
+    assert point.sigma_law_r is None
+    assert point.latents[0].kl is None
+    assert "could not be tested" in point.verdict
+
+
+def test_result_reads_well() -> None:
+    d = run_linear(torch.diag(torch.tensor([4.0, 2.0])))
+    document = json.loads(json.dumps(d.to_json()))
+    assert {"dto", "dto_haar", "entanglement_cost", "ima_contrast", "sigma_law_r", "active", "latents"} <= set(document)
+    assert {"kl", "sigma2", "jacobian_norm", "active", "mu_std"} <= set(document["latents"][0])
+    assert "std(mu)" in str(d)
+    assert d._repr_html_().count("<tr>") == 3
+
+
+def test_every_point_on_request_and_memory_bounded() -> None:
+    decoder, codes, posterior, _ = linear_case(torch.diag(torch.tensor([4.0, 2.0])))
+    some, every = (diagnose(decoder, codes, posterior, points=p, chunk=c) for p, c in ((50, 7), (10_000, None)))
+    assert (some.points, every.points) == (50, 400)
+    assert some.entanglement_cost == pytest.approx(every.entanglement_cost)
+
+
+@pytest.mark.parametrize(
+    ("codes", "more", "said"),
+    [
+        (torch.zeros(3, 5), {}, "more points than latents"),
+        (torch.zeros(3), {}, "give points"),
+        (torch.full((9, 2), torch.nan), {}, "NaN or infinite"),
+        (torch.randn(9, 2), {"beta": 0.0}, "must be positive"),
+        (torch.randn(9, 2), {"posterior": torch.ones(3, 2)}, "they must match"),
+        (torch.randn(9, 2), {"data": torch.ones(3, 2)}, "observation of each code"),
+        (torch.randn(9, 2), {"likelihood": "bernouli"}, "did you mean 'bernoulli'"),
+    ],
+)
+def test_bad_input(codes: Tensor, more: dict[str, object], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        diagnose(lambda z: z, codes, **more)  # type: ignore[arg-type]
+
+
+def test_nan_far_from_the_probes_is_named() -> None:
+    codes = torch.zeros(100, 2)
+    codes[37] = 5.0
+    with pytest.raises(BadInput, match="at 1 of 100 codes, first at 37"):
+        diagnose(lambda z: torch.sqrt(4 - z), codes)
+
+
+def test_regime() -> None:
+    mu = np.random.default_rng(0).normal(size=(500, 3)) * [1, 1, 0.01]
+    stats = statistics(mu, np.broadcast_to([1e-3, 0.5, 1.0], mu.shape))
+    np.testing.assert_array_equal(active_latents(stats.std_mu), [True, True, False])
+    np.testing.assert_array_equal(active_latents(stats.std_mu, stats.mean_sigma2, "variance"), [True, True, False])
+    sigma2 = np.array([1e-3, 0.5, 1])
+    kl = 0.5 * ((mu**2).mean(0) + sigma2 - np.log(sigma2) - 1)
+    np.testing.assert_allclose(stats.kl, kl)
+    missing = 0.5 * (1e-3 + 0.5) + kl[2]  # what L_approxKL leaves out
+    assert delta_kl(stats) == pytest.approx(missing / kl.sum())
+    with pytest.raises(BadInput, match="did you mean 'variance'"):
+        active_latents([1.0], [1.0], rule="varianc")
+    with pytest.raises(BadInput, match="point posterior"):
+        statistics([[0.0]], [[0.0]])
+
+
+def test_polarized_share_over_training() -> None:
+    collapsed = LatentStatistics(np.zeros((2, 1)), np.zeros((2, 1)), np.ones((2, 1)), np.zeros((2, 1)))
+    assert np.isinf(delta_kl(collapsed)).all()
+    assert polarized_since([0.1, 0.2]) is None
+    assert polarized_share([0.1, 0.2]) == 0
+    assert polarized_share([0.01, 0.02]) == 1
+    assert polarized_since([0.01, np.nan, 0.01]) == 2  # a NaN is not below the limit
+
+
+def test_unexplained_directions_are_signal_not_noise() -> None:
+    rng = np.random.default_rng(0)
+    noise = 0.5 * rng.normal(size=(200, 400))  # its sample eigenvalues reach 0.25 (1 + sqrt 2)^2 = 1.5
+    assert unexplained_directions(noise, price=0.6) == 0
+    assert unexplained_directions(noise + 3 * rng.normal(size=(200, 1)) * np.eye(400)[0], price=0.6) == 1
+    with pytest.raises(BadInput, match="at least 4"):
+        unexplained_directions(noise[:2], 1.0)
+
+
+def test_rank_orders_members_without_labels() -> None:
+    """The more a member is turned, the later it comes; one that pruned a latent comes last, however orthogonal."""
+    W = torch.diag(torch.tensor([4.0, 2.0]))
+    members = []
+    for t in (0.3, 0.0, 0.15):
+        turn = torch.tensor([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]).float()
+        members.append(run_linear(W @ turn))
+    members.append(run_linear(torch.diag(torch.tensor([4.0, 0.0]))))
+    ranking = rank(members)
+    assert ranking.order == [1, 2, 0, 3]
+    found = agreement(ranking, {"mig": [0.5, 0.9, 0.7, 0.1], "constant": [1, 1, 1, 1]})
+    assert found["rank"] == {"mig": 1.0, "constant": None}
+    with pytest.raises(BadInput, match="one score a member"):
+        agreement(ranking, {"mig": [1.0]})
+    with pytest.raises(BadInput, match="empty"):
+        rank([])
