@@ -101,6 +101,7 @@ INF[0, 0] = np.inf
 BAD = [
     ((NAN, V), r"codes\[3, 1\] is nan \(1 such values\)"),
     ((INF, V), r"codes\[0, 0\] is inf"),
+    ((1e18 * Z, V), "beyond 1e"),
     ((Z[:1], V[:1]), r"1 row\(s\)"),
     ((Z, V[:50]), "factors have 50 rows but the codes have 200"),
     ((Z[:, :0], V), "no columns"),

@@ -50,8 +50,9 @@ def compute_factor_vae(table: Table, batch: int = 64, train: int = 10_000, test:
 
 def vote(source: Interventions, batch: int, train: int, test: int, seed: int) -> Score:
     rng = numpy_generator(seed, "factor-vae")
-    variance = source.free(10_000, rng).var(axis=0, ddof=1)
-    alive = np.flatnonzero(variance > 0)
+    z = source.free(10_000, rng)
+    variance = z.var(axis=0, ddof=1)
+    alive = np.flatnonzero((np.ptp(z, axis=0) > 0) & (variance > 0))
     settings = {"batch": batch, "train": train, "test": test, "seed": seed, "source": type(source).__name__.lower()}
     if not len(alive):
         return Score("factor-vae", 0.0, settings=settings, notes=("every latent is constant; factor-vae is 0",))

@@ -17,6 +17,7 @@ from unseam.rng import numpy_generator
 from unseam.types import KINDS, Array, Factor, FactorSpace
 
 T = TypeVar("T")
+LARGEST = 1e15  # of codes
 MANY_CLASSES = 500  # classifiers refuse more; information metrics warn
 
 
@@ -186,6 +187,8 @@ def check_codes(x: Any, what: str, notes: list[str]) -> Array:  # (N, K)
         row, column = np.argwhere(~np.isfinite(z))[0]
         bad = int((~np.isfinite(z)).sum())
         raise BadInput(f"{what}[{row}, {column}] is {z[row, column]} ({bad} such values); remove or replace those rows")
+    if np.abs(z).max() > LARGEST:
+        raise BadInput(f"{what} reach {np.abs(z).max():.3g}, beyond {LARGEST:g}, where squares overflow; rescale them")
     dead = np.flatnonzero(np.ptp(z, axis=0) == 0)
     if len(dead):
         notes.append(f"latent(s) {', '.join(map(str, dead))} are constant and carry no information")

@@ -43,7 +43,7 @@ def compute_irs(table: Table, quantile: float = 0.99, bins: int = 20) -> Score:
     require_classes(table, "irs", "it groups the rows that share a value of a factor")
     codes = table.rows.codes
     spread = np.abs(codes - codes.mean(axis=0)).max(axis=0)  # (K,)
-    alive = codes.var(axis=0) > 0
+    alive = np.ptp(codes, axis=0) > 0
     groups = discretise(table.rows.values, bins)
     moved = np.stack([mean_deviation(codes, g, quantile) for g in groups.T])  # (F, K)
     matrix = np.where(alive, 1 - moved / np.where(alive, spread, 1.0), 0.0)

@@ -87,4 +87,5 @@ def fit_softmax(
 def standardise(train: Array, *others: Array) -> list[Array]:
     """Columns of mean 0 and standard deviation 1 on the training rows; constant columns become 0."""
     mean, std = train.mean(axis=0), train.std(axis=0)
-    return [(x - mean) / np.where(std > 0, std, 1.0) for x in (train, *others)]
+    alive = (np.ptp(train, axis=0) > 0) & (std > 0)
+    return [np.where(alive, (x - mean) / np.where(alive, std, 1.0), 0.0) for x in (train, *others)]

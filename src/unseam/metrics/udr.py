@@ -85,7 +85,7 @@ def check_models(codes: Sequence[Any], kl: Sequence[Any] | None) -> tuple[list[A
         raise BadInput(f"the models have {sorted({len(z) for z in models})} rows; encode the same data with each")
     if kl is not None and len(kl) != len(codes):
         raise BadInput(f"{len(kl)} KL vectors for {len(codes)} models; give one per model")
-    alive = [z.std(axis=0) > 0 for z in models]
+    alive = [np.ptp(z, axis=0) > 0 for z in models]
     if kl is not None:
         alive = [a & (plain_array(d) > INFORMATIVE) for a, d in zip(alive, kl, strict=True)]
     for i, a in enumerate(alive):

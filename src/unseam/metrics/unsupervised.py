@@ -75,8 +75,9 @@ def compute_gaussian_tc_sampled(table: Table) -> Score:
 
 
 def total_correlation(name: str, codes: Array) -> Score:
-    alive = codes.var(axis=0) > 0
-    s = np.atleast_2d(np.cov(codes[:, alive], rowvar=False, dtype=np.float64)) if alive.any() else np.eye(1)
+    s = np.atleast_2d(np.cov(codes, rowvar=False, dtype=np.float64))
+    alive = (np.ptp(codes, axis=0) > 0) & (np.diag(s) > 0)
+    s = s[np.ix_(alive, alive)] if alive.any() else np.eye(1)
     scale = np.sqrt(np.diag(s))
     correlation = s / np.outer(scale, scale)
     spectrum = np.linalg.eigvalsh(correlation)
