@@ -211,6 +211,14 @@ def test_broken_pictures_and_empty_folders_are_refused(tmp_path: Path) -> None:
         load_data(tmp_path)
 
 
+def test_deep_pictures_are_refused_and_hidden_files_ignored(tmp_path: Path) -> None:
+    (folder_of(tmp_path, [(8, 8)]) / ".thumb.png").write_bytes(b"")
+    assert len(load_data(tmp_path)) == 1
+    Image.fromarray(np.full((8, 8), 40_000, np.uint16)).save(tmp_path / "deep.png")
+    with pytest.raises(BadInput, match=r"deep.png.*8 bits"):
+        load_data(tmp_path)
+
+
 def test_a_path_that_is_not_there() -> None:
     for name in ("nowhere/x.npy", "x.npz", "./nowhere"):
         with pytest.raises(BadInput, match="no such file or folder"):

@@ -56,7 +56,11 @@ def _open(path: Path, mode: str | None = None) -> Array:
 
     try:
         with Image.open(path) as image:
+            if image.mode.startswith(("I", "F")):  # conversion would cut these off at 255
+                raise BadInput(f"{str(path)!r} has more than 8 bits a channel (mode {image.mode}); save it with 8 bits")
             return np.asarray(image.convert(mode or ("L" if image.mode in ("1", "L", "LA") else "RGB")))
+    except BadInput:
+        raise
     except FileNotFoundError:
         raise BadInput(f"{str(path)!r}: no such file") from None
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
@@ -65,7 +69,7 @@ def _open(path: Path, mode: str | None = None) -> Array:
 
 def read_folder(folder: Path, size: int | None) -> Array:  # (N, H, W) or (N, H, W, 3), uint8
     """All images under a folder, in the order of their names; resized if `size` is given, else all of one size."""
-    paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in ENDINGS)
+    paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in ENDINGS and not p.name.startswith("."))
     if not paths:
         raise BadInput(f"data={str(folder)!r} holds no images ({', '.join(ENDINGS)})")
     images = [_open(p) for p in paths]
