@@ -25,7 +25,7 @@ def trained(tmp_path_factory):
         data()[0],
         "beta-vae",
         beta=list(BETAS),
-        steps=1500,
+        steps=3000,
         lr=1e-2,
         batch=500,
         network="linear",
