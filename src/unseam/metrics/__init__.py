@@ -18,6 +18,7 @@ from unseam.metrics.irs import irs
 from unseam.metrics.mcc import mcc
 from unseam.metrics.mig import mig, mig_sup
 from unseam.metrics.modularity import modularity
+from unseam.metrics.partition import partition_information
 from unseam.metrics.registry import METRICS
 from unseam.metrics.rmig import jemmig, rmig
 from unseam.metrics.sap import sap, sap_r2
@@ -53,6 +54,7 @@ __all__ = [
     "mig",
     "mig_sup",
     "modularity",
+    "partition_information",
     "rmig",
     "sap",
     "sap_r2",

@@ -1,10 +1,11 @@
-"""Partition information I_m (Vu 2024): which group of factors does each latent hold?
+"""Partition information I_m: which group of factors does each latent hold, and how many nats of it?
 
-    I_m = max over assignments of factors to latents of   sum_i I(z_i; v_{S_i}) - sum_{i<j} I(v_{S_i}; v_{S_j})
+Vu 2024, eq. 4-6. Over all ways to share the factors out among the latents (S_i the group of latent i),
 
-in nats, by the exact search of `unseam.linear.search`. The default estimate is the Gaussian plug-in, which sees linear
-dependence; `method="ksg"` counts neighbours and takes at most 6 factors. What the factors share is taken off, so
-dependent factors are expected in one group.
+    I_m = max  sum_i I(z_i; v_{S_i}) - sum_{i<j} I(v_{S_i}; v_{S_j})
+
+with Gaussian mutual information, so it sees linear dependence. The search is `unseam.linear.search`. Unlike a gap,
+I_m does not punish a latent that holds a whole group of dependent factors.
 """
 
 from __future__ import annotations
@@ -13,57 +14,37 @@ from typing import Any
 
 import numpy as np
 
-from unseam.errors import BadInput
-from unseam.linear.samples import Method, sample_tables
-from unseam.linear.search import best_partition
+from unseam.linear.samples import partition_information as best_groups
 from unseam.metrics.base import Score
+from unseam.metrics.correlation import ordered_factors
 from unseam.metrics.inputs import Table, prepare
 from unseam.types import FactorSpace
 
-NAME = "partition-information"
 
-
-def partition_information(
-    codes: Any, factors: Any, space: FactorSpace | None = None, *, method: Method = "gaussian"
-) -> Score:
-    """I_m of codes against factors; `extra["groups"]` names the factors of each latent that holds some.
+def partition_information(codes: Any, factors: Any, space: FactorSpace | None = None) -> Score:
+    """I_m of codes against factors with an order, in nats; `extra["groups"]` names the factors of each latent.
 
     >>> v = np.random.default_rng(0).normal(size=(1000, 3))
     >>> z = np.stack([v[:, 0] + v[:, 1], v[:, 2]], 1) + 0.1 * np.random.default_rng(1).normal(size=(1000, 2))
-    >>> s = partition_information(z, v)
-    >>> s.extra["groups"], s.extra["gap"]
-    ({0: ['factor0', 'factor1'], 1: ['factor2']}, 0.0)
+    >>> partition_information(z, v).extra["groups"]
+    {0: ['factor0', 'factor1'], 1: ['factor2']}
     """
-    return compute_partition_information(prepare(codes, factors, space), method)
+    return compute_partition(prepare(codes, factors, space))
 
 
-def compute_partition_information(table: Table, method: Method = "gaussian") -> Score:
-    kept, notes = numbers_on_a_line(table)
-    names = [table.space[int(f)].name for f in kept]
-    tables = sample_tables(table.rows.codes, table.rows.values[:, kept], method, seed=table.seed)
-    found = best_partition(tables)
-    masks = [sum(1 << j for j in group) for group in found.groups]
-    matrix = np.full((len(table.space), tables.m), np.nan)
-    matrix[kept] = tables.gain[:, 1 << np.arange(len(kept))].T
+def compute_partition(table: Table) -> Score:
+    kept, notes = ordered_factors(table, "partition-information")
+    names = [f.name for f, keep in zip(table.space, kept, strict=True) if keep]
+    alive = np.flatnonzero(np.ptp(table.rows.codes, axis=0) > 0)
+    settings = {"information": "Gaussian", "rows": len(table)}
+    if not len(alive):
+        return Score("partition-information", 0.0, settings=settings, notes=notes)
+    found = best_groups(table.rows.codes[:, alive], table.rows.values[:, kept])
+    groups = {int(alive[i]): [names[f] for f in group] for i, group in enumerate(found.groups) if group}
     return Score(
-        NAME,
-        found.value,
-        per_latent=tables.gain[np.arange(tables.m), masks],  # I(z_i; v_{S_i})
-        matrix=matrix,  # I(z_i; v_f)
-        settings={"method": method, "rows": len(table)},
-        extra={
-            "groups": {i: [names[j] for j in group] for i, group in enumerate(found.groups) if group},
-            "gap": found.gap,
-        },
+        "partition-information",
+        max(found.value, 0.0),
+        settings={**settings, "gap": found.gap},
+        extra={"groups": groups},
         notes=notes,
     )
-
-
-def numbers_on_a_line(table: Table) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The factors whose values are numbers on a line, and the note on those left out."""
-    line = [f.kind in ("ordinal", "continuous") for f in table.space]
-    if not any(line):
-        raise BadInput(f"{NAME} needs ordinal or continuous factors; none of {', '.join(table.space.names)} is")
-    left = [f.name for f, on in zip(table.space, line, strict=True) if not on]
-    note = f"{NAME} leaves out categorical or cyclic factor(s): {', '.join(left)}"
-    return np.flatnonzero(line), (note,) if left else ()

@@ -15,6 +15,7 @@ from unseam.metrics.irs import compute_irs
 from unseam.metrics.mcc import compute_mcc, compute_mcc_spearman
 from unseam.metrics.mig import compute_mig, compute_mig_sup
 from unseam.metrics.modularity import compute_modularity
+from unseam.metrics.partition import compute_partition
 from unseam.metrics.rmig import compute_jemmig, compute_rmig
 from unseam.metrics.sap import compute_sap, compute_sap_r2
 from unseam.metrics.unsupervised import (
@@ -156,6 +157,14 @@ ROWS = [
         compute_mcc_spearman,
         "Are the factors the latents, up to order and monotone warps?",
         "Hyvarinen & Morioka 2016, arXiv:1605.06336",
+    ),
+    Metric(
+        "partition-information",
+        compute_partition,
+        "Which group of factors does each latent hold, and how many nats of it?",
+        "Vu 2024, eq. 4-6",
+        range=(0.0, INF),
+        ceiling="none: nats grow with the precision of the code",
     ),
     *(
         Metric(
