@@ -1,0 +1,99 @@
+"""What the report shows of a whole cohort: every member as a point, a row and a curve; labels against geometry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from unseam.geometry.rank import agreement as rank_agreement
+from unseam.geometry.rank import rank
+from unseam.show import figures
+from unseam.show.member import columns, thinned
+from unseam.show.view import View, records
+from unseam.train import Run
+
+LEFT_OUT = ("active", "throughput")  # logged, but no term of a loss
+
+
+def sweep_axis(views: Sequence[View]) -> tuple[str, bool]:
+    """What the members differ in: the first hyperparameter that varies (on a logarithmic axis), else the seed."""
+    for name in views[0].hyper:
+        values = {view.hyper[name] for view in views}
+        if len(values) > 1:
+            return name, min(values) > 0
+    return "seed", False
+
+
+def sweep_figures(views: Sequence[View], chosen: int) -> dict[str, Figure]:
+    """One panel a number: MIG (where there are factors), DtO over chance, cost, active latents, labels vs geometry."""
+    x, log = sweep_axis(views)
+    numbers: dict[str, dict[int, float]] = {
+        "DtO / chance": {v.member: v.relative_dto for v in views},
+        "entanglement cost (nats of KL)": {v.member: v.cost for v in views},
+        "active latents": {v.member: v.active for v in views},
+    }
+    if views[0].mig is not None:
+        numbers = {"MIG": {v.member: v.mig.value for v in views if v.mig is not None}, **numbers}
+    names = {"MIG": "sweep-mig", "DtO / chance": "sweep-dto", "active latents": "sweep-active"}
+    drawn = {
+        names.get(label, "sweep-cost"): figures.members(views, chosen, x, values, label, log)
+        for label, values in numbers.items()
+    }
+    if views[0].mig is not None:
+        drawn["agreement"] = figures.agreement(views, chosen)
+    return drawn
+
+
+def agreement_words(views: Sequence[View]) -> str:
+    """How well label-free criteria order the members, judged by MIG."""
+    scores = [view.mig.value for view in views if view.mig is not None]
+    if len(scores) < 3:
+        return ""
+    found = rank_agreement(rank([view.diagnosis for view in views]), {"mig": scores})
+    said = {"dto": "DtO over chance", "entanglement-cost": "entanglement cost", "rank": "the combined ranking"}
+    parts = [f"{text} {found[name]['mig']:.2f}" for name, text in said.items() if found[name]["mig"] is not None]
+    if not parts:
+        return ""
+    return f"Rank correlation with MIG over {len(scores)} members (1: ordered as labels would): {', '.join(parts)}."
+
+
+def loss_figures(run: Run, chosen: int) -> dict[str, Figure]:
+    """Each logged term over training, every member a line."""
+    rows = run.log().sort_values(["member", "name", "step"])
+    drawn = {}
+    for place, name in enumerate(n for n in rows["name"].unique() if n not in LEFT_OUT):
+        some = rows[rows["name"] == name]
+        curves = {str(m): thinned(*columns(part, "step", "value"), 100) for m, part in some.groupby("member")}
+        finite = {m: curve for m, curve in curves.items() if np.isfinite(curve[1]).all()}
+        if finite:
+            drawn[f"term-{place}"] = figures.over_training(finite, f"{name} (nats)", strong=str(chosen))
+    return drawn
+
+
+def table_rows(run: Run, views: Sequence[View]) -> list[dict[str, Any]]:
+    """One row a member: what the demo prints and the report tabulates. Members that did not finish have a note."""
+    seen = {view.member: view for view in views}
+    rows = []
+    for row in records(run):
+        m = int(row["member"])
+        view, basic = seen.get(m), {"member": m, "seed": int(row["seed"]), **run.members[m].hyper}
+        numbers = {} if view is None else member_numbers(view)
+        rows.append({**basic, "status": row["status"], "note": row["note"], **numbers})
+    return rows
+
+
+def member_numbers(view: View) -> dict[str, Any]:
+    d = view.diagnosis
+    return {
+        "active": d.active,
+        "dto": d.dto,
+        "dto_haar": d.dto_haar,
+        "entanglement_cost": d.entanglement_cost,
+        "cost_over_beta": view.cost,
+        "mig": None if view.mig is None else view.mig.value,
+        "reconstruction": view.row["reconstruction"],
+        "kl": view.row["kl"],
+    }

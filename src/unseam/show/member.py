@@ -1,0 +1,195 @@
+"""Everything the report shows of one member: latents with their traversals, reconstructions, pairs, matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from unseam.explain import history
+from unseam.geometry.diagnosis import Latent, Pair
+from unseam.geometry.jacobian import jacobian
+from unseam.models import Autoencoder
+from unseam.rng import generator
+from unseam.show import figures, vectors
+from unseam.show.pictures import Album, is_picture, signed, strip, table
+from unseam.show.traversals import TABLE, latent_values, middle, traverse, traverse_pair
+from unseam.show.view import View
+from unseam.train import Run
+from unseam.types import Array
+
+CARDS = 24  # latents shown with pictures, the most informative first
+PAIRS = 3  # tables over two latents
+EXAMPLES = 12  # inputs beside their reconstructions
+SHOWN = ("cartesian", "polar", "undecided")
+
+
+@dataclass(frozen=True)
+class Card:
+    """One latent: its row of numbers, and its pictures (CSS classes) or drawings (SVG)."""
+
+    latent: Latent
+    factor: tuple[str, float] | None
+    values: list[float]
+    start: int  # the frame nearest to where the traversal starts
+    film: str = ""  # picture: all frames side by side
+    moves: str = ""  # picture: the Jacobian's column
+    path: str = ""  # drawing, for data that are no pictures
+    bars: str = ""
+
+
+@dataclass(frozen=True)
+class PairTable:
+    pair: Pair
+    picture: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class MemberPage:
+    """What the template needs."""
+
+    view: View
+    cards: list[Card]
+    hidden: int  # latents left out
+    examples: str  # picture: inputs above reconstructions
+    count: int  # of them
+    pairs: list[PairTable]
+    figures: dict[str, Figure]
+
+
+def member_page(run: Run, view: View, album: Album, brief: bool = False) -> MemberPage:
+    """Look at one member; its pictures go to the album. Brief: without what only specialists look at."""
+    model = run.model(view.member)
+    x, xhat = examples(run, model)
+    picture = is_picture(run.data.shape)
+    drawn = matrices(view) if brief else {**matrices(view), **curves(run, view)}
+    name = f"m{view.member}"
+    if picture:
+        shown = album.add(f"{name}-examples", table(torch.stack([x[:EXAMPLES], xhat[:EXAMPLES]])))
+    else:
+        drawn["reconstructions"] = vectors.reconstructions(x, xhat)
+        shown = ""
+    return MemberPage(
+        view=view,
+        cards=cards(run, model, view, album, x),
+        hidden=max(0, len(view.diagnosis.latents) - CARDS),
+        examples=shown,
+        count=min(EXAMPLES, len(x)),
+        pairs=pair_tables(model, view, album) if picture else [],
+        figures=drawn,
+    )
+
+
+@torch.no_grad()
+def examples(run: Run, model: Autoencoder, count: int = 400) -> tuple[Tensor, Tensor]:
+    """Held-out rows and their reconstructions from the posterior's mean."""
+    rows = run.held_out()[:count]
+    x = run.data.batch(rows, generator(0, "report") if run.data.stochastic else None)
+    return x, model.mean(model.encode(x.to(next(model.parameters()).dtype)).mean).float()
+
+
+def start_of(view: View) -> tuple[Tensor, Tensor]:
+    """Where traversals start (K,) and where they go (K, T)."""
+    codes: Array = view.seen.codes
+    prior = any(latent.kl is not None for latent in view.diagnosis.latents)
+    return torch.as_tensor(codes[middle(codes)]).float(), latent_values(codes, prior)
+
+
+def cards(run: Run, model: Autoencoder, view: View, album: Album, x: Tensor) -> list[Card]:
+    dtype = next(model.parameters()).dtype
+    z, values = start_of(view)
+    frames = traverse(model.mean, z.to(dtype), values.to(dtype)).float()  # (K, T, *shape)
+    with torch.no_grad():
+        columns = jacobian(model.mean, z[None].to(dtype))[0].T.float()  # (K, n)
+    largest = float(columns.abs().max())
+    seen = None if is_picture(run.data.shape) else vectors.plane(x)
+    out = []
+    for k in view.order()[:CARDS]:
+        name = f"m{view.member}-z{k}"
+        if seen is None:
+            film = album.add(f"{name}-film", strip(frames[k]))
+            moves = album.add(f"{name}-moves", signed(columns[k].reshape(run.data.shape), largest))
+            shown = {"film": film, "moves": moves}
+        else:
+            curve = vectors.path(seen, x.flatten(1).double().numpy(), frames[k].flatten(1).double().numpy())
+            shown = {"path": curve, "bars": vectors.bars(columns[k], largest)}
+        start = int((values[k] - z[k]).abs().argmin())
+        steps = [round(float(v), 2) for v in values[k]]
+        out.append(Card(view.diagnosis.latents[k], view.best_factor(k), steps, start, **shown))
+    return out
+
+
+def pair_tables(model: Autoencoder, view: View, album: Album) -> list[PairTable]:
+    """The costliest pairs of active latents, each latent over its range."""
+    z, _ = start_of(view)
+    values = latent_values(view.seen.codes, any(k.kl is not None for k in view.diagnosis.latents), TABLE)
+    out = []
+    dtype = next(model.parameters()).dtype
+    for pair in view.diagnosis.pairs[:PAIRS]:
+        frames = traverse_pair(model.mean, z.to(dtype), pair.i, pair.j, values.to(dtype)).float()
+        picture = album.add(f"m{view.member}-pair-{pair.i}-{pair.j}", table(frames))
+        out.append(PairTable(pair, picture, pair_verdict(pair, view.diagnosis.beta)))
+    return out
+
+
+def pair_verdict(pair: Pair, beta: float) -> str:
+    """How two latents share what they encode."""
+    cost = f"{pair.cost / beta:.3f} nats of KL, rms cosine {pair.cosine:.2f}"
+    if not pair.mixed:
+        return f"not mixed ({cost})"
+    how = f", {pair.coordinates} coordinates" if pair.coordinates in SHOWN else ""
+    return f"mixed ({cost}){how}"
+
+
+def matrices(view: View) -> dict[str, Figure]:
+    """What each latent knows, and how orthogonal the decoder is; figures by the names the page uses."""
+    drawn = {"cosines": figures.cosine_matrix(view)}
+    return drawn if view.share is None else {"information": figures.information(view), **drawn}
+
+
+def curves(run: Run, view: View) -> dict[str, Figure]:
+    """Costs by pair, the Sigma law, and what happened over training."""
+    drawn = {"costs": figures.pair_costs(view)}
+    if "sigma2" not in view.diagnosis.arrays:
+        return drawn
+    return {**drawn, "sigma-law": figures.sigma_law(view.diagnosis), **timeline(run, view)}
+
+
+def timeline(run: Run, view: View) -> dict[str, Figure]:
+    """KL of each latent and the distance from the polarized regime over training; the cost at kept snapshots."""
+    rows = run.latents()
+    rows = rows[rows["member"] == view.member].sort_values(["latent", "step"])
+    order = view.order()[: len(figures.PALETTE)]
+    each = {f"{k}": thinned(*columns(rows[rows["latent"] == k], "step", "kl")) for k in order}
+    past = history(run, view.member)
+    drawn = {
+        "kl": figures.over_training(each, "KL of each latent (nats)"),
+        "regime": figures.over_training({"": thinned(past.steps, np.clip(past.delta_kl, 1e-4, 1e3))}, "ΔKL", log=True),
+    }
+    if len(past.cost):
+        cost = {"": (past.snapshot_steps, past.cost / run.beta(view.member))}
+        drawn["cost-history"] = figures.over_training(cost, "entanglement cost (nats of KL)")
+    return drawn
+
+
+def columns(frame: pd.DataFrame, x: str, y: str) -> tuple[Array, Array]:
+    """Two columns as arrays."""
+    return frame[x].to_numpy(dtype=np.float64), frame[y].to_numpy(dtype=np.float64)
+
+
+def thinned(x: Array, y: Array, most: int = 120) -> tuple[Array, Array]:
+    """At most `most` points: the mean of each stretch.
+
+    >>> [part.tolist() for part in thinned(np.arange(6.0), np.array([0.0, 2, 4, 6, 8, 10]), most=3)]
+    [[0.5, 2.5, 4.5], [1.0, 5.0, 9.0]]
+    """
+    if len(x) <= most:
+        return x, y
+    parts: Sequence[Array] = np.array_split(np.arange(len(x)), most)
+    return np.array([x[p].mean() for p in parts]), np.array([y[p].mean() for p in parts])

@@ -1,0 +1,98 @@
+"""Tensors -> small PNGs for a page: film strips of frames, tables of frames, signed images.
+
+Every picture is written into the page once, as a data URI behind a CSS class, and can be shown in many places.
+"""
+
+from __future__ import annotations
+
+import io
+from base64 import b64encode
+from dataclasses import dataclass, field
+
+import numpy as np
+from PIL import Image
+from torch import Tensor
+from torch.nn import functional
+
+from unseam.types import Array
+
+LARGEST = 64  # pixels: larger images are averaged down, a report is looked at from afar
+UP, DOWN = (213, 94, 0), (0, 114, 178)  # more and less: vermilion and blue, told apart by every eye
+
+
+def is_picture(shape: tuple[int, ...]) -> bool:
+    """Whether one observation can be shown as an image.
+
+    >>> is_picture((1, 32, 32)), is_picture((6,))
+    (True, False)
+    """
+    return len(shape) == 3
+
+
+def pixels(images: Tensor) -> Array:  # (..., C, H, W) in [0, 1] -> (..., H, W, 1 or 3) uint8
+    """Grey or RGB bytes, at most LARGEST pixels a side; any other number of channels is averaged to grey."""
+    lead, (c, h, w) = images.shape[:-3], images.shape[-3:]
+    flat = images.reshape(-1, c, h, w).float()
+    if c not in (1, 3):
+        flat = flat.mean(1, keepdim=True)
+    if max(h, w) > LARGEST:
+        scale = LARGEST / max(h, w)
+        flat = functional.interpolate(flat, (max(1, round(h * scale)), max(1, round(w * scale))), mode="area")
+    grey = (flat.clamp(0, 1) * 255).round().byte().movedim(1, 3)
+    return grey.reshape(*lead, *grey.shape[1:]).numpy()
+
+
+def strip(images: Tensor) -> Array:  # (T, C, H, W) -> (H, T W, C)
+    """Frames side by side.
+
+    >>> import torch
+    >>> strip(torch.zeros(11, 1, 16, 16)).shape
+    (16, 176, 1)
+    """
+    return np.concatenate(list(pixels(images)), axis=1)
+
+
+def table(images: Tensor) -> Array:  # (R, T, C, H, W) -> (R H, T W, C)
+    """Rows of frames, one below the other."""
+    return np.concatenate([np.concatenate(list(row), axis=1) for row in pixels(images)], axis=0)
+
+
+def signed(image: Tensor, largest: float) -> Array:  # (C, H, W) -> (H, W, 4)
+    """What grows is vermilion, what shrinks is blue, what stays is transparent (so it suits light and dark pages).
+
+    Opacity is the square root of |value| / largest, so that faint changes are seen; channels are averaged.
+    """
+    value = functional.avg_pool2d(image.mean(0, keepdim=True)[None], -(-max(image.shape[1:]) // LARGEST))[0, 0]
+    opacity = (value.abs() / max(largest, 1e-12)).clamp(0, 1).sqrt().numpy()
+    colour = np.where(value.numpy()[..., None] > 0, np.array(UP), np.array(DOWN))
+    return np.concatenate([colour, 255 * opacity[..., None]], axis=-1).round().astype(np.uint8)
+
+
+def png(image: Array) -> bytes:  # (H, W, 1, 3 or 4) uint8
+    """The bytes of a PNG file.
+
+    >>> png(np.zeros((2, 2, 1), np.uint8))[:4]
+    b'\\x89PNG'
+    """
+    buffer = io.BytesIO()
+    Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
+
+
+@dataclass
+class Album:
+    """The pictures of a page: name -> data URI, each kept once."""
+
+    pictures: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, image: Array) -> str:
+        """Keep a picture; returns the CSS class that shows it."""
+        self.pictures[name] = f"data:image/png;base64,{b64encode(png(image)).decode()}"
+        return name
+
+    def size(self) -> int:
+        return sum(map(len, self.pictures.values()))
+
+    def css(self) -> str:
+        """One rule a picture."""
+        return "\n".join(f'.{name}{{background-image:url("{uri}")}}' for name, uri in self.pictures.items())

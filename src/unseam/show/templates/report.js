@@ -1,0 +1,54 @@
+"use strict";
+// Sliders show the frame of their value; links and points show their member; play sweeps all sliders of a member.
+const show = (slider) => {
+  const card = slider.closest(".card");
+  const text = slider.dataset.values.split(" ")[slider.value];
+  card.style.setProperty("--k", slider.value);
+  slider.setAttribute("aria-valuetext", text);
+  slider.parentElement.querySelector("output").textContent = text;
+  card.querySelectorAll(".rings circle").forEach((ring, k) => ring.classList.toggle("on", k === Number(slider.value)));
+};
+document.querySelectorAll("input[type=range]").forEach((slider) => {
+  slider.addEventListener("input", () => show(slider));
+  show(slider);
+});
+
+const members = [...document.querySelectorAll("article.member")];
+const choose = (id) => {
+  const chosen = members.find((member) => member.id === id);
+  if (!chosen) return false;
+  members.forEach((member) => { member.hidden = member !== chosen; });
+  document.querySelectorAll("#members nav a").forEach((link) => {
+    link.setAttribute("aria-current", link.hash === "#" + id ? "true" : "false");
+  });
+  return true;
+};
+if (members.length) choose(members[0].id);
+const follow = () => choose(location.hash.slice(1));
+addEventListener("hashchange", follow);
+follow();
+document.querySelectorAll('svg a[href^="#member-"]').forEach((point) => {
+  const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+  title.textContent = point.getAttribute("aria-label");
+  point.prepend(title);
+  if (!members.some((member) => "#" + member.id === point.getAttribute("href"))) point.removeAttribute("href");
+});
+
+document.querySelectorAll("button.play").forEach((button) => {
+  let timer = 0;
+  button.addEventListener("click", () => {
+    const playing = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(playing));
+    button.textContent = playing ? "❚❚ pause" : "▶ play";
+    clearInterval(timer);
+    let step = 0;
+    if (playing) timer = setInterval(() => {
+      step += 1;
+      button.closest("article").querySelectorAll("input[type=range]").forEach((slider) => {
+        const last = Number(slider.max);
+        slider.value = last - Math.abs((step + last) % (2 * last) - last);
+        show(slider);
+      });
+    }, 150);
+  });
+});

@@ -1,0 +1,90 @@
+"""Views of data that are no pictures: the path of a latent through the data, and bars for a Jacobian's column."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from unseam.show.figures import ACCENT, CHOSEN, OTHER, new, styled
+from unseam.types import Array
+
+WIDTH, HEIGHT, MARGIN = 240.0, 150.0, 8.0  # of a drawing, in its own units
+BARS = 64  # at most; longer columns are averaged
+CLOUD = 300  # dots of the data behind a path
+
+
+class Plane(NamedTuple):
+    """The two directions in which the data varies most, scaled to the drawing."""
+
+    middle: Array  # (n,)
+    axes: Array  # (n, 2)
+    low: Array  # (2,)
+    high: Array  # (2,)
+
+    def place(self, points: Array) -> Array:  # (N, n) -> (N, 2), in the drawing's units
+        flat = (points - self.middle) @ self.axes
+        share = (flat - self.low) / np.maximum(self.high - self.low, 1e-12)
+        room = np.array([WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN])
+        return MARGIN + np.stack([share[:, 0], 1 - share[:, 1]], axis=1) * room
+
+
+def plane(x: Tensor) -> Plane:  # (N, n)
+    """The plane of the first two principal components (of one axis, when the data has only one).
+
+    >>> import torch
+    >>> seen = plane(torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 1.0], [4.0, 1.0]]))
+    >>> sorted(set(seen.place(np.array([[0.0, 0.5], [4.0, 0.5]])).ravel().tolist()))
+    [8.0, 75.0, 232.0]
+    """
+    points = x.flatten(1).double().numpy()
+    middle = points.mean(0)
+    axes = np.linalg.svd(points - middle, full_matrices=False)[2][:2].T
+    axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
+    flat = (points - middle) @ axes
+    return Plane(middle, axes, flat.min(0), flat.max(0))
+
+
+def path(seen: Plane, cloud: Array, curve: Array) -> str:  # (N, n), (T, n)
+    """SVG: the data as dots, the latent's path as a line, one ring a frame (the page shows the slider's)."""
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.3"/>' for x, y in seen.place(cloud[:CLOUD]))
+    places = seen.place(curve)
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    rings = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/>' for x, y in places)
+    return (
+        f'<svg class="path" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" style="overflow:hidden">'
+        f'<g fill="{OTHER}" opacity="0.5">{dots}</g>'
+        f'<polyline points="{line}" fill="none" stroke="{CHOSEN}" stroke-width="2"/>'
+        f'<g class="rings" fill="{CHOSEN}">{rings}</g></svg>'
+    )
+
+
+def bars(column: Tensor, largest: float) -> str:  # (n,)
+    """SVG: a bar for each observed dimension, up for growing and down for shrinking."""
+    values = column.double().numpy()
+    if len(values) > BARS:
+        values = np.array([part.mean() for part in np.array_split(values, BARS)])
+    width, scale = WIDTH / len(values), 38 / max(largest, 1e-12)
+    heights = np.clip(values * scale, -38, 38)
+    parts = [
+        f'<rect x="{k * width + 0.15 * width:.2f}" y="{40 - max(h, 0):.2f}" width="{0.7 * width:.2f}" '
+        f'height="{abs(h):.2f}" fill="{CHOSEN if h > 0 else ACCENT}"/>'
+        for k, h in enumerate(heights)
+    ]
+    axis = f'<line x1="0" x2="{WIDTH:g}" y1="40" y2="40" stroke="currentColor" stroke-width="0.6"/>'
+    return f'<svg class="bars" viewBox="0 0 {WIDTH:g} 80">{"".join(parts)}{axis}</svg>'
+
+
+@styled
+def reconstructions(x: Tensor, xhat: Tensor) -> Figure:  # (N, n), (N, n)
+    """Reconstructed against observed values; on the line, nothing is lost."""
+    figure, axes = new(3.6, 3.0)
+    a, b = x.flatten(1).numpy().ravel(), xhat.flatten(1).numpy().ravel()
+    step = -(-len(a) // 4000)
+    axes.plot(a[::step], b[::step], ".", ms=2.5, color=ACCENT, alpha=0.4, rasterized=True)
+    ends = [float(a.min()), float(a.max())]
+    axes.plot(ends, ends, lw=0.8, color=CHOSEN)
+    axes.set(xlabel="observed", ylabel="reconstructed")
+    return figure

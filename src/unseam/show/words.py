@@ -1,0 +1,136 @@
+"""Findings in plain words, computed from the numbers they quote: what a member separates, why better than another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from unseam.geometry.verdict import words
+from unseam.show.view import View
+
+
+class Held(NamedTuple):
+    """Where a factor is: the latent that knows most of it and the runner-up, each with its share of the entropy."""
+
+    factor: str
+    latent: int
+    share: float
+    second: int | None
+    second_share: float
+
+    @property
+    def separated(self) -> bool:
+        """One latent knows at least twice as much of the factor as any other, and a noticeable part of it."""
+        return self.share >= 0.1 and self.share >= 2 * self.second_share
+
+
+def held(view: View) -> list[Held]:
+    """One row a factor; empty when the data has no factors."""
+    if view.share is None:
+        return []
+    rows = []
+    for name, share in zip(view.factors, view.share, strict=True):
+        order = np.argsort(share)[::-1]
+        second = int(order[1]) if len(order) > 1 else None
+        rows.append(Held(name, int(order[0]), share[order[0]], second, 0.0 if second is None else share[second]))
+    return rows
+
+
+def listed(names: Sequence[str]) -> str:
+    """a, b and c.
+
+    >>> listed(["x", "y"]), listed(["x"]), listed(["x", "y", "scale"])
+    ('x and y', 'x', 'x, y and scale')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def separation(view: View) -> str:
+    """Which latents hold which factors, and which factors are spread."""
+    rows = held(view)
+    apart = [row for row in rows if row.separated]
+    spread = [row for row in rows if not row.separated]
+    parts = []
+    if len({row.latent for row in apart}) == len(apart) and apart:
+        which = f"latent{'s' if len(apart) > 1 else ''} {words([row.latent for row in apart])}"
+        verb = "hold" if len(apart) > 1 else "holds"
+        each = ", one each" if len(apart) > 1 else ""
+        parts.append(f"{which} {verb} {listed([row.factor for row in apart])}{each}")
+    else:
+        parts += [f"latent {row.latent} holds {row.factor}" for row in apart]
+    parts += [spread_words(row) for row in spread]
+    return "; ".join(parts)
+
+
+def spread_words(row: Held) -> str:
+    if row.share < 0.1:
+        return f"no latent knows {row.factor} (the best holds {row.share:.2f} of its entropy)"
+    return (
+        f"{row.factor} is spread over latents {row.latent} and {row.second} "
+        f"({row.share:.2f} and {row.second_share:.2f} of its entropy)"
+    )
+
+
+def headline(view: View) -> str:
+    """The first line of a report.
+
+    With factors it says where they are; without, how many latents are in use and whether any are mixed.
+    """
+    d = view.diagnosis
+    if not d.active:
+        return "Nothing is encoded: every latent has collapsed onto the prior."
+    if view.mig is not None:
+        text = separation(view)
+        return f"{text[0].upper()}{text[1:]}."
+    mixed = [pair for pair in d.pairs if pair.mixed]
+    how = f"{len(mixed)} pair{'s' if len(mixed) > 1 else ''} of them mixed" if mixed else "no two of them mixed"
+    return f"{d.active} of {len(d.latents)} latents are in use, {how}. The data has no factors to compare with."
+
+
+def axes_words(view: View) -> str:
+    """The largest cosine and DtO beside chance: the numbers behind a sentence."""
+    d = view.diagnosis
+    parts = []
+    if d.pairs:
+        worst = max(d.pairs, key=lambda pair: pair.cosine)
+        parts.append(f"cosines of decoder directions up to {worst.cosine:.2f}")
+    if d.dto is not None and d.dto_haar:
+        parts.append(f"DtO {d.dto:.2f} where random axes give {d.dto_haar:.2f}")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def why(winner: View, loser: View) -> tuple[str, str]:
+    """Two sentences: what the loser mixes and pays, and what the winner does instead. Every number is measured.
+
+    Costs are in nats of KL (divided by beta), so that members with different beta compare.
+    """
+    return loser_sentence(loser), winner_sentence(winner, loser)
+
+
+def loser_sentence(loser: View) -> str:
+    mixed = [pair for pair in loser.diagnosis.pairs if pair.mixed]
+    if mixed:
+        what = f"mixes latents {listed([f'{pair.i} with {pair.j}' for pair in mixed[:3]])}"
+    else:
+        what = "has the least orthogonal axes"
+    text = f"{loser.name} {what}{axes_words(loser)} and pays {loser.cost:.3f} nats of KL for it"
+    spread = [row.factor for row in held(loser) if not row.separated]
+    if spread:
+        text += f"; {listed(spread)} {'are' if len(spread) > 1 else 'is'} not held by any one latent"
+    return sentence(text)
+
+
+def winner_sentence(winner: View, loser: View) -> str:
+    text = f"{winner.name} has more orthogonal axes{axes_words(winner)} and pays {winner.cost:.3f} nats"
+    if winner.mig is None or loser.mig is None:
+        return sentence(text)
+    a, b = winner.mig.value, loser.mig.value
+    if a > b:
+        return sentence(f"{text}; {separation(winner)}: MIG {a:.2f} against {b:.2f}")
+    return sentence(f"{text}; but labels do not confirm the choice: MIG {a:.2f} against {b:.2f}")
+
+
+def sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
