@@ -56,11 +56,11 @@ def run() -> dict:
     images = sprites.batch(torch.randperm(len(sprites))[:4096])
     threads = (1, 2)
     small = compare(
-        "10 small MLPs", [plain.PlainLoop(plain.MLPVAE(), x, 64, t) for t in threads], "synth-nonlinear", 10, 5000, 400,
+        "10 small MLPs", [plain.PlainLoop(plain.MLPVAE(), x, 64, t) for t in threads], "synth-nonlinear", 10, 3000, 400,
         **SMALL, workers=2,
     )  # fmt: skip
     conv = compare(
-        "conv 64x64", [plain.PlainLoop(plain.ConvVAE(), images, 64, t) for t in threads], "sprites", 2, 60, 20,
+        "conv 64x64", [plain.PlainLoop(plain.ConvVAE(), images, 64, t) for t in threads], "sprites", 2, 40, 12,
         beta=4.0, batch=64, workers=2, precision="auto",
     )  # fmt: skip
     how = (

@@ -224,7 +224,7 @@ def test_a_run_is_not_written_over(finished: Run) -> None:
         ({"holdout": 1.0}, "holdout=1.0"),
         ({"objective": "beta-vea"}, "did you mean 'beta-vae'"),
         ({"betta": 3}, "did you mean 'beta'"),
-        ({"likelihood": "bernoulli"}, "needs data in"),
+        ({"likelihood": "bernoulli"}, "needs values in"),
         ({"seeds": []}, "seeds is empty"),
         ({"beta": "x"}, "beta='x'"),
         ({"precision": "float16"}, "precision='float16'"),

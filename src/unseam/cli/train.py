@@ -10,8 +10,7 @@ import tyro
 from rich.table import Table
 
 from unseam.cli.common import emit, numbers, stdout
-from unseam.cli.options import Options, convert, typed
-from unseam.data import dataset_type, load_data, parameters
+from unseam.cli.options import Options, convert, named_data
 from unseam.errors import BadInput, lookup, unknown
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Objective, hyperparameters
@@ -61,9 +60,7 @@ class Command:
     def train(self) -> Run:
         if self.data is None:
             raise BadInput("DATA is missing; name a data set (`unseam data list`) or give a path")
-        kind, objective = dataset_type(self.data), lookup(OBJECTIVES, self.objective, "objective")
-        said = {name: f.name for name, f in parameters(kind).items()}
-        data = load_data(self.data, **typed(kind, self.options, self.data, "--data.", said))
+        data, objective = named_data(self.data, self.options), lookup(OBJECTIVES, self.objective, "objective")
         settings = {f.name: getattr(self.architecture, f.name) for f in fields(Architecture) if f.name != "posterior"}
         settings |= {f.name: getattr(self.training, f.name) for f in fields(Training)}
         settings |= {

@@ -17,6 +17,7 @@ from torch import Tensor
 from unseam.data import config as data_config
 from unseam.data import load_data
 from unseam.data.base import Dataset
+from unseam.data.checks import unit_range
 from unseam.data.user import UserData
 from unseam.errors import BadInput, lookup, unknown
 from unseam.models import Architecture, Autoencoder
@@ -181,12 +182,7 @@ def _check(kind: type[Objective], architecture: Architecture, training: Training
     if not len(train_rows):
         raise BadInput(f"the data has {len(data)} rows and holdout={training.holdout} leaves none to train on")
     if architecture.likelihood == "bernoulli" and data.likelihood != "bernoulli":
-        sample = data.batch(train_rows[:4096])
-        if sample.min() < 0 or sample.max() > 1:
-            raise BadInput(
-                f"likelihood='bernoulli' needs data in [0, 1], found values in [{sample.min():.3g}, "
-                f"{sample.max():.3g}]; use likelihood='gaussian' or rescale the data"
-            )
+        unit_range(data)
 
 
 def _on_disk(data: Dataset, folder: Path) -> Dataset:
