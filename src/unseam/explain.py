@@ -68,7 +68,7 @@ def explain(
                 encoder=model.encode,
                 beta=run.beta(member),
                 points=points,
-                factors=None if run.data.space is None else len(run.data.space),
+                factors=None if run.data.space is None else sum(f.size != 1 for f in run.data.space),
             )
             advance()
     return out
