@@ -34,6 +34,9 @@ def test_every_exhibit_at_a_tiny_scale(name, tmp_path):
     assert f'id="{name}"' in html
     assert "<svg" in html
     assert finished(tmp_path)[name]["rows"] == entry["rows"]
+    text = (tmp_path / "exhibits.md").read_text()
+    assert f"](figures/{name}.svg)" in text
+    assert all(row["ours"] in text for row in entry["rows"])
 
 
 def test_published_numbers_of_vu_2024():

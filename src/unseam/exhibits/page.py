@@ -1,4 +1,4 @@
-"""exhibits.html: one self-contained page, a section an exhibit."""
+"""exhibits.html, one self-contained page, and exhibits.md, the same for the docs: a section an exhibit."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,6 +43,50 @@ section { margin: 3rem 0; } figure { margin: 1rem 0; overflow-x: auto; } figure 
 </section>
 {% endfor %}</body></html>
 """
+
+MARKDOWN = """# What the papers show
+
+Each section repeats something a paper shows. Only the published values are written down; the rest is computed by the
+command beside it, the verdict too: *agrees* (inside the central 95 % of our repetitions, or a stated ordering that a
+test confirms), *differs*, or *not comparable*. This page is `exhibits.md` of those commands' output folder.
+
+| id | exhibit | verdict |
+| --- | --- | --- |
+{% for e in exhibits %}| [{{ e.id }}](#{{ e.id | lower }}) | {{ e.title }} | {{ e.verdict }} |
+{% endfor %}
+{% for e in exhibits %}## {{ e.id }}
+**{{ e.title }}** ({{ e.source }}). {{ e.claim }}
+
+`unseam reproduce {{ e.id }} --scale {{ e.scale }}`
+
+| what | published | ours | verdict |
+| --- | --- | --- | --- |
+{% for row in e.rows %}| {{ row.what }} | {{ row.published }} | {{ row.ours }} | {{ row.verdict }} |
+{% endfor %}
+![{{ e.title }}](figures/{{ e.id }}.svg)
+
+{{ e.conclusion }}
+
+{% if e.notes %}Notes:
+{% for note in e.notes %}- {{ note }}
+{% endfor %}
+{% endif %}{% if e.choices %}What the source leaves open, and what we chose:
+{% for choice in e.choices %}- {{ choice }}
+{% endfor %}
+{% endif %}{% endfor %}"""
+
+
+def markdown(entries: Sequence[Mapping[str, Any]]) -> str:
+    """The entries as Markdown, with the figures beside it in figures/.
+
+    >>> markdown([]).splitlines()[0]
+    '# What the papers show'
+    """
+    noted = [
+        {**e, "notes": [f"{row['what']}: {row['note']}." for row in e["rows"] if row.get("note")]} for e in entries
+    ]
+    text = Environment(autoescape=False, trim_blocks=False).from_string(MARKDOWN).render(exhibits=noted)
+    return text.rstrip() + "\n"
 
 
 def page(entries: Sequence[Mapping[str, Any]]) -> str:

@@ -1,6 +1,6 @@
 """Run exhibits, keep what is finished, and write the page.
 
-OUT/exhibits.json, OUT/exhibits.html      every exhibit finished in this folder so far
+OUT/exhibits.json, .html, .md             every exhibit finished in this folder so far
 OUT/figures/V1.svg                        its figure
 OUT/work/V1-quick-1a2b3c4d5e/             its finished steps; the name holds the settings
 """
@@ -15,7 +15,7 @@ from typing import Any
 from unseam.errors import lookup
 from unseam.exhibits.base import Exhibit, Scale, Work, overall
 from unseam.exhibits.draw import save, style
-from unseam.exhibits.page import page
+from unseam.exhibits.page import markdown, page
 from unseam.progress import bar
 
 
@@ -83,13 +83,11 @@ def finished(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def publish(exhibits: Mapping[str, Exhibit], entry: Mapping[str, Any], out: Path) -> None:
-    """Put one entry into exhibits.json and exhibits.html, beside those already there, in the registry's order."""
+    """Put one entry into exhibits.json, .html and .md, beside those already there, in the registry's order."""
     entries = finished(out) | {entry["id"]: dict(entry)}
     ordered = [entries[i] for i in exhibits if i in entries]
-    for name, text in (
-        ("exhibits.json", json.dumps({"exhibits": ordered}, indent=2)),
-        ("exhibits.html", page(ordered)),
-    ):
-        part = out / f"{name}.part"
+    texts = {"json": json.dumps({"exhibits": ordered}, indent=2), "html": page(ordered), "md": markdown(ordered)}
+    for kind, text in texts.items():
+        part = out / f"exhibits.{kind}.part"
         part.write_text(text)
-        part.rename(out / name)
+        part.rename(out / f"exhibits.{kind}")
