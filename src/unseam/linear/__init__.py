@@ -6,7 +6,7 @@ Closed forms in float64 NumPy, no torch: the truth that the rest of the project 
 from unseam.linear import evidence, gamma_lambda, linear_vae, ppca, precision, scenarios
 from unseam.linear.information import gaussian_information, gaussian_tables
 from unseam.linear.partition import Partition, brute_force, partition_value
-from unseam.linear.samples import partition_information, sample_tables
+from unseam.linear.samples import partition_information
 from unseam.linear.sap import best_latents, same_groups, sap_score, squared_correlations
 from unseam.linear.scenarios import Scenario
 from unseam.linear.search import best_partition
@@ -27,7 +27,6 @@ __all__ = [
     "ppca",
     "precision",
     "same_groups",
-    "sample_tables",
     "sap_score",
     "scenarios",
     "squared_correlations",

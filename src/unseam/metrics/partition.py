@@ -4,7 +4,8 @@ Vu 2024, eq. 4-6. Over all ways to share the factors out among the latents (S_i 
 
     I_m = max  sum_i I(z_i; v_{S_i}) - sum_{i<j} I(v_{S_i}; v_{S_j})
 
-with Gaussian mutual information, so it sees linear dependence. The search is `unseam.linear.search`. Unlike a gap,
+with Gaussian mutual information, so it sees linear dependence (`method="ksg"` counts neighbours instead and takes at
+most 6 factors). The search is `unseam.linear.search`. Unlike a gap,
 I_m does not punish a latent that holds a whole group of dependent factors.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from unseam.linear.samples import Method
 from unseam.linear.samples import partition_information as best_groups
 from unseam.metrics.base import Score
 from unseam.metrics.correlation import ordered_factors
@@ -21,7 +23,9 @@ from unseam.metrics.inputs import Table, prepare
 from unseam.types import FactorSpace
 
 
-def partition_information(codes: Any, factors: Any, space: FactorSpace | None = None) -> Score:
+def partition_information(
+    codes: Any, factors: Any, space: FactorSpace | None = None, *, method: Method = "gaussian"
+) -> Score:
     """I_m of codes against factors with an order, in nats; `extra["groups"]` names the factors of each latent.
 
     >>> v = np.random.default_rng(0).normal(size=(1000, 3))
@@ -29,17 +33,17 @@ def partition_information(codes: Any, factors: Any, space: FactorSpace | None = 
     >>> partition_information(z, v).extra["groups"]
     {0: ['factor0', 'factor1'], 1: ['factor2']}
     """
-    return compute_partition(prepare(codes, factors, space))
+    return compute_partition(prepare(codes, factors, space), method)
 
 
-def compute_partition(table: Table) -> Score:
+def compute_partition(table: Table, method: Method = "gaussian") -> Score:
     kept, notes = ordered_factors(table, "partition-information")
     names = [f.name for f, keep in zip(table.space, kept, strict=True) if keep]
     alive = np.flatnonzero(np.ptp(table.rows.codes, axis=0) > 0)
-    settings = {"information": "Gaussian", "rows": len(table)}
+    settings = {"method": method, "rows": len(table)}
     if not len(alive):
         return Score("partition-information", 0.0, settings=settings, notes=notes)
-    found = best_groups(table.rows.codes[:, alive], table.rows.values[:, kept])
+    found = best_groups(table.rows.codes[:, alive], table.rows.values[:, kept], method, seed=table.seed)
     groups = {int(alive[i]): [names[f] for f in group] for i, group in enumerate(found.groups) if group}
     return Score(
         "partition-information",
