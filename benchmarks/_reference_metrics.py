@@ -9,7 +9,6 @@ from scipy.stats import entropy
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import mutual_info_score, roc_auc_score
-from sklearn.preprocessing import label_binarize
 from sklearn.svm import LinearSVC
 
 
@@ -51,8 +50,7 @@ def explicitness(codes, factors, test_codes, test_factors):
     for f in range(factors.shape[1]):
         model = LogisticRegression().fit(z, factors[:, f])
         for x, v in ((z, factors), (zt, test_factors)):
-            y = label_binarize(v[:, f], classes=model.classes_)
-            out.append(roc_auc_score(y, model.predict_proba(x)))
+            out.append(roc_auc_score(v[:, [f]] == model.classes_, model.predict_proba(x)))
     return np.mean(out[1::2])
 
 

@@ -112,7 +112,6 @@ def test_a_dead_latent_changes_nothing(name):
 # the ceiling of a perfect code with one more latent of noise, where it is not 1; docs/metrics has the reasons
 CEILING = {
     "mig-sup": 0.75,  # three of four latents hold a factor
-    "jemmig": None,  # below 1: a factor of 2..4 values does not fill 20 bins
     "sap": None,  # one line a class cannot separate the middle classes
     "irs": None,  # the noise latent is not robust to anything
     "modularity": None,  # the noise latent knows a little about everything

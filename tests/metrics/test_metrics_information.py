@@ -6,7 +6,8 @@ from sklearn.feature_selection import mutual_info_classif, mutual_info_regressio
 from sklearn.metrics import mutual_info_score
 
 from unseam.errors import BadInput
-from unseam.metrics.information import discrete_mi, discretise, entropy, ksg_mi, mutual_information, ross_mi
+from unseam.metrics.information import discrete_mi, discretise, entropy, mutual_information
+from unseam.metrics.neighbours import ksg_mi, ross_mi
 
 RNG = np.random.default_rng(0)
 

@@ -12,7 +12,8 @@ from hypothesis.extra import numpy as hnp
 
 from unseam.errors import BadInput
 from unseam.metrics import METRICS, mig, score
-from unseam.metrics.inputs import MANY_CLASSES, prepare
+from unseam.metrics.inputs import prepare
+from unseam.metrics.table import MANY_CLASSES
 from unseam.types import Factor, FactorSpace
 
 RNG = np.random.default_rng(0)
@@ -128,7 +129,7 @@ def test_bad_arrays_are_refused_in_one_line(arrays, reason):
     ("options", "reason"),
     [
         ({"kinds": ["categorical", "ordinal"]}, "'factor0' is given as categorical but holds 200 distinct values"),
-        ({"kinds": ["round", "ordinal"]}, "kind='round'"),
+        ({"kinds": ["round", "ordinal"]}, "='round' is unknown"),
         ({"kinds": ["ordinal"] * 3}, "3 kinds for 2 factor columns"),
         ({"names": ["a"]}, "1 factor names for 2"),
         ({"names": ["a", "a"]}, "must differ"),

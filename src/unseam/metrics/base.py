@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from unseam.types import Array
 
 if TYPE_CHECKING:
-    from unseam.metrics.inputs import Table
+    from unseam.metrics.table import Table
 
 Direction = Literal["higher", "lower"]
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Table, prepare
+from unseam.metrics.inputs import prepare
 from unseam.metrics.interventions import Encode, Interventions, Sampled, chunks, from_table
 from unseam.metrics.logistic import fit_softmax
+from unseam.metrics.table import Table
 from unseam.rng import numpy_generator
 from unseam.types import Array, FactorSpace
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from unseam.errors import BadInput
-from unseam.metrics.inputs import Table
+from unseam.metrics.table import Table
 from unseam.types import Array
 
 Method = Literal["pearson", "spearman"]

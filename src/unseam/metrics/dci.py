@@ -19,9 +19,10 @@ import numpy as np
 from scipy.stats import entropy
 
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Rows, Table, prepare, require_few_classes
+from unseam.metrics.inputs import prepare
 from unseam.metrics.parallel import factor_by_factor
 from unseam.metrics.predictors import Backend, Fitted, fit
+from unseam.metrics.table import Rows, Table, require_few_classes
 from unseam.rng import derive
 from unseam.types import Array, FactorSpace
 

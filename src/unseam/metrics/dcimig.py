@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Table, prepare, require_classes
+from unseam.metrics.inputs import prepare
 from unseam.metrics.mig import entropies, mi_matrix, mi_settings, top_two_gap
+from unseam.metrics.table import Table, require_classes
 from unseam.types import FactorSpace
 
 

@@ -16,10 +16,11 @@ import numpy as np
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
 from unseam.metrics.dci import correct, importances
-from unseam.metrics.inputs import Rows, Table, prepare, require_few_classes
+from unseam.metrics.inputs import prepare
 from unseam.metrics.logistic import fit_softmax, standardise
 from unseam.metrics.parallel import factor_by_factor
 from unseam.metrics.predictors import Fitted, fit
+from unseam.metrics.table import Rows, Table, require_few_classes
 from unseam.rng import derive, numpy_generator
 from unseam.types import Array, FactorSpace
 

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Rows, Table, prepare
+from unseam.metrics.inputs import prepare
 from unseam.metrics.mig import top_two_gap
 from unseam.metrics.parallel import side_by_side
+from unseam.metrics.table import Rows, Table
 from unseam.types import Array, FactorSpace
 
 

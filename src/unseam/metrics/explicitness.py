@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Table, prepare, require_classes, require_few_classes
+from unseam.metrics.inputs import prepare
 from unseam.metrics.logistic import fit_softmax, standardise
 from unseam.metrics.parallel import factor_by_factor
+from unseam.metrics.table import Table, require_classes, require_few_classes
 from unseam.types import Array, FactorSpace
 
 

@@ -20,10 +20,11 @@ import numpy as np
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
 from unseam.metrics.information import mutual_information
-from unseam.metrics.inputs import Table, prepare, require_few_classes
+from unseam.metrics.inputs import prepare
 from unseam.metrics.logistic import fit_softmax, standardise
 from unseam.metrics.mig import normalised
 from unseam.metrics.parallel import factor_by_factor
+from unseam.metrics.table import Table, require_few_classes
 from unseam.types import Array, FactorSpace
 
 NEIGHBOURS = 10

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from unseam.errors import BadInput
-from unseam.metrics.inputs import Rows, Table, require_classes
+from unseam.metrics.table import Rows, Table, require_classes
 from unseam.types import Array, FactorSpace
 
 Encode = Callable[[Array], Array]  # factors (B, F) -> codes (B, K)

@@ -18,7 +18,8 @@ import numpy as np
 
 from unseam.metrics.base import Score
 from unseam.metrics.information import discretise
-from unseam.metrics.inputs import Table, prepare, require_classes
+from unseam.metrics.inputs import prepare
+from unseam.metrics.table import Table, require_classes
 from unseam.types import Array, FactorSpace
 
 

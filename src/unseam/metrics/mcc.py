@@ -15,7 +15,8 @@ from scipy.optimize import linear_sum_assignment
 
 from unseam.metrics.base import Score
 from unseam.metrics.correlation import Method, correlations, ordered_factors
-from unseam.metrics.inputs import Table, prepare
+from unseam.metrics.inputs import prepare
+from unseam.metrics.table import Table
 from unseam.types import FactorSpace
 
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from unseam.metrics.base import Score
 from unseam.metrics.information import Estimator, entropy, mutual_information
-from unseam.metrics.inputs import Table, prepare
+from unseam.metrics.inputs import prepare
+from unseam.metrics.table import Table
 from unseam.types import Array, FactorSpace
 
 

@@ -18,8 +18,9 @@ import numpy as np
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
 from unseam.metrics.information import Estimator
-from unseam.metrics.inputs import Table, prepare
+from unseam.metrics.inputs import prepare
 from unseam.metrics.mig import mi_matrix, mi_settings
+from unseam.metrics.table import Table
 from unseam.types import FactorSpace
 
 

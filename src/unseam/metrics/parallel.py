@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from threadpoolctl import threadpool_limits
 
 if TYPE_CHECKING:
-    from unseam.metrics.inputs import Table
+    from unseam.metrics.table import Table
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -19,7 +19,8 @@ from unseam.linear.samples import Method
 from unseam.linear.samples import partition_information as best_groups
 from unseam.metrics.base import Score
 from unseam.metrics.correlation import ordered_factors
-from unseam.metrics.inputs import Table, prepare
+from unseam.metrics.inputs import prepare
+from unseam.metrics.table import Table
 from unseam.types import FactorSpace
 
 

@@ -61,7 +61,7 @@ ROWS = [
         compute_jemmig,
         "Is each factor held by one latent that holds nothing else?",
         DO,
-        ceiling="1 when a factor has as many values as there are bins (20), less otherwise",
+        ceiling="as mig",
     ),
     Metric(
         "dcimig",

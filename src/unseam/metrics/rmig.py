@@ -19,8 +19,9 @@ from scipy.special import ndtr
 
 from unseam.metrics.base import Score
 from unseam.metrics.information import contingency, discretise, entropy, entropy_of_counts
-from unseam.metrics.inputs import Table, prepare, require_classes
+from unseam.metrics.inputs import prepare
 from unseam.metrics.mig import top_two_gap
+from unseam.metrics.table import Table, require_classes
 from unseam.types import Array, FactorSpace
 
 

@@ -14,10 +14,11 @@ import numpy as np
 
 from unseam.metrics.base import Score
 from unseam.metrics.correlation import correlations, ordered_factors
-from unseam.metrics.inputs import Table, prepare, require_few_classes
+from unseam.metrics.inputs import prepare
 from unseam.metrics.linear_svm import SortedFeature
 from unseam.metrics.mig import top_two_gap
 from unseam.metrics.parallel import side_by_side
+from unseam.metrics.table import Table, require_few_classes
 from unseam.types import Array, FactorSpace
 
 

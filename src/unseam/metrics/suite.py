@@ -8,8 +8,9 @@ from typing import Any
 
 from unseam.errors import BadInput, lookup
 from unseam.metrics.base import Metric, Score
-from unseam.metrics.inputs import Table, prepare
+from unseam.metrics.inputs import prepare
 from unseam.metrics.registry import METRICS
+from unseam.metrics.table import Table
 from unseam.metrics.uncertainty import add_chance, add_intervals
 from unseam.progress import bar
 from unseam.types import FactorSpace, Representation

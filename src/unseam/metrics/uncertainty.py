@@ -17,7 +17,7 @@ import numpy as np
 
 from unseam.errors import BadInput
 from unseam.metrics.base import Metric, Score
-from unseam.metrics.inputs import Rows, Table
+from unseam.metrics.table import Rows, Table
 from unseam.progress import bar
 from unseam.rng import numpy_generator
 from unseam.types import Array

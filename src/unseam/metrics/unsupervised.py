@@ -18,7 +18,8 @@ import numpy as np
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
 from unseam.metrics.information import discrete_mi, discretise
-from unseam.metrics.inputs import Table, prepare
+from unseam.metrics.inputs import prepare
+from unseam.metrics.table import Table
 from unseam.rng import numpy_generator
 from unseam.types import Array
 
