@@ -33,7 +33,7 @@ class Command:
     kinds: str | None = None
     """Kinds of the factors: categorical, ordinal, cyclic or continuous; one for all, or a list like the names."""
     metrics: str = "all"
-    """Metrics by name, as a list: mig,sap; or all."""
+    """Metrics by name or family, as a list: mig,sap,dci; or all."""
     ci: bool = False
     """Add 95 % bootstrap intervals."""
     chance: bool = False

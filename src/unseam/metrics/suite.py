@@ -101,11 +101,20 @@ def score_representation(representation: Representation, test: Representation | 
 
 
 def choose(metrics: str | Sequence[str]) -> tuple[list[Metric], bool]:
-    """The rows of METRICS that were asked for, and whether by name (then a refusal is an error)."""
+    """The rows of METRICS that were asked for, and whether by name (then a refusal is an error).
+
+    >>> [metric.name for metric in choose("mig,dci")[0]]
+    ['mig', 'dci-disentanglement', 'dci-completeness', 'dci-informativeness']
+    """
     names = [n.strip() for n in (metrics.split(",") if isinstance(metrics, str) else metrics)]
     if names == ["all"]:
         return list(METRICS.values()), False
-    return [lookup(METRICS, n, "metric") for n in dict.fromkeys(names)], True
+    return [lookup(METRICS, n, "metric") for n in dict.fromkeys(m for n in names for m in family(n))], True
+
+
+def family(name: str) -> list[str]:
+    """The metric itself, or those it is the first word of: `dci`, `downstream-trees`."""
+    return [name] if name in METRICS else [m for m in METRICS if m.startswith(f"{name}-")] or [name]
 
 
 def compute(table: Table, chosen: Sequence[Metric], by_name: bool) -> tuple[dict[str, Score], dict[str, str]]:
