@@ -3,7 +3,7 @@
 import sys
 import warnings
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -20,9 +20,9 @@ class Command:
     Example: unseam score codes.npy factors.npy --metrics mig,dci-disentanglement --ci --format latex
     """
 
-    codes: tyro.conf.Positional[str]
+    codes: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="CODES")]
     """Codes (N, K): .npy, .npz, .csv, .tsv or .parquet; file.npz:NAME picks an array."""
-    factors: tyro.conf.Positional[str]
+    factors: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FACTORS")]
     """True factors (N, F), one row for each row of the codes."""
     test_codes: str | None = None
     """Held-out codes; without them a third of the rows is held out where a metric needs it."""
