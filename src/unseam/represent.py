@@ -36,6 +36,4 @@ def represent(model: Autoencoder, data: Dataset, index: Tensor, seed: int = 0) -
         means.append(posterior.mean)
         variances.append(posterior.variance())
     factors = data.factors(index).numpy() if data.space is not None else None
-    return Representation(
-        torch.cat(means).numpy(), torch.cat(variances).numpy(), factors, data.space, index.numpy()
-    )
+    return Representation(torch.cat(means).numpy(), torch.cat(variances).numpy(), factors, data.space, index.numpy())

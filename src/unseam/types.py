@@ -107,7 +107,7 @@ class FactorSpace:
         """How many combinations the full grid has (discrete spaces only)."""
         if not self.discrete:
             raise BadInput("a space with a continuous factor has no finite grid")
-        return int(np.prod([f.size for f in self.factors], dtype=np.int64)) if self.factors else 0
+        return int(np.prod([f.size or 0 for f in self.factors], dtype=np.int64)) if self.factors else 0
 
     def factors_at(self, index: Array) -> Array:  # (B,) -> (B, F)
         """Grid position -> factor values; the last factor changes fastest."""
