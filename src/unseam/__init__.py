@@ -22,7 +22,7 @@ PUBLIC = {
     "demo": "unseam.show",
     "report": "unseam.show",
 }
-__all__ = sorted([*PUBLIC, "__version__"])  # noqa: PLE0605
+__all__ = sorted([*PUBLIC, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
