@@ -14,6 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,18 +22,19 @@ from unseam.data.base import Dataset
 from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES
 from unseam.show.contact import strip
-from unseam.train import Run, fit, load_run
+from unseam.train import Run, fit, resume
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NOT_TERMS = ("throughput", "active", "loss")
+COLOURS = {"reconstruction": "black", "kl": "grey"}  # the same on every panel
 CODES = 2000  # samples that set the range of a traversal
 STYLE = "body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}img{max-width:100%}code{color:#333}"
 
 
 def objectives_page(data: Dataset, out: Path, names: Sequence[str], steps: int, **settings: Any) -> Path:
-    """Train every objective on the data (runs that are there already are read) and write the page."""
+    """Train every objective on the data (runs that are there already are read, or finished) and write the page."""
     if len(data.shape) != 3:
         raise BadInput(f"the page shows images, the data has shape {data.shape}; choose image data such as sprites")
     if out.suffix not in (".html", ".png"):
@@ -41,7 +43,7 @@ def objectives_page(data: Dataset, out: Path, names: Sequence[str], steps: int, 
     for name in names:
         folder = out.with_suffix("") / name
         done = (folder / "config.json").exists()
-        runs[name] = load_run(folder) if done else fit(data, name, steps=steps, out=folder, **settings)
+        runs[name] = resume(folder) if done else fit(data, name, steps=steps, out=folder, **settings)
     out.write_bytes(picture(runs) if out.suffix == ".png" else page(runs).encode())
     return out
 
@@ -64,21 +66,23 @@ def traversals(run: Run, rows: int = 5, columns: int = 7) -> list[Tensor]:
 
 def draw(figure: Any, name: str, run: Run, rows: int = 5) -> None:
     """One objective: its terms on the left, traversals on the right."""
-    left, *right = figure.subplot_mosaic([["terms", f"z{r}"] for r in range(rows)], width_ratios=[1.0, 1.2]).values()
+    left, right = figure.subplots(1, 2)
     terms_over_time(left, run)
     left.set_title(name, loc="left", fontsize=10, fontweight="bold")
-    for axes in right:
-        axes.set_axis_off()
-    for axes, images in zip(right, traversals(run, rows), strict=False):
-        axes.imshow(strip(images, len(images)), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    lines = [strip(images, len(images)) for images in traversals(run, rows)]
+    gap = np.ones_like(lines[0][:2])
+    sheet = np.concatenate([part for line in lines for part in (line, gap)])
+    right.imshow(sheet, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    right.set_axis_off()
 
 
 def terms_over_time(axes: Axes, run: Run) -> None:
     """Each logged term, on a scale that is linear below 1 nat and logarithmic above."""
     log = run.log()
-    for name, rows in log[log["member"] == 0].groupby("name"):
-        if name not in NOT_TERMS and not str(name).startswith("loss/"):
-            axes.plot(rows["step"], rows["value"], label=name, linewidth=1)
+    log = log[(log["member"] == 0) & ~log["name"].isin(NOT_TERMS) & ~log["name"].str.startswith("loss/")]
+    for name in sorted(log["name"].unique(), key=lambda n: (COLOURS.get(n, "z"), n)):
+        rows = log[log["name"] == name]
+        axes.plot(rows["step"], rows["value"], label=name, linewidth=1, color=COLOURS.get(name))
     axes.set_yscale("symlog", linthresh=1.0)
     axes.set_xlabel("step", fontsize=7)
     axes.tick_params(labelsize=7)
@@ -89,9 +93,11 @@ def picture(runs: dict[str, Run]) -> bytes:
     """All objectives on one PNG."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 2.3 * len(runs)), layout="constrained", dpi=100)
-    parts = figure.subfigures(len(runs), 1, squeeze=False)[:, 0]
-    for part, (name, run) in zip(parts, runs.items(), strict=True):
+    across = 1 if len(runs) == 1 else 2
+    down = -(-len(runs) // across)
+    figure = Figure(figsize=(7 * across, 2.5 * down), layout="constrained", dpi=90)
+    parts = figure.subfigures(down, across, squeeze=False).ravel()
+    for part, (name, run) in zip(parts, runs.items(), strict=False):
         draw(part, name, run)
     buffer = BytesIO()
     figure.savefig(buffer, format="png")
