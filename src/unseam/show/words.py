@@ -48,20 +48,20 @@ def listed(names: Sequence[str]) -> str:
 
 
 def separation(view: View) -> str:
-    """Which latents hold which factors, and which factors are spread."""
+    """Which latents hold which factors, and over which latents the others are spread."""
     rows = held(view)
-    apart = [row for row in rows if row.separated]
-    spread = [row for row in rows if not row.separated]
-    parts = []
-    if len({row.latent for row in apart}) == len(apart) and apart:
-        which = f"latent{'s' if len(apart) > 1 else ''} {words([row.latent for row in apart])}"
-        verb = "hold" if len(apart) > 1 else "holds"
-        each = ", one each" if len(apart) > 1 else ""
-        parts.append(f"{which} {verb} {listed([row.factor for row in apart])}{each}")
-    else:
-        parts += [f"latent {row.latent} holds {row.factor}" for row in apart]
-    parts += [spread_words(row) for row in spread]
-    return "; ".join(parts)
+    parts = [holding([row for row in rows if row.separated]), *(spread_words(row) for row in rows if not row.separated)]
+    return "; ".join(part for part in parts if part)
+
+
+def holding(rows: Sequence[Held]) -> str:
+    """Latents and the factors they hold, in one phrase when each factor has its own."""
+    if len({row.latent for row in rows}) < len(rows):
+        return "; ".join(f"latent {row.latent} holds {row.factor}" for row in rows)
+    if not rows:
+        return ""
+    which, what = words([row.latent for row in rows]), listed([row.factor for row in rows])
+    return f"latents {which} hold {what}, one each" if len(rows) > 1 else f"latent {which} holds {what}"
 
 
 def spread_words(row: Held) -> str:
@@ -74,19 +74,20 @@ def spread_words(row: Held) -> str:
 
 
 def headline(view: View) -> str:
-    """The first line of a report.
-
-    With factors it says where they are; without, how many latents are in use and whether any are mixed.
-    """
+    """The first line of a report: which latents hold which factors; without factors, what is in use and mixed."""
     d = view.diagnosis
     if not d.active:
         return "Nothing is encoded: every latent has collapsed onto the prior."
-    if view.mig is not None:
-        text = separation(view)
-        return f"{text[0].upper()}{text[1:]}."
-    mixed = [pair for pair in d.pairs if pair.mixed]
-    how = f"{len(mixed)} pair{'s' if len(mixed) > 1 else ''} of them mixed" if mixed else "no two of them mixed"
-    return f"{d.active} of {len(d.latents)} latents are in use, {how}. The data has no factors to compare with."
+    if view.mig is None:
+        mixed = [pair for pair in d.pairs if pair.mixed]
+        how = f"{len(mixed)} pair{'s' if len(mixed) > 1 else ''} of them mixed" if mixed else "no two of them mixed"
+        return f"{d.active} of {len(d.latents)} latents are in use, {how}."
+    spread = [row.factor for row in held(view) if not row.separated]
+    apart = holding([row for row in held(view) if row.separated])
+    rest = f"{listed(spread)} {'are' if len(spread) > 1 else 'is'} not held by any one latent" if spread else ""
+    return sentence(
+        "; ".join(part for part in (apart or "no factor has a latent of its own", rest if apart else "") if part)
+    )
 
 
 def axes_words(view: View) -> str:

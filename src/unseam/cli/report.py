@@ -1,0 +1,41 @@
+"""`unseam report RUN`: one self-contained HTML file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from unseam.cli.common import emit, stdout
+
+
+@dataclass
+class Command:
+    """Write a run's report: verdict, numbers, traversals, the cohort, how it was made. One file, no network.
+
+    Example: unseam report runs/sprites-beta-vae --figures paper/figures --formats pdf,svg
+    """
+
+    run_folder: tyro.conf.Positional[Path]
+    """The run folder."""
+    out: Path | None = None
+    """The report's file; RUN/report.html when not given."""
+    member: int | None = None
+    """Which member is shown first; the one that geometry prefers when not given."""
+    figures: Path | None = None
+    """Also save every figure in this folder."""
+    formats: str = "pdf"
+    """Formats of these figures: svg, pdf, png, separated by commas."""
+    json: bool = False
+    """Print one JSON document."""
+
+    def run(self) -> None:
+        from unseam.show import report
+
+        formats = [name.strip() for name in self.formats.split(",")]
+        path = report(self.run_folder, self.out, self.member, figures=self.figures, formats=formats)
+        if self.json:
+            emit({"run": self.run_folder, "report": path, "bytes": path.stat().st_size, "figures": self.figures})
+            return
+        stdout.print(f"report: {path}", soft_wrap=True, highlight=False)

@@ -1,0 +1,115 @@
+"""The whole way, small: data -> cohort -> choose without labels -> score -> explain -> report.html.
+
+Squares of 6 sizes at 16 x 16 places, and beta-VAEs with a smooth decoder: a small beta reconstructs well on mixed axes,
+a larger one turns the axes to the factors, the largest loses a factor. Nothing here knows which member will win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from unseam.errors import BadInput
+from unseam.show.cohort import table_rows
+from unseam.show.report import find, write_report
+from unseam.show.view import stable_active
+from unseam.show.words import why
+from unseam.train import Run, fit, load_run, resume
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the demo trains. Found by measurement: docs/report.md says how."""
+
+    data: str = "sprites"
+    data_parameters: Mapping[str, Any] = field(
+        default_factory=lambda: {"size": 16, "shapes": 1, "orientations": 1, "xs": 16, "ys": 16}
+    )
+    betas: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    seeds: int = 3
+    steps: int = 8000
+    batch: int = 32
+    lr: float = 2e-3
+    latents: int = 5
+    encoder: tuple[int, ...] = (128, 128)
+    decoder: tuple[int, ...] = (128, 128)
+    decoder_activation: str = "tanh"
+
+    def settings(self, seed: int) -> dict[str, Any]:
+        """The arguments of `fit`."""
+        apart = ("data", "betas", "seeds")
+        same = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
+        return {"network": "mlp", "beta": list(self.betas), "seeds": [seed + i for i in range(self.seeds)], **same}
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demo found."""
+
+    run: Run
+    rows: list[dict[str, Any]]  # one a member, as `cohort.table_rows`
+    chosen: int
+    compared: int | None  # the least orthogonal of the members with as many active latents
+    active: int  # the stable number of active latents
+    why: tuple[str, ...]  # two sentences
+    report: Path
+    seconds: float  # of this call; training that was already done is not in it
+
+
+def demo(out: str | Path = "demo", seed: int = 0, show: bool | None = None, plan: Plan | None = None) -> DemoResult:
+    """Train a cohort, choose a member without labels, say why, write the report. Call it again to go on.
+
+    >>> import tempfile
+    >>> small = Plan(betas=(1.0, 2.0), seeds=1, steps=4, encoder=(8,), decoder=(8,), latents=2)
+    >>> result = demo(tempfile.mkdtemp() + "/demo", show=False, plan=small)
+    >>> len(result.rows), result.report.name
+    (2, 'report.html')
+    """
+    began = monotonic()
+    run = train(Path(out), seed, plan or Plan(), show)
+    found = find(run, show=show)
+    for view in found.views:
+        if view.mig is not None:
+            run.rows.write_scores(view.member, {"mig": (view.mig.value, dict(view.mig.settings))})
+    path = write_report(found, run.folder / "report.html", None, show=show)
+    return DemoResult(
+        run=run,
+        rows=table_rows(run, found.views),
+        chosen=found.chosen.member,
+        compared=None if found.other is None else found.other.member,
+        active=stable_active(found.views),
+        why=() if found.other is None else why(found.chosen, found.other),
+        report=path,
+        seconds=monotonic() - began,
+    )
+
+
+def train(out: Path, seed: int, plan: Plan, show: bool | None) -> Run:
+    """Train the plan, or go on with it where it stopped."""
+    if not (out / "config.json").exists():
+        return fit(plan.data, "beta-vae", out=out, show=show, **plan.settings(seed))
+    run = load_run(out)
+    if not same(run, seed, plan):
+        raise BadInput(
+            f"out={str(out)!r} holds another run than this demo's; choose another --out or delete the folder"
+        )
+    return resume(out, show=show)
+
+
+def same(run: Run, seed: int, plan: Plan) -> bool:
+    """Whether a run folder holds this plan: members, data and training."""
+    wanted = plan.settings(seed)
+    members = [(s, b) for b in plan.betas for s in wanted["seeds"]]
+    config = run.config
+    return (
+        [(m.seed, m.hyper.get("beta")) for m in run.members] == members
+        and config.data["name"] == plan.data
+        and all(config.data.get(name) == value for name, value in plan.data_parameters.items())
+        and (config.training.steps, config.training.batch) == (plan.steps, plan.batch)
+        and (config.optimiser.lr, config.architecture.latents) == (plan.lr, plan.latents)
+        and (config.architecture.encoder, config.architecture.decoder) == (plan.encoder, plan.decoder)
+        and config.architecture.decoder_activation == plan.decoder_activation
+    )

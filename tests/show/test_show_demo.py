@@ -1,0 +1,76 @@
+"""The demo, small: the same function with fewer steps. Called again it trains nothing; its verbs say what it found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from unseam.cli import main
+from unseam.errors import BadInput
+from unseam.show.demo import DemoResult, Plan, demo
+
+SMALL = Plan(betas=(1.0, 2.0), seeds=2, steps=120, latents=3, encoder=(16,), decoder=(16,),
+             data_parameters={"size": 16, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4})  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
+    return demo(tmp_path_factory.mktemp("demo") / "out", show=False, plan=SMALL)
+
+
+def test_it_goes_the_whole_way(result: DemoResult) -> None:
+    assert [(row["beta"], row["seed"]) for row in result.rows] == [(1.0, 0), (1.0, 1), (2.0, 0), (2.0, 1)]
+    assert all(0 <= row["mig"] <= 1 for row in result.rows)
+    kept = [row for row in result.rows if row["active"] == result.active]
+    lowest = min(kept, key=lambda row: (row["dto"] or 0) / (row["dto_haar"] or 1))
+    assert result.rows[result.chosen]["dto"] == lowest["dto"]
+    assert len(result.why) == (0 if result.compared is None else 2)
+    text = result.report.read_text()
+    assert f'id="member-{result.chosen}"' in text
+    scores = result.run.rows.read("scores")
+    assert scores["value"].tolist() == [row["mig"] for row in result.rows]
+
+
+def test_again_it_trains_nothing(result: DemoResult) -> None:
+    log = result.run.log()
+    again = demo(result.run.folder, show=False, plan=SMALL)
+    assert again.rows == result.rows
+    assert again.why == result.why
+    assert again.run.log().equals(log)
+
+
+def test_it_refuses_the_folder_of_another_run(result: DemoResult) -> None:
+    with pytest.raises(BadInput, match="another run"):
+        demo(result.run.folder, show=False, plan=replace(SMALL, steps=121))
+    with pytest.raises(BadInput, match="another run"):
+        demo(result.run.folder, seed=1, show=False, plan=SMALL)
+
+
+def test_the_verbs(result: DemoResult, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.modules["unseam.show.demo"], "Plan", lambda: SMALL)
+    assert main(["demo", "--out", str(result.run.folder), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["chosen"] == result.chosen
+    assert [row["mig"] for row in document["rows"]] == [row["mig"] for row in result.rows]
+    assert Path(document["report"]).exists()
+    assert main(["report", str(result.run.folder), "--json", "--out", str(result.run.folder / "again.html")]) == 0
+    assert json.loads(capsys.readouterr().out)["bytes"] > 10_000
+    assert main(["report", str(result.run.folder / "nowhere")]) == 2
+    assert "is not a run folder" in capsys.readouterr().err
+
+
+def test_the_table(result: DemoResult) -> None:
+    from rich.console import Console
+
+    from unseam.cli.demo import table
+
+    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(table(result))
+    text = console.export_text()
+    assert text.count("chosen") == 1
+    for row in result.rows:
+        assert f"{row['mig']:.3f}" in text

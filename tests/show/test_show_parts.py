@@ -1,0 +1,166 @@
+"""The parts of a report: choice, words, pictures, figures, and the command that makes a run again."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from unseam.cli.common import parse
+from unseam.cli.train import Command
+from unseam.geometry.diagnosis import Diagnosis, Latent, Pair
+from unseam.metrics import Score
+from unseam.show import figures, made
+from unseam.show.pictures import DOWN, UP, pixels, png, signed, strip, table
+from unseam.show.view import View, choose, stable_active
+from unseam.show.words import headline, held, why
+from unseam.train import fit
+from unseam.types import Representation
+
+
+def view(member: int, beta: float, active: int = 2, dto: float = 0.5, mig: float | None = None, **more: Any) -> View:
+    """A member with given numbers; `share` (F, K) says what its latents know."""
+    cost = more.get("cost", 0.1)  # nats of KL
+    pair = Pair(0, 1, cost * beta, 0.4, 0.5, 1.0, 0.0, mixed=cost > 0.02, degenerate=False)
+    latents = tuple(Latent(k, 2.0 - k, 0.1, 0.1, 3.0 - k, 1.0, k < active) for k in range(3))
+    diagnosis = Diagnosis(
+        dto=dto, dto_haar=1.0, entanglement_cost=cost * beta, cost_of_active=cost * beta, ima_contrast=0.1,
+        sigma_law_r=0.9,
+        sigma_law_error=0.1, active=active, latents=latents, pairs=(pair,), warnings=(), verdict="", beta=beta,
+        points=10, dto_all=dto, arrays={},
+    )  # fmt: skip
+    score = None if mig is None else Score("mig", mig)
+    share = None if mig is None else np.asarray(more.get("share", np.eye(2, 3)))
+    row = {"loss": 1.0, "reconstruction": 1.0, "kl": 1.0}
+    seen = Representation(np.zeros((4, 3)))
+    return View(member, member % 2, {"beta": beta}, row, diagnosis, seen, score, share, ("x", "y") if mig else ())
+
+
+def test_the_choice_needs_a_stable_number_of_active_latents() -> None:
+    views = [
+        view(0, 0.1, active=3, dto=0.1),  # seeds disagree at this beta
+        view(1, 0.1, active=2, dto=0.9),
+        view(2, 1.0, active=2, dto=0.6),
+        view(3, 1.0, active=2, dto=0.4),
+        view(4, 9.0, active=1, dto=0.0),  # orthogonal because it pruned
+        view(5, 9.0, active=1, dto=0.0),
+    ]
+    assert stable_active(views) == 2
+    chosen, other = choose(views)
+    assert other is not None
+    assert (chosen.member, other.member) == (3, 1)
+
+
+@given(st.permutations(range(6)))
+def test_the_choice_does_not_depend_on_the_order(order: list[int]) -> None:
+    views = [view(m, beta=1.0 + m // 2, dto=0.1 + 0.1 * m) for m in range(6)]
+    assert choose([views[m] for m in order])[0].member == 0
+
+
+def test_one_member_is_compared_with_nobody() -> None:
+    assert choose([view(0, 1.0)])[1] is None
+
+
+def test_words_follow_the_numbers() -> None:
+    apart = view(3, 2.0, dto=0.2, mig=0.8, share=[[0.9, 0.1, 0.0], [0.0, 0.8, 0.1]], cost=0.01)
+    mixed = view(0, 0.5, dto=0.9, mig=0.1, share=[[0.4, 0.3, 0.0], [0.3, 0.4, 0.0]], cost=0.3)
+    assert headline(apart) == "Latents 0 and 1 hold x and y, one each."
+    assert headline(mixed) == "No factor has a latent of its own."
+    assert [row.separated for row in held(mixed)] == [False, False]
+    first, second = why(apart, mixed)
+    for part in ("Member 0 (beta 0.5, seed 0) mixes latents 0 with 1", "0.90", "0.300 nats", "x and y are not held"):
+        assert part in first
+    for part in ("Member 3 (beta 2, seed 1)", "0.20", "0.010 nats", "MIG 0.80 against 0.10"):
+        assert part in second
+
+
+def test_words_admit_a_choice_that_labels_contradict() -> None:
+    second = why(view(1, 1.0, dto=0.2, mig=0.1), view(0, 1.0, dto=0.9, mig=0.6))[1]
+    assert "labels do not confirm the choice: MIG 0.10 against 0.60" in second
+
+
+def test_words_without_factors() -> None:
+    assert headline(view(0, 1.0)) == "2 of 3 latents are in use, 1 pair of them mixed."
+    assert "MIG" not in " ".join(why(view(1, 1.0, dto=0.2), view(0, 1.0)))
+    assert headline(view(0, 1.0, active=0)) == "Nothing is encoded: every latent has collapsed onto the prior."
+
+
+def test_pictures_keep_their_values() -> None:
+    frames = torch.rand(2, 3, 3, 5, 4)
+    tall = table(frames)
+    assert tall.shape == (10, 12, 3)
+    wanted = (frames[1, 2].movedim(0, 2) * 255).round().byte().numpy()
+    np.testing.assert_array_equal(tall[5:, 8:], wanted)
+    decoded = np.asarray(Image.open(io.BytesIO(png(strip(frames[0, :, :1])))))
+    np.testing.assert_array_equal(decoded[:, :4], (frames[0, 0, 0] * 255).round().byte().numpy())
+
+
+def test_large_and_many_channelled_pictures_shrink() -> None:
+    assert pixels(torch.ones(2, 5, 256, 128)).shape == (2, 64, 32, 1)
+    assert (pixels(torch.full((1, 3, 200, 200), 2.0)) == 255).all()
+
+
+def test_a_signed_picture_shows_sign_and_size() -> None:
+    image = signed(torch.tensor([[[1.0, -0.25, 0.0]]]), largest=1.0)
+    assert image[0, :, 3].tolist() == [255, 128, 0]
+    assert tuple(image[0, 0, :3]) == UP
+    assert tuple(image[0, 1, :3]) == DOWN
+
+
+def test_figures_use_the_page_s_ink_and_save_everywhere(tmp_path: Path) -> None:
+    figure = figures.heatmap(np.eye(2), ["a", "$b$"], ["0", "1"])
+    drawn = figures.svg(figure, "one")
+    assert "currentColor" in drawn
+    assert figures.INK not in drawn
+    assert "$b$" in drawn
+    assert "http" not in drawn
+    magic = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
+    for suffix, first in magic.items():
+        path = figures.save(figure, tmp_path / f"figure.{suffix}")
+        assert path.read_bytes().startswith(first)
+
+
+def test_two_figures_share_no_ids() -> None:
+    curve = {"a": (np.arange(3.0), np.arange(3.0))}
+    ids = [set(_ids(figures.svg(figures.over_training(curve, "y"), name))) for name in ("one", "two")]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+
+
+def _ids(text: str) -> list[str]:
+    return [part.split('"')[0] for part in text.split('id="')[1:]]
+
+
+@pytest.mark.parametrize(
+    ("objective", "settings"),
+    [
+        ("beta-vae", {"beta": [0.5, 2.0], "decoder": (8, 4), "decoder_activation": "tanh", "snapshots": 1}),
+        ("vae", {"likelihood": "gaussian", "s2": 0.25, "lr": 2e-3, "optimiser": "adagrad", "holdout": 0.2}),
+    ],
+)
+def test_the_command_makes_the_same_run_again(tmp_path: Path, objective: str, settings: dict[str, Any]) -> None:
+    data = {"size": 16, "orientations": 1, "xs": 2, "ys": 2, "colour": True}
+    run = fit("sprites", objective, seeds=[3, 5], steps=1, network="mlp", encoder=(8,), latents=2, workers=1,
+              data_parameters=data, out=tmp_path / "first", show=False, **settings)  # fmt: skip
+    command = made.command(run)
+    assert command is not None
+    words = [*shlex.split(command)[2:], "--out", str(tmp_path / "second")]
+    again = parse(Command, words, "unseam train").train()
+    assert replace(again.config, groups=()) == replace(run.config, groups=())
+    assert (tmp_path / "second" / "config.json").read_text() == (tmp_path / "first" / "config.json").read_text()
+
+
+def test_a_setting_without_a_flag_has_no_command(tmp_path: Path) -> None:
+    run = fit("synth-linear", "vae", steps=1, network="linear", latents=2, data_parameters={"size": 50}, eps=1e-3,
+              out=tmp_path / "run", show=False)  # fmt: skip
+    assert made.command(run) is None
+    assert "eps=0.001" in made.call(run)

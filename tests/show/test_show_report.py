@@ -1,0 +1,187 @@
+"""The report on tiny runs: pictures and vectors, with and without factors. It parses, stands alone, has the numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from base64 import b64encode
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unseam.errors import BadInput
+from unseam.show import report
+from unseam.show.cohort import table_rows
+from unseam.show.report import find, number
+from unseam.train import Run, fit
+
+VOID = {"meta", "input", "br", "hr", "img", "link", "circle", "rect", "line", "polyline", "path", "use", "image"}
+SMALL = {"latents": 3, "encoder": (16,), "decoder": (16,), "network": "mlp", "workers": 1, "show": False}
+SPRITES = {"size": 16, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4}
+
+
+class Page(HTMLParser):
+    """Checks that tags nest, and collects ids, links, sources, sliders and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.sliders: list[dict[str, str]] = []
+        self.tags: list[str] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.tags.append(tag)
+        self.ids += [found["id"]] if "id" in found else []
+        self.addresses += [found[name] for name in ("href", "src", "xlink:href", "action") if name in found]
+        self.sliders += [found] if found.get("type") == "range" else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("style", "script"):
+            self.words += data
+
+
+def checked(path: Path) -> tuple[str, Page]:
+    """What must hold of every report."""
+    text = path.read_text()
+    page = Page(text)
+    assert not page.open
+    assert len(page.ids) == len(set(page.ids))
+    assert all(address.startswith(("#", "data:image/png;base64,")) for address in page.addresses)
+    assert not re.search(r"""url\((?!["']?(?:data:|#))""", text)
+    assert "eval(" not in text
+    assert "@import" not in text
+    targets = {address[1:] for address in page.addresses if address.startswith("#")}
+    assert targets <= set(page.ids)
+    assert path.stat().st_size < 5_000_000
+    return text, page
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="module")
+def cohort(folder: Path) -> Run:
+    return fit("sprites", beta=[1.0, 2.0], seeds=[0, 1], steps=150, out=folder / "cohort",
+               data_parameters=SPRITES, snapshots=2, lr=3e-3, **SMALL)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def written(cohort: Run) -> Path:
+    return report(cohort, show=False)
+
+
+def test_a_cohort_of_pictures(cohort: Run, written: Path) -> None:
+    text, page = checked(written)
+    found = find(cohort, show=False)
+    for row in table_rows(cohort, found.views):
+        for name in ("dto", "entanglement_cost", "mig"):
+            assert number(row[name]) in page.words
+    for word in ("Chosen without labels", "MIG", "unseam train sprites", "scale", "torch", "seed"):
+        assert word in page.words
+    shown = {f"member-{member}" for member in range(4)}
+    assert shown <= set(page.ids)
+    assert len(page.sliders) == 4 * 3
+    assert all(len(slider["data-values"].split()) == int(slider["max"]) + 1 for slider in page.sliders)
+    assert text.count("data:image/png") >= 4 * (3 * 2 + 1)
+    assert "at the snapshots" in page.words
+    assert written == cohort.folder / "report.html"
+
+
+def test_the_script_is_the_one_the_policy_allows(written: Path) -> None:
+    text = written.read_text()
+    (script,) = re.findall(r"<script>(.*?)</script>", text, flags=re.S)
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in text
+    assert "default-src 'none'" in text
+
+
+def test_a_named_member_comes_first_and_figures_are_saved(cohort: Run, folder: Path) -> None:
+    preferred = find(cohort, show=False).chosen.member
+    other = next(m for m in range(4) if m != preferred)
+    path = report(cohort.folder, folder / "named.html", other, figures=folder / "figures", formats=["svg"],
+                  show=False)  # fmt: skip
+    _, page = checked(path)
+    articles = [name for name in page.ids if name.startswith("member-")]
+    assert articles[0] == f"member-{other}"
+    names = {file.name for file in (folder / "figures").iterdir()}
+    assert {"sweep-mig.svg", f"member-{other}-cosines.svg"} <= names
+
+
+def test_vectors_without_factors(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(folder / "plain.npy", rng.normal(size=(300, 2)) @ rng.normal(size=(2, 5)))
+    run = fit(folder / "plain.npy", beta=0.01, steps=60, out=folder / "vectors", **SMALL)
+    text, page = checked(report(run, show=False))
+    assert "This data has no factors" in page.words
+    assert "data:image/png" in text  # the rasterised dots of a scatter plot
+    assert "polyline" in page.tags
+    assert "rect" in page.tags
+    assert "Chosen without labels" not in page.words
+
+
+def test_vectors_with_continuous_factors_and_no_posterior(folder: Path) -> None:
+    run = fit("synth-linear", "ae", steps=40, out=folder / "ae", data_parameters={"size": 300}, **SMALL)
+    _, page = checked(report(run, show=False))
+    assert "MIG" in page.words
+    assert "–" in page.words  # an autoencoder has no KL
+
+
+def test_pictures_without_factors(folder: Path) -> None:
+    images = np.random.default_rng(0).random((60, 20, 12, 3))
+    np.save(folder / "colour.npy", images)
+    run = fit(folder / "colour.npy", "vae", steps=5, out=folder / "colour", **SMALL)
+    text, page = checked(report(run, show=False))
+    assert "This data has no factors" in page.words
+    assert "--h:20;--w:12" in text
+
+
+def test_names_are_text_not_markup(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.normal(size=(200, 2))
+    np.save(folder / "x.npy", codes @ rng.normal(size=(2, 4)))
+    table = "\n".join(["<b>a</b>,$b$ & c", *(f"{a},{b}" for a, b in (codes > 0).astype(int))])
+    (folder / "names.csv").write_text(table)
+    run = fit(folder / "x.npy", beta=0.01, steps=30, out=folder / "names",
+              data_parameters={"factors": str(folder / "names.csv")}, **SMALL)  # fmt: skip
+    text, page = checked(report(run, show=False))
+    assert "<b>" not in text
+    assert "<b>a</b>" in page.words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [({"member": 9}, "member=9"), ({"formats": ["gif"]}, "gif"), ({"out": "."}, "folder")],
+)
+def test_bad_input(cohort: Run, arguments: dict[str, object], reason: str) -> None:
+    with pytest.raises(BadInput, match=reason):
+        report(cohort, show=False, **arguments)  # type: ignore[arg-type]
+
+
+def test_a_run_without_a_finished_member(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import unseam.train.run as module
+
+    monkeypatch.setattr(module, "run_cohort", lambda *_: None)
+    run = fit("sprites", beta=1.0, steps=5, out=folder / "stopped", data_parameters=SPRITES, **SMALL)
+    with pytest.raises(BadInput, match=r"no finished member.*--resume"):
+        report(run, show=False)
