@@ -21,6 +21,7 @@ VERBS = {
     "data": ("data", "list, show and fetch data sets"),
     "objectives": ("objectives", "list the objectives with formula and paper"),
     "report": ("report", "write a run's report.html"),
+    "explore": ("explore", "move through a model's latent space on a local page"),
     "reproduce": ("reproduce", "show again what the papers show, published numbers beside ours"),
     "bench": ("bench", "measure ratios against references in the same run"),
 }

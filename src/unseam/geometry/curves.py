@@ -70,6 +70,7 @@ def singular_curve(
     step: float = 0.05,
     region: float = 6.0,  # |z| beyond which the prior has no mass
     crossing: float = CROSSING,
+    sign: int = 1,  # -1 follows the curve the other way
 ) -> Curve:
     """Integral curves dz/dt = v_i(z) from each start, by Runge-Kutta 4 with the sign and order followed.
 
@@ -83,7 +84,7 @@ def singular_curve(
         raise BadInput(f"step={step} and length={length} must be positive")
     V = singular(metrics(decode, z, dtype=torch.float64).gram)[1]
     v, at = V[:, :, component], z.double()
-    v = v * v.gather(1, v.abs().argmax(1, keepdim=True)).sign()  # start towards + of the latent it moves most
+    v = sign * v * v.gather(1, v.abs().argmax(1, keepdim=True)).sign()  # start towards + of the latent it moves most
     path, why = [at], torch.full((len(z),), -1)
     steps = torch.ones(len(z), dtype=torch.long)
     for _ in range(round(length / step)):

@@ -1,0 +1,148 @@
+"""Requests -> answers. Numbers the page draws travel as float32 bytes (in JSON: base64), everything else as JSON."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from torch import Tensor
+
+from unseam.show.explorer import checks
+from unseam.show.explorer.gallery import Gallery
+from unseam.show.explorer.point import follow, geometry
+from unseam.show.explorer.subject import Subject, observe
+from unseam.show.explorer.upload import observation
+from unseam.types import Array
+
+T = TypeVar("T")
+LARGEST_DOCUMENT = 2**17  # bytes of JSON
+LARGEST_FILE = 2**23  # bytes of a dropped picture
+PLANE = 3  # data of so few dimensions is drawn as a cloud of points
+
+
+async def body(request: Request, limit: int) -> bytes:
+    """The request's body, refused as soon as it is known to be too large."""
+    parts, size = [], 0
+    length = request.headers.get("content-length", "0")
+    if not length.isdigit() or int(length) > limit:
+        raise HTTPException(413, f"the request has {length} bytes; at most {limit} are read")
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise HTTPException(413, f"the request has more than the {limit} bytes that are read")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def raw(x: Tensor | Array) -> bytes:
+    """float32, little endian."""
+    return np.ascontiguousarray(x.numpy() if isinstance(x, Tensor) else x, "<f4").tobytes()
+
+
+def text(x: Tensor | Array) -> str:
+    return b64encode(raw(x)).decode()
+
+
+def rounded(x: Tensor | Array) -> list[Any]:
+    out: list[Any] = np.round(np.asarray(x, dtype=np.float64), 6).tolist()
+    return out
+
+
+@dataclass(frozen=True)
+class Api:
+    """The answers of one gallery."""
+
+    gallery: Gallery
+
+    def routes(self) -> list[Route]:
+        get: tuple[Callable[[Request], Awaitable[Response]], ...] = (self.about, self.row, self.model, self.align)
+        post = (self.upload, self.encode, self.decode, self.geometry, self.curve)
+        return [Route(f"/api/{f.__name__}", f, methods=[m]) for m, fs in (("GET", get), ("POST", post)) for f in fs]
+
+    async def about(self, request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(self.gallery.describe))
+
+    async def row(self, request: Request) -> Response:
+        row = checks.whole(request.query_params.get("row"), "row", 0, len(self.gallery.data) - 1)
+        x, factors = await run_in_threadpool(self.gallery.row, row)
+        return JSONResponse({"row": row, "factors": factors, "x": text(x)})
+
+    async def upload(self, request: Request) -> Response:
+        content = await body(request, LARGEST_FILE)
+        return octets(raw(await run_in_threadpool(observation, content, self.gallery.data.shape)))
+
+    async def model(self, request: Request) -> Response:
+        """A model's latents, and its codes at the gallery's rows with their factors."""
+        return JSONResponse(await run_in_threadpool(self.described, *self.asked(request)))
+
+    def described(self, model: str, aligned: bool) -> dict[str, Any]:
+        subject, g = self.gallery.subject(model, aligned), self.gallery
+        small = len(g.data.shape) == 1 and g.data.shape[0] <= PLANE
+        return {
+            "latents": subject.latents,
+            "beta": subject.beta,
+            "rows": g.rows.tolist(),
+            "codes": text(subject.codes),
+            "factors": text(g.data.factors(g.rows)) if g.data.space is not None else "",
+            "cloud": text(observe(g.data, g.rows)) if small else "",
+        }
+
+    async def align(self, request: Request) -> Response:
+        model, _ = self.asked(request)
+        found = await run_in_threadpool(self.gallery.alignment, model)
+        return JSONResponse({"rotation": found.rotation.tolist(), "helped": found.helped, "verdict": found.verdict})
+
+    async def encode(self, request: Request) -> Response:
+        """x, as bytes -> mean and variance of q(z|x)."""
+        model, aligned = self.asked(request)
+        x = checks.raw_observation(await body(request, LARGEST_FILE), self.gallery.data.shape)
+        z, variance = await run_in_threadpool(lambda: self.gallery.subject(model, aligned).place(x))
+        return JSONResponse({"z": rounded(z), "variance": rounded(variance)})
+
+    async def decode(self, request: Request) -> Response:
+        return octets(await self.at(request, lambda subject, z, _: raw(subject.picture(z))))
+
+    async def geometry(self, request: Request) -> Response:
+        return JSONResponse(await self.at(request, self.measured))
+
+    def measured(self, subject: Subject, z: Tensor, fields: dict[str, Any]) -> dict[str, Any]:
+        with self.gallery.lock:
+            p = geometry(subject, z, checks.axes(fields.get("axes", "latents")))
+        matrices = {name: rounded(getattr(p, name)) for name in ("norms", "cosines", "pairs", "singular", "vectors")}
+        return {"columns": text(p.columns), "cost": p.cost, **matrices}
+
+    async def curve(self, request: Request) -> Response:
+        return JSONResponse(await self.at(request, self.followed))
+
+    def followed(self, subject: Subject, z: Tensor, fields: dict[str, Any]) -> dict[str, Any]:
+        component = checks.whole(checks.need(fields, "component"), "component", 0, subject.size - 1)
+        sign = 1 if checks.flag(fields.get("forward", True), "forward") else -1
+        with self.gallery.lock:
+            return follow(subject, z, component, sign)
+
+    async def at(self, request: Request, answer: Callable[[Subject, Tensor, dict[str, Any]], T]) -> T:
+        """Answer for the point a request names: {"model", "aligned", "z"}."""
+        fields = checks.document(await body(request, LARGEST_DOCUMENT))
+        model, aligned = str(checks.need(fields, "model")), checks.flag(fields.get("aligned", False), "aligned")
+
+        def work() -> T:
+            subject = self.gallery.subject(model, aligned)
+            return answer(subject, checks.latent_vector(checks.need(fields, "z"), subject.size), fields)
+
+        return await run_in_threadpool(work)
+
+    def asked(self, request: Request) -> tuple[str, bool]:
+        query = request.query_params
+        return str(checks.need(query, "model")), checks.flag(query.get("aligned", "0"), "aligned")
+
+
+def octets(content: bytes) -> Response:
+    return Response(content, media_type="application/octet-stream")

@@ -1,0 +1,34 @@
+// Making elements. Text always goes in as text: nothing here, or anywhere else, parses HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export const h = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+export const byId = (id) => document.getElementById(id);
+
+export const options = (select, entries, chosen) =>
+  select.replaceChildren(...entries.map(([value, label]) => h("option", { value, selected: value === chosen }, label)));
+
+let fading = 0;
+
+// One line under the toolbar: what happened, or what went wrong.
+export function notice(text, wrong = false) {
+  const line = byId("notice");
+  line.textContent = text;
+  line.classList.toggle("wrong", wrong);
+  clearTimeout(fading);
+  if (text) fading = setTimeout(() => notice(""), wrong ? 12000 : 6000);
+}
+
+export const number = (x, digits = 3) =>
+  x === 0 ? "0" : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e5 ? x.toExponential(1) : String(Number(x.toPrecision(digits)));

@@ -1,0 +1,123 @@
+"""The opened runs: which models the page can show, and the rows of data it shows them with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unseam.data.base import Dataset
+from unseam.errors import BadInput, lookup
+from unseam.explain import repair
+from unseam.geometry import Alignment
+from unseam.represent import sample_rows
+from unseam.show.explorer.subject import Subject, look, observe
+from unseam.train import Run, load_run
+
+ROWS = 2000  # codes in the scatter
+ALIGN_POINTS = 400  # at which `align` differentiates the decoder
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """One or two runs on data of one shape. A model is named "RUN.MEMBER": "0.3" is member 3 of the first run.
+
+    `lock` is held by whatever is slow, or differentiates: torch's forward mode is for one thread at a time.
+    """
+
+    runs: tuple[Run, ...]
+    shown: tuple[str, ...]  # the models that the page starts with
+    lock: RLock = field(default_factory=RLock)
+    subjects: dict[tuple[str, bool], Subject] = field(default_factory=dict)
+    alignments: dict[str, Alignment] = field(default_factory=dict)
+
+    @property
+    def data(self) -> Dataset:
+        return self.runs[0].data
+
+    @cached_property
+    def models(self) -> dict[str, tuple[Run, int]]:
+        return {f"{r}.{m}": (run, m) for r, run in enumerate(self.runs) for m in range(len(run.members))}
+
+    @cached_property
+    def rows(self) -> Tensor:  # (N,)
+        """Rows of the data that no member of the first run was trained on."""
+        held_out = self.runs[0].held_out()
+        return held_out[sample_rows(len(held_out), ROWS)]
+
+    def subject(self, model: str, aligned: bool = False) -> Subject:
+        """A model, turned to its preferred axes when asked; made once."""
+        if (model, aligned) not in self.subjects:
+            run, member = lookup(self.models, model, "model")
+            with self.lock:
+                net = run.model(member)
+                turned = self.alignment(model) if aligned else None
+                encode, decode = (turned.encoder, turned.decoder) if turned else (net.encode, net.decode)
+                assert encode is not None
+                found = look(encode, decode, net.likelihood, run.beta(member), self.data, self.rows)
+                self.subjects[model, aligned] = found
+        return self.subjects[model, aligned]
+
+    def alignment(self, model: str) -> Alignment:
+        run, member = lookup(self.models, model, "model")
+        with self.lock:
+            if model not in self.alignments:
+                self.alignments[model] = repair(run, member, ALIGN_POINTS)[0]
+        return self.alignments[model]
+
+    def row(self, row: int) -> tuple[Tensor, list[float]]:  # (*shape), (F,)
+        """One observation and its factors."""
+        if not 0 <= row < len(self.data):
+            raise BadInput(f"row={row} is not in the data; it has rows 0..{len(self.data) - 1}")
+        at = torch.tensor([row])
+        return observe(self.data, at)[0], self.data.factors(at)[0].tolist() if self.data.space is not None else []
+
+    def describe(self) -> dict[str, Any]:
+        """What the page needs to know before it asks for anything."""
+        data = self.data
+        space = data.space.to_json() if data.space is not None else []
+        return {
+            "data": {"name": data.name, "shape": list(data.shape), "rows": len(data), "factors": space},
+            "models": [self.label(name) for name in self.models],
+            "shown": list(self.shown),
+            "first": int(self.rows[0]),
+        }
+
+    def label(self, model: str) -> dict[str, Any]:
+        run, member = self.models[model]
+        m = run.members[member]
+        hyper = " ".join(f"{name} {value:g}" for name, value in m.hyper.items())
+        return {
+            "model": model,
+            "run": run.folder.name,
+            "member": member,
+            "objective": run.config.objective,
+            "hyper": hyper,
+            "seed": m.seed,
+            "latents": run.config.architecture.latents,
+        }
+
+
+def open_gallery(folders: Sequence[str | Path], members: Sequence[int | None]) -> Gallery:
+    """Open the runs and choose what is shown first: a member of each run, or two members of one."""
+    runs = tuple(load_run(folder) for folder in folders)
+    for run in runs[1:]:
+        if run.data.shape != runs[0].data.shape:
+            raise BadInput(
+                f"run2={str(run.folder)!r} has data of shape {run.data.shape}, the first run of shape "
+                f"{runs[0].data.shape}; two models side by side need the same input"
+            )
+    wanted = [(min(i, len(runs) - 1), m) for i, m in enumerate(members) if i < len(runs) or m is not None]
+    gallery = Gallery(runs, tuple(f"{r}.{m or 0}" for r, m in wanted))
+    for (r, m), model in zip(wanted, gallery.shown, strict=True):
+        if model not in gallery.models:
+            limit = len(runs[r].members) - 1
+            raise BadInput(f"member={m} is not in run {str(runs[r].folder)!r}; it has members 0..{limit}")
+        gallery.subject(model)
+    return gallery

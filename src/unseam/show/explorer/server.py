@@ -1,0 +1,94 @@
+"""The socket and the server: 127.0.0.1 only, the page's own files and the API, nothing else."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from importlib import resources
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from unseam.errors import BadInput
+from unseam.show.explorer.api import Api
+from unseam.show.explorer.gallery import Gallery
+from unseam.show.explorer.guard import Guard
+
+LOOPBACK = "127.0.0.1"
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+def assets() -> list[Route]:
+    """The page's files, read once: a request names one of these or nothing at all, so no path is ever followed."""
+    folder = resources.files("unseam.show.explorer") / "assets"
+    files = [file for file in folder.iterdir() if file.is_file() and f".{file.name.rpartition('.')[2]}" in TYPES]
+    return [route("/" if f.name == "index.html" else f"/{f.name}", f.name, f.read_bytes()) for f in files]
+
+
+def route(path: str, name: str, content: bytes) -> Route:
+    async def serve(request: Request) -> Response:
+        return Response(content, media_type=TYPES[f".{name.rpartition('.')[2]}"])
+
+    return Route(path, serve, methods=["GET"])
+
+
+async def bad_input(request: Request, error: Exception) -> Response:
+    return PlainTextResponse(" ".join(str(error).split()), 400)
+
+
+def application(gallery: Gallery, port: int) -> Starlette:
+    """The page, its API and the guard before them."""
+    return Starlette(
+        routes=[*assets(), *Api(gallery).routes()],
+        exception_handlers={BadInput: bad_input},
+        middleware=[Middleware(Guard, port=port)],
+    )
+
+
+def listen(port: int) -> socket.socket:
+    """A socket on loopback; port 0 takes a free one.
+
+    >>> with listen(0) as free:
+    ...     free.getsockname()[0]
+    '127.0.0.1'
+    """
+    if not 0 <= port <= 65535:
+        raise BadInput(f"port={port} must be within 0..65535; 0 takes a free one")
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((LOOPBACK, port))
+    except OSError as error:
+        sock.close()
+        raise BadInput(f"port={port} cannot be used ({error.strerror}); take another, or 0 for a free one") from None
+    return sock
+
+
+def server(gallery: Gallery, port: int) -> uvicorn.Server:
+    """An HTTP server without access log, web sockets or a name of its own."""
+    config = uvicorn.Config(
+        application(gallery, port),
+        log_level="warning",
+        access_log=False,
+        ws="none",
+        lifespan="off",
+        server_header=False,
+        limit_concurrency=64,
+        timeout_graceful_shutdown=1,
+    )
+    return uvicorn.Server(config)
+
+
+def serve(gallery: Gallery, port: int, ready: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C; `ready` is told the address once the socket listens."""
+    with listen(port) as sock:
+        sock.listen()
+        ready(f"http://{LOOPBACK}:{sock.getsockname()[1]}/")
+        try:
+            server(gallery, sock.getsockname()[1]).run(sockets=[sock])
+        except KeyboardInterrupt:  # the server has ended; Ctrl-C is how one ends it
+            return

@@ -1,0 +1,134 @@
+"""One member of a run as the page sees it: encode, decode, and its latents, the most informative first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unseam.data.base import Dataset
+from unseam.errors import BadInput
+from unseam.geometry import active_latents, statistics
+from unseam.metrics import score
+from unseam.metrics.mig import normalised
+from unseam.models.likelihood import Likelihood
+from unseam.models.posterior import Posterior
+from unseam.rng import generator
+from unseam.types import Array, FactorSpace
+
+CHUNK = 256  # rows encoded at a time
+REACH = 3.0  # a slider goes at least this far when the codes follow a N(0, 1) prior
+Shares = tuple[tuple[str, ...], Array]  # names (F,), which share of a factor's entropy each latent knows (F, K)
+USED = 0.01  # a latent without a posterior is active if it varies by this share of the strongest
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the page can ask of a model; `codes` are those of the gallery's rows."""
+
+    encode: Callable[[Tensor], Posterior]  # (B, *shape) -> q(z|x)
+    decode: Callable[[Tensor], Tensor]  # (B, K) -> theta (B, *shape)
+    likelihood: Likelihood
+    beta: float
+    codes: Array  # (N, K)
+    latents: list[dict[str, Any]]  # one row a latent, in the order of the page
+
+    @property
+    def size(self) -> int:
+        """K."""
+        return int(self.codes.shape[1])
+
+    def mean(self, z: Tensor) -> Tensor:  # (B, K) -> xhat (B, *shape)
+        return self.likelihood.mean(self.decode(z))
+
+    @torch.no_grad()
+    def picture(self, z: Tensor) -> Tensor:  # (K,) -> xhat (*shape)
+        """What the model draws at a point."""
+        x = self.mean(z[None])[0]
+        if not torch.isfinite(x).all():
+            raise BadInput("the decoder returns NaN or infinite values at this point; move closer to the data")
+        return x
+
+    @torch.no_grad()
+    def place(self, x: Tensor) -> tuple[Tensor, Tensor]:  # (*shape) -> (K,), (K,)
+        """Mean and variance of q(z|x)."""
+        q = self.encode(x[None])
+        if not torch.isfinite(q.mean).all():
+            raise BadInput("the encoder returns NaN or infinite codes for this input")
+        return q.mean[0], q.variance()[0]
+
+
+def observe(data: Dataset, rows: Tensor) -> Tensor:  # (B,) -> (B, *shape)
+    """The observations at these rows; noise, where the data has some, is the same each time."""
+    if not data.stochastic:
+        return data.batch(rows)
+    return torch.cat([data.batch(row[None], generator(0, "explore", int(row))) for row in rows])
+
+
+@torch.no_grad()
+def look(
+    encode: Callable[[Tensor], Posterior],
+    decode: Callable[[Tensor], Tensor],
+    likelihood: Likelihood,
+    beta: float,
+    data: Dataset,
+    rows: Tensor,  # (N,)
+) -> Subject:
+    """Encode the rows and put the latents in order."""
+    found = [encode(observe(data, part)) for part in rows.split(CHUNK)]
+    codes = torch.cat([q.mean for q in found]).double().numpy()
+    variances = torch.cat([q.variance() for q in found]).double().numpy()
+    named = None if data.space is None else factor_shares(codes, data.factors(rows).numpy(), data.space)
+    return Subject(encode, decode, likelihood, beta, codes, describe(codes, variances, named))
+
+
+def describe(codes: Array, variances: Array, named: Shares | None = None) -> list[dict[str, Any]]:
+    """A row a latent: is it in use, how much it says, where its slider goes, which factor it knows most about.
+
+    >>> rows = describe(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[1.0, 0.01], [1.0, 0.01]]))
+    >>> [(row["latent"], row["active"], row["high"]) for row in rows]
+    [(1, True, 3.0), (0, False, 3.0)]
+    """
+    std, prior = codes.std(0), bool((variances > 0).all())
+    kl = statistics(codes, variances).kl if prior else None
+    active = active_latents(std) if prior else std > USED * std.max()
+    weight = std if kl is None else kl
+    reach = [(-REACH, REACH) if prior else (np.inf, -np.inf)] * codes.shape[1]
+    rows = [
+        {
+            "latent": k,
+            "active": bool(active[k]),
+            "kl": None if kl is None else float(kl[k]),
+            "sigma2": float(variances[:, k].mean()),
+            "low": float(min(reach[k][0], codes[:, k].min())),
+            "high": float(max(reach[k][1], codes[:, k].max())),
+            "middle": 0.0 if prior else float(codes[:, k].mean()),  # where and how widely to draw from
+            "spread": 1.0 if prior else float(std[k]),
+            **best_factor(named, k),
+        }
+        for k in range(codes.shape[1])
+    ]
+    return sorted(rows, key=lambda row: (not row["active"], -weight[row["latent"]]))
+
+
+def best_factor(named: Shares | None, latent: int) -> dict[str, Any]:
+    """The factor a latent knows most about, and which share of the factor's entropy that is."""
+    if named is None:
+        return {"factor": None, "share": None}
+    best = int(named[1][:, latent].argmax())
+    return {"factor": named[0][best], "share": float(named[1][best, latent])}
+
+
+def factor_shares(codes: Array, factors: Array, space: FactorSpace) -> Shares | None:
+    """Mutual information over entropy, of the factors that vary; None when none does."""
+    kept = [f for f in range(len(space)) if len(np.unique(factors[:, f])) > 1]
+    if not kept:
+        return None
+    found = score(codes, factors[:, kept], FactorSpace(tuple(space[f] for f in kept)), metrics="mig", chance=False)
+    matrix = found["mig"].matrix
+    assert matrix is not None
+    return tuple(space[f].name for f in kept), np.nan_to_num(normalised(found.table, matrix))

@@ -1,0 +1,70 @@
+"""What the user drops onto the page -> an observation: a picture, or for vectors a list of numbers."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps, UnidentifiedImageError
+from torch import Tensor
+
+from unseam.errors import BadInput
+
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
+PIXELS = 2**24  # of a dropped picture, before it is decoded
+MODES = {1: "L", 3: "RGB"}
+
+
+def observation(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (*shape)
+    """A dropped file as one observation of this shape."""
+    return picture(content, shape) if len(shape) == 3 else numbers(content, shape)
+
+
+def picture(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (C, H, W) in [0, 1]
+    """The middle of the picture, cut to the data's proportions and resized; transparent parts are white.
+
+    >>> file = io.BytesIO()
+    >>> Image.new("L", (10, 20), 255).save(file, "PNG")
+    >>> picture(file.getvalue(), (3, 4, 4)).shape, float(picture(file.getvalue(), (1, 4, 4)).min())
+    (torch.Size([3, 4, 4]), 1.0)
+    """
+    channels, height, width = shape
+    if channels not in MODES:
+        raise BadInput(f"the data has {channels} channels; a picture has 1 or 3, so it cannot be encoded")
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            if math.prod(image.size) > PIXELS:
+                raise BadInput(f"the picture has {image.size[0]} x {image.size[1]} pixels; at most {PIXELS} are read")
+            clear = ImageOps.exif_transpose(image).convert("RGBA")
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"the file is no readable picture ({', '.join(FORMATS)})") from None
+    flat = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear).convert(MODES[channels])
+    small = ImageOps.fit(flat, (width, height), Image.Resampling.BILINEAR)
+    pixels = np.asarray(small, dtype=np.float32).reshape(height, width, channels) / 255
+    return torch.from_numpy(pixels.transpose(2, 0, 1).copy())
+
+
+def numbers(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (n,)
+    """Numbers separated by commas or white space.
+
+    >>> numbers(b"1, 2.5\\n3", (3,))
+    tensor([1.0000, 2.5000, 3.0000])
+    """
+    try:
+        values = [float(part) for part in content.decode().replace(",", " ").split()]
+    except ValueError:  # also what bytes that are no text raise
+        raise BadInput("the file is no list of numbers; write them separated by commas or spaces") from None
+    return vector(values, math.prod(shape), "the file").reshape(shape)
+
+
+def vector(values: list[float], length: int, what: str) -> Tensor:  # (n,)
+    """Finite numbers, as many as are needed."""
+    if len(values) != length:
+        raise BadInput(f"{what} has {len(values)} numbers; the data has {length}")
+    if not all(map(math.isfinite, values)):
+        raise BadInput(f"{what} holds NaN or infinite values")
+    return torch.tensor(values, dtype=torch.float32)
