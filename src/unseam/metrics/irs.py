@@ -72,12 +72,12 @@ def mean_deviation(columns: Array, group: Array, quantile: float) -> Array:  # (
     """Mean over the groups of the quantile of |z - group mean|."""
     order = np.argsort(group, kind="stable")
     cuts = np.cumsum(np.bincount(group))[:-1]
-    parts = np.split(columns[:, order], cuts, axis=1)
+    parts = np.split(np.take(columns, order, axis=1), cuts, axis=1)
     return np.stack([deviation(z, quantile) for z in parts if z.shape[1]]).mean(axis=0, dtype=np.float64)
 
 
 def deviation(z: Array, quantile: float) -> Array:  # (K, n) -> (K,), the linear-interpolation quantile
-    far = np.abs(z - z.mean(axis=1, keepdims=True))
+    far = np.abs(z - z.mean(axis=1, keepdims=True, dtype=np.float64).astype(z.dtype))
     place = quantile * (far.shape[1] - 1)
     low, high = int(np.floor(place)), int(np.ceil(place))
     far.sort(axis=1)  # vectorised, and quicker here than a partition
