@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -13,8 +13,9 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from unseam.geometry import Alignment, Diagnosis, align, diagnose, dto, entanglement_cost, metrics
+from unseam.geometry.rank import agreement, rank
 from unseam.geometry.regime import LatentStatistics, delta_kl
-from unseam.models import Autoencoder, Posterior
+from unseam.models import Autoencoder, Point, Posterior
 from unseam.progress import bar
 from unseam.rng import generator
 from unseam.train import Run
@@ -78,8 +79,17 @@ def repair(run: Run, member: int, points: int = SAMPLES, seed: int = 0) -> tuple
     """A member turned to its preferred axes, and its codes before and after (with factors, where they are known)."""
     model = run.model(member)
     seen = see(run, model, points, seed)
-    found = align(model, seen.posterior.mean, seen.posterior, beta=run.beta(member), points=points, seed=seed)
-    codes = {"codes": found.codes, "codes_before": seen.posterior.mean.numpy(), "rotation": found.rotation.numpy()}
+    found = align(
+        model,
+        seen.posterior.mean,
+        seen.posterior,
+        beta=run.beta(member),
+        points=points,
+        seed=seed,
+        whiten=isinstance(seen.posterior, Point),  # no prior has fixed the scale of the codes
+    )
+    frame = {name: part.numpy() for name, part in found.frame._asdict().items()}
+    codes = {"codes": found.codes, "codes_before": seen.posterior.mean.numpy(), **frame}
     return found, codes if seen.factors is None else {**codes, "factors": seen.factors}
 
 
@@ -107,20 +117,26 @@ class History(NamedTuple):
     dto: Array  # (U,)
 
 
-def history(run: Run, member: int, points: int = 200, seed: int = 0) -> History:
-    """Delta_KL over the logged steps; entanglement cost and DtO at the snapshots and at the end."""
+def regime(run: Run, member: int) -> tuple[Array, Array]:  # (T,), (T,)
+    """Steps at which latents were logged, and Delta_KL there; a point posterior has no KL and no rows."""
     rows = run.latents()
     rows = rows[rows["member"] == member].sort_values(["step", "latent"])
     steps = np.unique(rows["step"].to_numpy())
-    columns = [
-        rows[name].to_numpy(dtype=float).reshape(len(steps), -1) for name in ("mu2", "mu_std", "sigma2", "log_sigma2")
-    ]
+    names = ("mu2", "mu_std", "sigma2", "log_sigma2")
+    columns = [rows[name].to_numpy(dtype=float).reshape(len(steps), -1) for name in names]
+    if not len(steps) or not np.isfinite(columns).all() or not columns[2].any():
+        return np.zeros(0), np.zeros(0)
+    return steps, delta_kl(LatentStatistics(*columns))
+
+
+def history(run: Run, member: int, points: int = 200, seed: int = 0) -> History:
+    """Delta_KL over the logged steps; entanglement cost and DtO at the snapshots and at the end."""
     kept = kept_steps(run, member)
     moments = [*kept, None] if kept and kept[-1] < run.config.training.steps else kept
     found = [moment(run, member, step, points, seed) for step in moments]
     cost, distance = (np.array([pair[i] for pair in found]) for i in (0, 1))
     when = np.array([run.config.training.steps if step is None else step for step in moments])
-    return History(steps, delta_kl(LatentStatistics(*columns)), when, cost, distance)
+    return History(*regime(run, member), when, cost, distance)
 
 
 def kept_steps(run: Run, member: int) -> list[int]:
@@ -136,3 +152,16 @@ def moment(run: Run, member: int, step: int | None, points: int, seed: int) -> t
     z = see(run, model, points, seed).posterior.mean
     M = metrics(model.decode, z, model.likelihood, dtype=torch.float64)
     return float(entanglement_cost(M.pullback, run.beta(member)).mean()), dto(M.gram)
+
+
+def ranking(run: Run, found: Mapping[int, Diagnosis]) -> dict[str, Any]:
+    """Members from best to worst without labels and, for scores that `evaluate` has stored, how far they agree."""
+    order = rank(list(found.values()))
+    members = list(found)
+    stored = run.rows.read("scores")
+    table = stored[stored["member"].isin(members)].pivot(index="member", columns="name", values="value")
+    scores = {str(name): table[name].loc[members] for name in table if len(table[name].dropna()) == len(members)}
+    return {
+        "order": [members[position] for position in order.order],
+        "agreement": agreement(order, scores) if len(members) > 2 else {},
+    }

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from unseam.data.manifolds import Manifolds
 from unseam.errors import BadInput
 from unseam.geometry import align, entanglement_cost
-from unseam.geometry.align import RotatedEncoder, rotate_posterior
+from unseam.geometry.align import RotatedEncoder, frame_of, rotate_posterior
 from unseam.geometry.diagonalise import best_angles, descend, joint_rotation, rotation_cost, rounds, sweep
 from unseam.models import Architecture
 from unseam.models.posterior import Diagonal, Full, Point
@@ -116,15 +116,36 @@ def test_the_rotated_model_is_the_same_model() -> None:
 
 def test_posteriors_of_every_kind_turn() -> None:
     R = torch.as_tensor(ortho_group.rvs(3, random_state=0))
+    frame = frame_of(np.zeros((2, 3)), whiten=False)._replace(rotation=R)
     mean, log_var = torch.randn(5, 3).double(), torch.randn(5, 3).double()
     full = Full(mean, 0.5 * log_var, torch.randn(5, 3, 3).double().tril(-1))
     for q in (Diagonal(mean, log_var), full):
-        torch.testing.assert_close(rotate_posterior(q, R).kl(), q.kl())
-    torch.testing.assert_close(rotate_posterior((mean, log_var), R).kl(), Diagonal(mean, log_var).kl())
-    torch.testing.assert_close(rotate_posterior(Point(mean), R).mean, mean @ R)
-    torch.testing.assert_close(RotatedEncoder(lambda x: x, R)(mean), mean @ R)
+        torch.testing.assert_close(rotate_posterior(q, frame).kl(), q.kl())
+    torch.testing.assert_close(rotate_posterior((mean, log_var), frame).kl(), Diagonal(mean, log_var).kl())
+    torch.testing.assert_close(rotate_posterior(Point(mean), frame).mean, mean @ R)
+    torch.testing.assert_close(RotatedEncoder(lambda x: x, frame)(mean), mean @ R)
     with pytest.raises(BadInput, match="posterior or"):
-        rotate_posterior("nothing", R)
+        rotate_posterior("nothing", frame)
+
+
+def test_whitening_gives_an_autoencoder_the_scale_that_a_prior_would() -> None:
+    """x = Q w with orthonormal columns, factors of different spread, codes turned: a rotation of the raw codes changes
+    nothing (J^T J = I); after whitening the factors are the preferred axes."""
+    generator = torch.Generator().manual_seed(0)
+    w = torch.randn(2000, 2, generator=generator).double() * torch.tensor([3.0, 1.0]).double()
+    Q = torch.linalg.qr(torch.randn(5, 2, generator=generator).double())[0]
+    turn = torch.as_tensor(ortho_group.rvs(2, random_state=5))
+    codes = w @ turn.T + 1.0
+    raw = align(lambda z: (z - 1) @ turn @ Q.T, codes)
+    assert not raw.helped
+    found = align(lambda z: (z - 1) @ turn @ Q.T, codes, encoder=lambda x: x @ Q @ turn.T + 1, whiten=True)
+    assert found.helped
+    correlation = np.abs(np.corrcoef(found.codes.T, w.T.numpy())[:2, 2:])
+    assert (correlation.max(0) > 0.999).all()
+    np.testing.assert_allclose(np.cov(found.codes.T, bias=True), np.eye(2), atol=1e-6)
+    x = w @ Q.T
+    torch.testing.assert_close(found.decoder(torch.as_tensor(found.codes)), x)
+    torch.testing.assert_close(found.encoder(x), torch.as_tensor(found.codes))
 
 
 def test_says_when_it_does_not_help() -> None:

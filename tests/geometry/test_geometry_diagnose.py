@@ -91,6 +91,8 @@ def test_collapsed_and_dead() -> None:
     assert (d.active, d.dto, d.ima_contrast) == (0, None, None)
     assert "collapsed" in d.verdict
     json.dumps(d.to_json())
+    still = diagnose(lambda z: 0 * z, codes)
+    assert "does not change the output" in still.verdict
     noise = diagnose(lambda z: torch.cat([z[:, :1], 0 * z], 1), 100 * codes, 0.5 * torch.ones(50, 2))
     assert any("latent 1 is in use by the encoder but dead in the decoder" in w for w in noise.warnings)
 

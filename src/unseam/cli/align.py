@@ -23,8 +23,8 @@ from unseam.types import Array
 class Command:
     """Repair a run without labels or retraining: one rotation of latent space per member, and what it bought.
 
-    DIR gets alignment.json (rotations and before/after tables) and member-S.npz (codes, codes_before, rotation and,
-    where known, factors), ready for `unseam score`.
+    DIR gets alignment.json (rotations and before/after tables) and member-S.npz (codes, codes_before, the map between
+    them z = shift + scale rotation z' and, where known, factors).
 
     Example: unseam align runs/sprites-beta-vae --out aligned
     """

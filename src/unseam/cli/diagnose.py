@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 
 from unseam.cli.common import emit, stdout
 from unseam.errors import BadInput
-from unseam.explain import explain, history
-from unseam.geometry import Diagnosis
+from unseam.explain import explain, history, ranking, regime
+from unseam.geometry import Diagnosis, polarized_share, polarized_since
+from unseam.geometry.diagnosis import number
 from unseam.train import Run, load_run
 
 
@@ -42,14 +44,36 @@ class Command:
         run = load_run(self.run_folder)
         found = explain(run, None if self.member is None else [self.member], self.points, self.seed)
         paths = {m: draw(run, m, d) for m, d in found.items()} if self.figures else {}
+        order = ranking(run, found)
         if self.json:
-            rows = [{"member": m, **d.to_json(), "figure": paths.get(m)} for m, d in found.items()]
-            emit({"run": run.folder, "members": rows})
+            rows = [{"member": m, **d.to_json(), **polarized(run, m), "figure": paths.get(m)} for m, d in found.items()]
+            emit({"run": run.folder, "members": rows, "ranking": order})
             return
         for m, d in found.items():
             stdout.print(f"[bold]member {m}[/bold] (seed {run.members[m].seed})", highlight=False)
             stdout.print(str(d), soft_wrap=True, markup=False, highlight=False)
+            stdout.print(in_words(polarized(run, m)), highlight=False)
             stdout.print(f"figure: {paths[m]}\n" if m in paths else "", soft_wrap=True)
+        if len(found) > 1:
+            stdout.print(f"without labels, best first: {', '.join(map(str, order['order']))}", highlight=False)
+            for score, rho in order["agreement"].get("rank", {}).items():
+                stdout.print(f"  rank correlation with {score}: {number(rho)}", highlight=False)
+
+
+def polarized(run: Run, member: int) -> dict[str, Any]:
+    """Since which step, and for which share of training, the member was in the polarized regime."""
+    steps, deltas = regime(run, member)
+    since = polarized_since(deltas)
+    return {
+        "polarized_since": None if since is None else int(steps[since]),
+        "polarized_share": polarized_share(deltas) if len(deltas) else None,
+    }
+
+
+def in_words(told: dict[str, Any]) -> str:
+    if told["polarized_since"] is None:
+        return "polarized regime: not reached" if told["polarized_share"] is not None else ""
+    return f"polarized regime: since step {told['polarized_since']} ({told['polarized_share']:.0%} of training)"
 
 
 def draw(run: Run, member: int, diagnosis: Diagnosis) -> Path:

@@ -3,13 +3,15 @@
 A rotation R of latent space leaves the prior N(0, I), the likelihood and every reconstruction unchanged, but it
 changes what a diagonal posterior costs. So take the R with the smallest summed cost (`diagonalise.py`):
 z' = R^T z, d'(z') = d(R z'), M' = R^T M R, and a posterior N(m, S) becomes N(R^T m, R^T S R).
+An autoencoder has no prior that fixes the scale of its codes; `whiten` first gives them mean 0 and covariance I, as a
+prior would: z = shift + T R z' with T the square root of the codes' covariance. Without it T = I and shift = 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,58 +31,89 @@ from unseam.types import Array
 HELPED = 0.01  # the entanglement cost must fall by at least 1 % of itself, and by 0.001 beta nats
 
 
-class RotatedDecoder(nn.Module):
-    """d'(z') = d(R z')."""
+class Frame(NamedTuple):
+    """New axes: z = shift + T R z' and back."""
 
-    def __init__(self, decoder: Decoder | nn.Module, rotation: Tensor) -> None:
+    rotation: Tensor  # R (K, K)
+    scale: Tensor  # T (K, K), symmetric; I unless whitened
+    shift: Tensor  # (K,)
+
+    def old(self, new: Tensor) -> Tensor:  # (B, K) -> (B, K)
+        return self.shift.to(new) + new @ (self.scale @ self.rotation).T.to(new)
+
+    def linear(self) -> Tensor:  # (K, K)
+        """T^-1 R: a row vector times it, after the shift, is in new axes."""
+        return torch.linalg.solve(self.scale, self.rotation)
+
+    def new(self, old: Tensor) -> Tensor:  # (B, K) -> (B, K)
+        return (old - self.shift.to(old)) @ self.linear().to(old)
+
+
+def frame_of(codes: Array, whiten: bool) -> Frame:
+    """No rotation yet; T and the shift from the codes when they are to be whitened.
+
+    >>> frame = frame_of(np.array([[1.0, 4.0], [3.0, 0.0], [1.0, 0.0], [3.0, 4.0]]), whiten=True)
+    >>> frame.shift, frame.scale
+    (tensor([2., 2.], dtype=torch.float64), tensor([[1., 0.], [0., 2.]], dtype=torch.float64))
+    """
+    eye = torch.eye(codes.shape[1], dtype=torch.float64)
+    if not whiten:
+        return Frame(eye, eye, 0 * eye[0])
+    values, axes = torch.linalg.eigh(torch.as_tensor(np.cov(codes.T, bias=True)).reshape(eye.shape))
+    length = values.clamp(min=1e-8 * float(values.max()) + 1e-300).sqrt()
+    return Frame(eye, (axes * length) @ axes.T, torch.as_tensor(codes.mean(0)))
+
+
+class RotatedDecoder(nn.Module):
+    """d'(z') = d(shift + T R z')."""
+
+    def __init__(self, decoder: Decoder | nn.Module, frame: Frame) -> None:
         super().__init__()
-        self.decoder = decoder  # a module is registered, a function is kept as it is
-        self.register_buffer("rotation", rotation)
-        self.rotation: Tensor
+        self.decoder, self.frame = decoder, frame
 
     def forward(self, z: Tensor) -> Tensor:  # (B, K) -> (B, ...)
-        out: Tensor = self.decoder(z @ self.rotation.T.to(z))
+        out: Tensor = self.decoder(self.frame.old(z))
         return out
 
 
 class RotatedEncoder(nn.Module):
-    """x -> the encoder's posterior (or codes), turned by R^T."""
+    """x -> the encoder's posterior (or codes) in the new axes."""
 
-    def __init__(self, encoder: Callable[[Tensor], Any], rotation: Tensor) -> None:
+    def __init__(self, encoder: Callable[[Tensor], Any], frame: Frame) -> None:
         super().__init__()
-        self.encoder = encoder
-        self.register_buffer("rotation", rotation)
-        self.rotation: Tensor
+        self.encoder, self.frame = encoder, frame
 
     def forward(self, x: Tensor) -> Any:
         out = self.encoder(x)
-        return out @ self.rotation.to(out) if isinstance(out, Tensor) else rotate_posterior(out, self.rotation)
+        return self.frame.new(out) if isinstance(out, Tensor) else rotate_posterior(out, self.frame)
 
 
-def rotate_posterior(posterior: Any, R: Tensor) -> Posterior:
+def rotate_posterior(posterior: Any, frame: Frame) -> Posterior:
     """N(m, S) -> N(R^T m, R^T S R). A diagonal posterior, or a tuple (mean, log variance), becomes a full one.
 
     >>> flat = Diagonal(torch.tensor([[1.0, 0.0]]), torch.zeros(1, 2))
-    >>> turned = rotate_posterior(flat, torch.tensor([[0.0, -1.0], [1.0, 0.0]]))
+    >>> quarter = frame_of(np.zeros((2, 2)), False)._replace(rotation=torch.tensor([[0.0, -1.0], [1.0, 0.0]]).double())
+    >>> turned = rotate_posterior(flat, quarter)
     >>> turned.mean, turned.variance()
     (tensor([[ 0., -1.]]), tensor([[1., 1.]]))
     """
     q = Diagonal(*posterior) if isinstance(posterior, tuple) and len(posterior) == 2 else posterior
     if not isinstance(q, (Diagonal, Full, Point)):
         raise BadInput(f"encoder returns {type(q).__name__}; give codes (B, K), a posterior or (mean, log variance)")
-    R = R.to(q.mean)
+    mean, A = frame.new(q.mean), frame.linear().to(q.mean)
     if isinstance(q, Point):
-        return Point(q.mean @ R)
+        return Point(mean)
     root = q.cholesky() if isinstance(q, Full) else torch.diag_embed(torch.exp(0.5 * q.log_var))
-    L = torch.linalg.cholesky(R.T @ root @ root.mT @ R)
-    return Full(q.mean @ R, L.diagonal(dim1=1, dim2=2).log(), L.tril(-1))
+    L = torch.linalg.cholesky(A.T @ root @ root.mT @ A)
+    return Full(mean, L.diagonal(dim1=1, dim2=2).log(), L.tril(-1))
 
 
 @dataclass(frozen=True)
 class Alignment:
     """The rotation, the turned model, and what it bought."""
 
-    rotation: Tensor  # (K, K), columns = new axes in old coordinates
+    rotation: Tensor  # (K, K), columns = new axes in old (or whitened) coordinates
+    frame: Frame  # the whole map between old and new codes
     decoder: RotatedDecoder
     encoder: RotatedEncoder | None
     codes: Array  # (N, K) the codes in the new axes
@@ -115,8 +148,11 @@ def align(
     restarts: int = 2,
     seed: int = 0,
     chunk: int | None = None,
+    whiten: bool = False,
 ) -> Alignment:
     """Find the rotation of latent space with the smallest entanglement cost, and say whether it helped.
+
+    Set `whiten` for an autoencoder without a prior.
 
     >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
     >>> turn = torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
@@ -126,20 +162,23 @@ def align(
     (True, True)
     """
     q = ask(decoder, codes, posterior, likelihood, s2, beta, points, chunk)
+    frame = frame_of(q.codes, whiten)
+    M = Metrics(*(frame.scale @ m @ frame.scale for m in q.M))
     used = in_use(q)  # a dead latent has no axis to find, and its column would only add noise
-    old = Metrics(*(select(m, used) for m in q.M))
+    old = Metrics(*(select(m, used) for m in M))
     small = joint_rotation(old.pullback, beta, restarts, seed)
-    R = embed(small, used)
     rows = compare(old, Metrics(*(small.T @ m @ small for m in old)), beta, held_out(old.pullback, beta, seed))
+    frame = frame._replace(rotation=embed(small, used))
     if encoder is None and isinstance(decoder, nn.Module):
         encoder = getattr(decoder, "encode", None)
     helped = judge(rows, beta)
     return Alignment(
-        rotation=R,
-        decoder=RotatedDecoder(q.decode, R),
-        encoder=None if encoder is None else RotatedEncoder(encoder, R),
-        codes=q.codes @ R.numpy(),
-        variances=sigma_law(R.T @ q.M.pullback @ R, beta).numpy(),
+        rotation=frame.rotation,
+        frame=frame,
+        decoder=RotatedDecoder(q.decode, frame),
+        encoder=None if encoder is None else RotatedEncoder(encoder, frame),
+        codes=frame.new(torch.as_tensor(q.codes)).numpy(),
+        variances=sigma_law(frame.rotation.T @ M.pullback @ frame.rotation, beta).numpy(),
         table=rows,
         helped=helped,
         verdict=say(rows, helped, beta),

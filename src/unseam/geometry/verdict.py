@@ -28,7 +28,9 @@ def subject(latents: Sequence[int]) -> str:
     return f"latent {latents[0]} is" if len(latents) == 1 else f"latents {words(latents)} are"
 
 
-def activity(active: int, K: int) -> str:
+def activity(active: int, K: int, kl: bool) -> str:
+    if active == 0 and not kl:
+        return f"none of {K} latents is active: moving along the codes does not change the output"
     if active == 0:
         return f"none of {K} latents is active: the posterior has collapsed onto the prior; lower beta"
     return f"{active} of {K} latents active"
@@ -100,7 +102,7 @@ def verdict(
     full: bool,
 ) -> str:
     """The whole verdict, findings joined by semicolons."""
-    parts = [activity(active, len(latents))]
+    parts = [activity(active, len(latents), latents[0].kl is not None)]
     if active:
         parts += [law(*law_numbers), mixing(pairs, *costs)]
         parts += ["a full posterior, as here, does not pay this; a diagonal one would"] if full else []

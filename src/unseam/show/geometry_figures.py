@@ -102,6 +102,8 @@ def spectra(axes: Axes, d: Diagnosis) -> None:
 
 def over_training(axes: Axes, h: History) -> None:
     """Delta_KL at the logged steps and, where snapshots were kept, the entanglement cost."""
+    if not len(h.steps):
+        axes.text(0.5, 0.9, "no KL: a point posterior", ha="center", transform=axes.transAxes)
     shown = np.isfinite(h.delta_kl)
     axes.semilogy(h.steps[shown], np.maximum(h.delta_kl[shown], 1e-6), color="tab:gray", lw=1.2, label="Delta_KL")
     axes.axhline(0.03, color="tab:gray", lw=0.8, ls=":")
