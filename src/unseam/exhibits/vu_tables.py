@@ -84,7 +84,7 @@ def _ordering(k: int, table: dict[str, tuple[float, ...]], scenario: dict[str, A
     return Row(
         what=f"{names[0]} ahead of {names[1]}, scenario {k + 1}",
         published=f"by {abs(table['I'][k] - table['SAP'][k]):.0f} points",
-        ours=f"by {lead.mean():.0f} points ({low:.0f} to {high:.0f}), in {100 * share:.0f} % of the repetitions",
+        ours=f"by {lead.mean():.0f} points ({round(low)} to {round(high)}), in {100 * share:.0f} % of the repetitions",
         verdict=holds(share > 0.95),
     )
 
