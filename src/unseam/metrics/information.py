@@ -46,7 +46,7 @@ def discretise(
     """
     if bins < 2:
         raise BadInput(f"bins={bins} must be at least 2")
-    return np.stack([discretise_column(z, bins, rule) for z in codes.T], axis=1)
+    return np.stack([discretise_column(z, bins, rule) for z in codes.T]).T  # each column in one piece of memory
 
 
 def discretise_column(z: Array, bins: int, rule: str) -> Array:  # (N,) -> (N,)

@@ -83,7 +83,7 @@ def prepare(
 
 
 def stack(columns: list[Array], n: int, dtype: Any) -> Array:
-    return np.stack(columns, axis=1).astype(dtype) if columns else np.zeros((n, 0), dtype)
+    return np.stack(columns).astype(dtype).T if columns else np.zeros((n, 0), dtype)  # columns in one piece
 
 
 def plain_array(x: Any) -> Array:
