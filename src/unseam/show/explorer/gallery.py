@@ -21,6 +21,7 @@ from unseam.show.explorer.subject import Subject, look, observe
 from unseam.train import Run, load_run
 
 ROWS = 2000  # codes in the scatter
+FEW = 500  # held-out rows below which the others are shown too
 ALIGN_POINTS = 400  # at which `align` differentiates the decoder
 
 
@@ -47,8 +48,9 @@ class Gallery:
 
     @cached_property
     def rows(self) -> Tensor:  # (N,)
-        """Rows of the data that no member of the first run was trained on."""
+        """Rows that no member of the first run was trained on; of a small data set, any rows."""
         held_out = self.runs[0].held_out()
+        held_out = held_out if len(held_out) >= FEW else torch.arange(len(self.data))
         return held_out[sample_rows(len(held_out), ROWS)]
 
     def subject(self, model: str, aligned: bool = False) -> Subject:
@@ -92,7 +94,7 @@ class Gallery:
     def label(self, model: str) -> dict[str, Any]:
         run, member = self.models[model]
         m = run.members[member]
-        hyper = " ".join(f"{name} {value:g}" for name, value in m.hyper.items())
+        hyper = " · ".join(f"{name} {value:g}" for name, value in m.hyper.items())
         return {
             "model": model,
             "run": run.folder.name,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from importlib import resources
+from threading import Thread
 
+import torch
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -17,6 +19,7 @@ from unseam.errors import BadInput
 from unseam.show.explorer.api import Api
 from unseam.show.explorer.gallery import Gallery
 from unseam.show.explorer.guard import Guard
+from unseam.show.explorer.point import geometry
 
 LOOPBACK = "127.0.0.1"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -58,7 +61,7 @@ def listen(port: int) -> socket.socket:
     """
     if not 0 <= port <= 65535:
         raise BadInput(f"port={port} must be within 0..65535; 0 takes a free one")
-    sock = socket.socket()
+    sock = socket.socket(proto=socket.IPPROTO_TCP)  # named, else asyncio leaves Nagle on: 40 ms an answer
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((LOOPBACK, port))
@@ -83,10 +86,18 @@ def server(gallery: Gallery, port: int) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
+def warm(gallery: Gallery) -> None:
+    """The first derivative takes torch seconds to get ready for: have it before the page asks."""
+    subject = gallery.subject(gallery.shown[0])
+    with gallery.lock:
+        geometry(subject, torch.zeros(subject.size))
+
+
 def serve(gallery: Gallery, port: int, ready: Callable[[str], None]) -> None:
     """Serve until Ctrl-C; `ready` is told the address once the socket listens."""
     with listen(port) as sock:
         sock.listen()
+        Thread(target=warm, args=(gallery,), daemon=True).start()
         ready(f"http://{LOOPBACK}:{sock.getsockname()[1]}/")
         try:
             server(gallery, sock.getsockname()[1]).run(sockets=[sock])

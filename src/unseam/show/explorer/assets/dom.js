@@ -27,7 +27,7 @@ export function notice(text, wrong = false) {
   line.textContent = text;
   line.classList.toggle("wrong", wrong);
   clearTimeout(fading);
-  if (text) fading = setTimeout(() => notice(""), wrong ? 12000 : 6000);
+  if (text) fading = setTimeout(() => notice(""), Math.max(wrong ? 12000 : 6000, 70 * text.length));
 }
 
 export const number = (x, digits = 3) =>

@@ -1,5 +1,6 @@
 // Buttons, keys, the file that is dropped, light and dark.
 
+import { adopt } from "/colours.js";
 import { byId, notice } from "/dom.js";
 
 const KEYS = { n: "next", p: "previous", s: "random", d: "draw", u: "undo", y: "redo", r: "reset", a: "align", l: "link", t: "theme", "?": "help" };
@@ -62,7 +63,11 @@ function theme(app, name) {
   repaint(app);
 }
 
-const repaint = (app) => app.panels.forEach((p) => {
-  p.scatter.draw();
-  p.paint();
-});
+function repaint(app) {
+  adopt();
+  for (const panel of app.panels) {
+    panel.scatter.draw();
+    panel.paint();
+    panel.sketch();
+  }
+}

@@ -5,7 +5,7 @@ import * as api from "/api.js";
 import { byId, notice } from "/dom.js";
 import { listen } from "/keys.js";
 import { Panel } from "/panel.js";
-import { copyLink, saveLatents, savePicture } from "/save.js";
+import { copyLink } from "/save.js";
 
 const failed = (error) => notice(error.message, true);
 const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
@@ -30,7 +30,7 @@ class App {
     byId("row").max = this.about.data.rows - 1;
     byId("file").accept = shape.length === 3 ? "image/*" : ".csv,.txt";
     for (const model of from.models) await this.add(model);
-    const looked = Object.entries({ ...from.view, colour: from.view.colour ?? this.about.data.factors[0]?.name ?? "" });
+    const looked = Object.entries({ ...from.view, colour: from.view.colour ?? this.panels[0].info.latents[0].factor ?? "" });
     const colours = new Set(["", ...this.about.data.factors.map((f) => f.name)]);
     const view = Object.fromEntries(looked.filter(([key, v]) => v !== null && (key !== "colour" || colours.has(v))));
     await this.restart(from.row ?? (from.z[0] ? null : this.about.first), from.z);
@@ -92,7 +92,6 @@ class App {
     const places = await Promise.all(this.panels.map((p) => this.encode(p, input.x)));
     this.input = input;
     this.panels.forEach((p, i) => p.begin(places[i]));
-    if (input.known) notice(`row ${input.row}: ${input.known}`);
   }
 
   draw() {
@@ -260,8 +259,7 @@ const actions = {
   previous: () => app.step(-1), next: () => app.step(1), random: () => app.random(), draw: () => app.draw(),
   choose: () => byId("file").click(), undo: () => app.undo(), redo: () => app.redo(), reset: () => app.reset(),
   latents: () => app.axis("latents"), singular: () => app.axis("singular"), align: () => app.align(),
-  compare: () => app.beside(), link: () => app.link(), picture: () => savePicture(app, app.panels[0]),
-  vector: () => saveLatents(app, app.panels[0]), share: copyLink, help: () => byId("keys").showModal(),
+  compare: () => app.beside(), link: () => app.link(), share: copyLink, help: () => byId("keys").showModal(),
 };
 listen(app, actions);
 app.begin().catch(failed);

@@ -5,12 +5,12 @@ import { h, number, svg } from "/dom.js";
 
 // Cosines of the given latents, in this order; a cell's title says what the pair costs.
 export function cosineMatrix(latents, cosines, pairs) {
-  const [cell, edge] = [24, 26];
+  const [cell, edge] = [24, 22];
   const size = edge + cell * latents.length;
-  const picture = svg("svg", { viewBox: `0 0 ${size} ${size}`, class: "matrix", role: "img", "aria-label": describe(latents, cosines) });
+  const picture = svg("svg", { viewBox: `0 0 ${size} ${size}`, width: 1.75 * size, class: "matrix", role: "img", "aria-label": describe(latents, cosines) });
   latents.forEach((i, a) => {
     const middle = edge + (a + 0.5) * cell;
-    picture.append(svg("text", { x: middle, y: edge - 8, class: "middle" }, `z${i}`));
+    picture.append(svg("text", { x: middle, y: edge - 6, class: "middle" }, `z${i}`));
     picture.append(svg("text", { x: edge - 6, y: middle + 3.5, class: "last" }, `z${i}`));
     latents.forEach((j, b) => picture.append(one(i, j, edge + b * cell, edge + a * cell, cell, cosines[i][j], pairs[i][j])));
   });
@@ -45,14 +45,15 @@ export function singularValues(values) {
     const tall = Math.max((s / most) * (height - 16), 1);
     const [x, w] = [i * step + gap / 2, step - gap];
     picture.append(svg("g", {}, svg("title", {}, `s${i + 1} = ${number(s)}`), svg("rect", { x, y: height - tall, width: w, height: tall, rx: 1.5 })));
-    if (step >= 20) picture.append(svg("text", { x: x + w / 2, y: height - tall - 4, class: "middle" }, number(s, 2)));
+    if (step >= 20 && s > 0.01 * most) picture.append(svg("text", { x: x + w / 2, y: height - tall - 4, class: "middle" }, number(s, 2)));
   });
   return picture;
 }
 
-// What mixing costs here, in words.
-export function costWords(cost, beta, latents) {
-  const share = cost / beta;
-  const how = share < 0.005 ? "the columns are orthogonal here" : share < 0.05 ? "the columns are nearly orthogonal here" : share < 0.3 ? "some latents mix here" : "latents mix here";
-  return h("p", { class: "cost" }, h("strong", {}, number(cost, 2)), " nats entanglement cost", h("small", {}, latents > 1 ? how : "one active latent: nothing can mix"));
+// What mixing costs here, and which pair pays most of it. Below 0.02 beta nats a pair does not count as mixed.
+export function costWords({ cost, pairs }, beta) {
+  const all = pairs.flatMap((row, i) => row.slice(i + 1).map((nats, j) => [nats, i, i + 1 + j]));
+  const [most, i, j] = all.reduce((a, b) => (b[0] > a[0] ? b : a), [0, 0, 0]);
+  const how = most < 0.02 * beta ? "no two latents are mixed here" : `the most between z${i} and z${j}: ${number(most, 2)} nats`;
+  return h("p", { class: "cost" }, h("strong", {}, number(cost, 2)), " nats entanglement cost", h("small", {}, how));
 }

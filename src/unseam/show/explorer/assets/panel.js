@@ -4,6 +4,7 @@ import * as api from "/api.js";
 import { h, notice, number, options } from "/dom.js";
 import { cosineMatrix, costWords, singularValues } from "/matrix.js";
 import { kind, show, showSigned } from "/picture.js";
+import { saveLatents, savePicture } from "/save.js";
 import { Scatter } from "/scatter.js";
 import { Slider } from "/sliders.js";
 
@@ -36,14 +37,18 @@ export class Panel {
     this.scatter = new Scatter(about.data.factors, (row) => this.app.load(row));
     this.scatter.onview = () => this.app.note();
     this.close = h("button", { class: "close", "aria-label": `Close model ${this.letter}`, onclick: () => this.app.close(this) }, "×");
+    this.known = h("p", { class: "hint" });
+    const keep = [
+      h("button", { title: "The decoded picture as PNG", onclick: () => savePicture(this.app, this) }, "Save picture"),
+      h("button", { title: "The latent vector as JSON", onclick: () => saveLatents(this.app, this) }, "Save latents"),
+    ];
     this.element = h("section", { class: "panel", "aria-label": `Model ${this.letter}` },
-      h("header", {}, h("span", { class: "letter" }, this.letter), this.pick, this.facts, this.close),
+      h("header", {}, h("span", { class: "letter" }, this.letter), this.pick, this.facts, h("span", { class: "keep" }, ...keep, this.close)),
       h("div", { class: "grid" },
-        h("section", { class: `pictures card ${kind(about.data.shape)}` }, ...figures),
-        h("section", { class: "latents card" }, this.heading, this.rows),
-        h("section", { class: "geometry card" }, h("h2", {}, "At this point"), this.cost,
-          h("div", { class: "pair" }, h("div", {}, h("h3", {}, "cosines of Jacobian columns"), this.matrix), h("div", {}, h("h3", {}, "singular values"), this.values))),
-        this.scatter.element));
+        h("div", { class: "column" }, h("section", { class: `pictures card ${kind(about.data.shape)}` }, ...figures, this.known),
+          h("section", { class: "geometry card" }, h("h2", {}, "At this point"), this.cost,
+            h("div", { class: "pair" }, h("div", {}, h("h3", {}, "cosines of Jacobian columns"), this.matrix), h("div", {}, h("h3", {}, "singular values"), this.values)))),
+        h("div", { class: "column" }, h("section", { class: "latents card" }, this.heading, this.rows), this.scatter.element)));
   }
 
   // The model's latents and codes, as it is or aligned.
@@ -65,10 +70,10 @@ export class Panel {
     this.curve = null;
     this.heading.textContent = axes === "latents" ? "Latents" : "Singular curves";
     this.sliders = axes === "latents" ? this.info.latents.map((l) => this.latent(l)) : this.order.map((_, i) => this.singular(i));
-    const passive = axes === "latents" ? this.sliders.filter((_, i) => !this.info.latents[i].active) : [];
-    const shown = this.sliders.filter((s) => !passive.includes(s)).map((s) => s.element);
-    const more = passive.length ? [h("details", {}, h("summary", {}, `${passive.length} passive latents`), ...passive.map((s) => s.element))] : [];
-    this.rows.replaceChildren(...shown, ...more);
+    const first = this.info.latents.filter((l) => l.active).length || this.sliders.length;
+    const [shown, rest] = [this.sliders.slice(0, first), this.sliders.slice(first)].map((some) => some.map((s) => s.element));
+    const what = `${rest.length} ${axes === "latents" ? "passive latent" : "weak direction"}${rest.length === 1 ? "" : "s"}`;
+    this.rows.replaceChildren(...shown, ...(rest.length ? [h("details", {}, h("summary", {}, what), ...rest)] : []));
     if (this.z) this.refresh();
   }
 
@@ -97,6 +102,7 @@ export class Panel {
     if (this.curve?.component !== component) this.curve = { component, base: this.z, sides: {}, t: 0 };
     const curve = this.curve;
     curve.t = t;
+    this.sliders[component].set(t);
     const side = t < 0 ? "back" : "forth";
     curve.sides[side] ??= this.path(component, t >= 0);
     try {
@@ -180,25 +186,34 @@ export class Panel {
     show(this.canvases.decoded, this.x, shape, { ...more, columns: this.arrows });
     showSigned(this.canvases.difference, this.x.map((v, i) => v - reference[i]), shape, 1);
     this.captions.input.textContent = this.app.input ? this.app.input.caption : "start";
+    this.known.textContent = this.app.input?.known ?? "";
     this.against.value = this.app.against;
   }
 
   async measure(z) {
     const found = await api.geometry({ ...this.point(z), axes: this.app.axes });
+    this.found = { ...found, columns: api.floats(found.columns), axes: this.app.axes };
+    this.element.dataset.cost = found.cost;
+    this.sketch();
+  }
+
+  // Draw the geometry that was last measured.
+  sketch() {
+    const { found } = this;
+    if (found?.axes !== this.app.axes || found.norms.length !== this.order.length) return;
     const { shape } = this.app.about.data;
-    const columns = api.floats(found.columns);
+    const { columns } = found;
     const n = columns.length / this.order.length;
     const column = (k) => columns.subarray(k * n, (k + 1) * n);
     const active = this.info.latents.filter((l) => l.active).map((l) => l.latent);
     const largest = columns.reduce((most, v) => Math.max(most, Math.abs(v)), 1e-9);
     this.sliders.forEach((s) => s.column(column(s.spec.key), shape, largest, found.norms[s.spec.key]));
     if (this.app.axes === "singular") this.sliders.forEach((s, i) => (s.says.textContent = mixture(found.vectors, i, found.singular[i])));
-    this.arrows = active.map(column);
+    this.arrows = active.map((k) => [`z${k}`, column(k)]);
     const compared = active.length > 1 ? active : this.order;
     this.matrix.replaceChildren(cosineMatrix(compared, found.cosines, found.pairs));
     this.values.replaceChildren(singularValues(found.singular));
-    this.cost.replaceChildren(costWords(found.cost, this.info.beta, active.length));
-    this.element.dataset.cost = found.cost;
+    this.cost.replaceChildren(costWords(found, this.info.beta));
     if (kind(shape) === "cloud") this.paint();
   }
 }

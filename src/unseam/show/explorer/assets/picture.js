@@ -50,15 +50,15 @@ function line(canvas, x, behind) {
   const context = surface(canvas, width, height);
   const [low, high] = extent([...x, ...(behind ?? []), 0]);
   const place = (v, i) => [8 + (i / Math.max(x.length - 1, 1)) * (width - 16), height - 8 - ((v - low) / (high - low || 1)) * (height - 16)];
-  const draw = (values, colour, thick) => {
+  const draw = (values, colour, thick, dots = values.length <= 40) => {
     context.strokeStyle = context.fillStyle = colour;
     context.lineWidth = thick;
     context.beginPath();
     values.forEach((v, i) => context.lineTo(...place(v, i)));
     context.stroke();
-    if (values.length <= 40) values.forEach((v, i) => context.fillRect(place(v, i)[0] - 2, place(v, i)[1] - 2, 4, 4));
+    if (dots) values.forEach((v, i) => context.fillRect(place(v, i)[0] - 2, place(v, i)[1] - 2, 4, 4));
   };
-  draw([0, 0].map(() => 0).concat(new Array(Math.max(x.length - 2, 0)).fill(0)), style(canvas, "--rule"), 1);
+  draw(new Array(x.length).fill(0), style(canvas, "--rule"), 1, false);
   if (behind) draw([...behind], style(canvas, "--faint"), 1.5);
   draw([...x], style(canvas, "--accent"), 2);
 }
@@ -71,7 +71,7 @@ function cloud(canvas, x, { cloud: points, behind, columns = [], n }) {
   const context = surface(canvas, size, size);
   const places = Array.from({ length: points.length / n }, (_, i) => flat(points, i * n, n));
   const [[a, b], [c, d]] = [extent(places.map((p) => p[0])), extent(places.map((p) => p[1]))];
-  const scale = (size - 40) / Math.max(b - a, d - c, 1e-9);
+  const scale = (size - 70) / Math.max(b - a, d - c, 1e-9);
   const place = ([u, v]) => [size / 2 + (u - (a + b) / 2) * scale, size / 2 - (v - (c + d) / 2) * scale];
   const dot = (at, radius, colour) => {
     context.fillStyle = colour;
@@ -81,16 +81,17 @@ function cloud(canvas, x, { cloud: points, behind, columns = [], n }) {
   };
   places.forEach((p) => dot(p, 1.3, style(canvas, "--faint")));
   if (behind) dot(flat(behind), 5, style(canvas, "--text"));
-  columns.forEach((column, k) => {
-    const [u, v] = flat(column);
-    const [from, to] = [place(flat(x)), place([flat(x)[0] + u / 2, flat(x)[1] + v / 2])];
-    context.strokeStyle = k % 2 ? style(canvas, "--up") : style(canvas, "--down");
-    context.lineWidth = 2;
+  context.strokeStyle = style(canvas, "--up");
+  context.lineWidth = 2;
+  for (const [name, column] of columns) { // where half a step of each latent leads
+    const to = place(flat(x.map((v, i) => v + column[i] / 2)));
     context.beginPath();
-    context.moveTo(...from);
+    context.moveTo(...place(flat(x)));
     context.lineTo(...to);
     context.stroke();
-  });
+    context.fillStyle = style(canvas, "--text");
+    context.fillText(name, to[0] + 3, to[1] - 3);
+  }
   dot(flat(x), 6, style(canvas, "--accent"));
 }
 

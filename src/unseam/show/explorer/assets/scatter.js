@@ -20,11 +20,13 @@ export class Scatter {
       onclick: (event) => this.click(event), onpointermove: (event) => this.hover(event),
       onpointerleave: () => this.go(-1), onkeydown: (event) => this.key(event),
     });
+    this.cloud = h("canvas"); // never shown
     this.says = h("p", { class: "hint", "aria-live": "polite" });
     this.legend = h("p", { class: "legend" });
     const picks = [h("label", {}, "across ", this.x), h("label", {}, "up ", this.y), factors.length ? h("label", {}, "colour ", this.colour) : null];
-    this.element = h("section", { class: "scatter card" }, h("h2", {}, "Codes"), h("div", { class: "picks" }, ...picks), this.canvas, this.legend, this.says);
-    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    const beside = h("div", { class: "beside" }, h("h2", {}, "Codes"), h("div", { class: "picks" }, ...picks), this.legend, this.says);
+    this.element = h("section", { class: "scatter card" }, beside, this.canvas);
+    new ResizeObserver(() => this.canvas.clientWidth !== this.size && this.draw()).observe(this.canvas);
   }
 
   // codes (N, K) and factors (N, F), flat; latents in the page's order
@@ -52,15 +54,19 @@ export class Scatter {
     this.onview?.();
   }
 
+  // The point moved: the cloud is drawn anew only if it no longer fits.
   move(z, start) {
     Object.assign(this, { z, start });
-    this.draw();
+    const inside = ([low, high], v) => v >= low && v <= high;
+    if (this.limits && inside(this.limits[0], z[this.view.x]) && inside(this.limits[1], z[this.view.y])) this.mark();
+    else this.draw();
   }
 
-  frame() {
-    const column = (k) => Array.from(this.rows, (_, i) => this.codes[i * this.K + k]);
-    const limits = (k) => [Math.min(-2.5, ...column(k), this.z?.[k] ?? 0), Math.max(2.5, ...column(k), this.z?.[k] ?? 0)];
-    return [limits(this.view.x), limits(this.view.y)];
+  column = (k) => Array.from(this.rows, (_, i) => this.codes[i * this.K + k]);
+
+  fit(k) {
+    const values = [...this.column(k), this.z?.[k] ?? 0];
+    return [Math.min(-2.5, ...values), Math.max(2.5, ...values)];
   }
 
   place(u, v) {
@@ -69,22 +75,31 @@ export class Scatter {
     return [EDGE + ((u - a) / (b - a)) * room, this.size - EDGE - ((v - c) / (d - c)) * room];
   }
 
+  // The cloud, kept as an image, and the marks on it.
   draw() {
     if (!this.codes) return;
     this.size = this.canvas.clientWidth || SIZE;
-    this.limits = this.frame();
-    const context = surface(this.canvas, this.size, this.size);
-    const style = getComputedStyle(this.canvas);
     const { x, y } = this.view;
+    this.limits = [this.fit(x), this.fit(y)];
+    const style = getComputedStyle(this.canvas);
+    const context = surface(this.cloud, this.size, this.size);
     this.cross(context, style.getPropertyValue("--rule"));
     const colour = this.colours(style.getPropertyValue("--down"));
-    this.places = Array.from(this.rows, (_, i) => this.place(this.codes[i * this.K + x], this.codes[i * this.K + y]));
+    const [across, up] = [this.column(x), this.column(y)];
+    this.places = across.map((u, i) => this.place(u, up[i]));
     context.globalAlpha = 0.75;
     this.places.forEach(([u, v], i) => {
       context.fillStyle = colour(i);
       context.fillRect(u - 1.5, v - 1.5, 3, 3);
     });
-    context.globalAlpha = 1;
+    this.mark();
+  }
+
+  mark() {
+    const context = surface(this.canvas, this.size, this.size);
+    const style = getComputedStyle(this.canvas);
+    const { x, y } = this.view;
+    context.drawImage(this.cloud, 0, 0, this.size, this.size);
     if (this.start) this.ring(context, this.place(this.start[x], this.start[y]), 4, style.getPropertyValue("--muted"), 1.5);
     if (this.z) this.ring(context, this.place(this.z[x], this.z[y]), 7, style.getPropertyValue("--text"), 2.5);
     if (this.at >= 0) this.ring(context, this.places[this.at], 6, style.getPropertyValue("--accent"), 2);
@@ -121,11 +136,11 @@ export class Scatter {
     const colour = factorColour(this.factors[f], low, high);
     const few = this.factors[f].size !== null && this.factors[f].size <= 10;
     const marks = few ? [...new Set(column)].sort((a, b) => a - b) : [0, 1, 2, 3, 4].map((i) => low + (i / 4) * (high - low));
-    this.legend.replaceChildren(`${this.view.colour} `, ...marks.map((value) => this.mark(colour(value), value)));
+    this.legend.replaceChildren(`${this.view.colour} `, ...marks.map((value) => this.patch(colour(value), value)));
     return (i) => colour(column[i]);
   }
 
-  mark(colour, value) {
+  patch(colour, value) {
     const box = h("i");
     box.style.background = colour;
     return h("span", {}, box, String(Number(value.toPrecision(3))));
@@ -156,7 +171,7 @@ export class Scatter {
     const F = this.factors.length;
     const known = at < 0 ? "" : this.factors.map((f, i) => `${f.name} ${Number(this.values[at * F + i].toPrecision(3))}`).join(", ");
     this.says.textContent = at < 0 ? "" : `row ${this.rows[at]}${known && `: ${known}`}`;
-    this.draw();
+    this.mark();
   }
 
   click(event) {
