@@ -32,7 +32,8 @@ class Plan:
     seeds: int = 3
     steps: int = 8000
     batch: int = 32
-    lr: float = 2e-3
+    lr: float = 1e-3
+    snapshots: int = 8
     latents: int = 5
     encoder: tuple[int, ...] = (128, 128)
     decoder: tuple[int, ...] = (128, 128)

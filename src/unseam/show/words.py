@@ -124,7 +124,7 @@ def loser_sentence(loser: View) -> str:
 
 
 def winner_sentence(winner: View, loser: View) -> str:
-    text = f"{winner.name} has more orthogonal axes{axes_words(winner)} and pays {winner.cost:.3f} nats"
+    text = f"{winner.name} has more orthogonal axes{axes_words(winner)} and pays {winner.cost:.3f} nats of KL"
     if winner.mig is None or loser.mig is None:
         return sentence(text)
     a, b = winner.mig.value, loser.mig.value

@@ -24,7 +24,10 @@ const choose = (id) => {
   return true;
 };
 if (members.length) choose(members[0].id);
-const follow = () => choose(location.hash.slice(1));
+const follow = () => {
+  const id = location.hash.slice(1);
+  if (choose(id)) document.getElementById(id).scrollIntoView();
+};
 addEventListener("hashchange", follow);
 follow();
 document.querySelectorAll('svg a[href^="#member-"]').forEach((point) => {

@@ -1,0 +1,68 @@
+"""The report in a real browser: keyboard, links, no errors, no request. UNSEAM_BROWSER=1 insists on chromium."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unseam.show import report
+from unseam.train import fit
+
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync")  # fmt: skip
+CHROMIUM = shutil.which("chromium")
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None and "UNSEAM_BROWSER" not in os.environ, reason="chromium is not installed (apt install chromium)"
+)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = fit("sprites", beta=[1.0, 2.0], steps=60, out=tmp_path_factory.mktemp("browser") / "run", latents=2,
+              network="mlp", encoder=(16,), decoder=(16,), workers=1, show=False,
+              data_parameters={"size": 16, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4})  # fmt: skip
+    return report(run, show=False)
+
+
+@pytest.fixture
+def page(written: Path) -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        page = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme="dark")
+        page.said, page.asked = [], []
+        page.on("console", lambda message: page.said.append(message.text))
+        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.goto(written.as_uri())
+        yield page
+        browser.close()
+
+
+@needs_browser
+def test_the_report_works_by_keyboard_on_a_phone(page: Any) -> None:
+    shown = page.locator("article.member:visible")
+    assert shown.count() == 1
+    slider = shown.locator("input[type=range]").first
+    before = int(slider.input_value())
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert int(slider.input_value()) == before + 1
+    frame = shown.locator(".frame").first
+    assert frame.evaluate("e => getComputedStyle(e).backgroundPositionX") == f"{10 * (before + 1)}%"
+    assert shown.locator("output").first.inner_text() == slider.get_attribute("aria-valuetext")
+    first = shown.get_attribute("id")
+    link = page.locator(f'svg a[href]:not([href="#{first}"])').first
+    link.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("id => document.getElementById(id).hidden", arg=first)
+    assert f"#{page.locator('article.member:visible').get_attribute('id')}" == link.get_attribute("href")
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert page.said == []
+    assert [url for url in page.asked if not url.startswith(("file:", "data:"))] == []
