@@ -38,7 +38,7 @@ def geometry(subject: Subject, z: Tensor, along: str = "latents") -> Point:  # (
     >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
     >>> two = Subject(lambda x: x, lambda z: z @ W.T, Gaussian(), 1.0, np.zeros((1, 2)), [])
     >>> point = geometry(two, torch.zeros(2))
-    >>> point.singular.tolist(), point.cost
+    >>> point.singular.tolist(), abs(point.cost)
     ([3.0, 1.0], 0.0)
     """
     theta, D = next(slices(subject.decode, z[None]))
