@@ -91,13 +91,19 @@ class Gallery:
             "first": int(self.rows[0]),
         }
 
+    @cached_property
+    def names(self) -> dict[Path, str]:
+        """What the page calls each run: its folder's name, or the whole path when two are the same."""
+        short = {run.folder: run.folder.resolve().name for run in self.runs}
+        return short if len(set(short.values())) == len(short) else {folder: str(folder) for folder in short}
+
     def label(self, model: str) -> dict[str, Any]:
         run, member = self.models[model]
         m = run.members[member]
         hyper = " · ".join(f"{name} {value:g}" for name, value in m.hyper.items())
         return {
             "model": model,
-            "run": run.folder.name,
+            "run": self.names[run.folder],
             "member": member,
             "objective": run.config.objective,
             "hyper": hyper,

@@ -94,12 +94,20 @@ def warm(gallery: Gallery) -> None:
 
 
 def serve(gallery: Gallery, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C; `ready` is told the address once the socket listens."""
+    """Serve until Ctrl-C; `ready` is told the address once the socket listens.
+
+    Whatever holds the lock is waited for: a process that ends while a thread is inside torch aborts.
+    """
     with listen(port) as sock:
         sock.listen()
-        Thread(target=warm, args=(gallery,), daemon=True).start()
-        ready(f"http://{LOOPBACK}:{sock.getsockname()[1]}/")
+        taken = sock.getsockname()[1]
+        warming = Thread(target=warm, args=(gallery,))
+        warming.start()
+        ready(f"http://{LOOPBACK}:{taken}/")
         try:
-            server(gallery, sock.getsockname()[1]).run(sockets=[sock])
+            server(gallery, taken).run(sockets=[sock])
         except KeyboardInterrupt:  # the server has ended; Ctrl-C is how one ends it
             return
+        finally:
+            warming.join()
+            gallery.lock.acquire()

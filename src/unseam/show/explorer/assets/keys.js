@@ -15,6 +15,7 @@ export function listen(app, actions) {
     byId("file").value = "";
   });
   document.addEventListener("keydown", (event) => pressed(app, actions, event));
+  addEventListener("hashchange", () => location.reload()); // an address was typed or pasted
   dropping(app);
   theme(app, localStorage.getItem("unseam-theme") ?? "auto");
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => repaint(app));

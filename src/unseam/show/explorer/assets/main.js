@@ -17,7 +17,10 @@ class App {
   input = null; // {x, row, caption}, or null for a draw from the prior
   past = [];
   future = [];
-  sliding = null; // the panel whose slider is being dragged
+  sliding = null; // the slider that is being dragged
+  leader = null; // the panel that the other one follows
+  busy = false; // while an action is under way, sliders wait
+  queue = Promise.resolve(); // actions come one after the other
   following = new api.Latest((from) => this.follow(from), failed);
 
   async begin() {
@@ -72,18 +75,29 @@ class App {
   encode = async (panel, x) => (await api.encode(panel.model, this.aligned, x)).z;
 
   // One user's action: what was before can be had back, and a failure is said in one line.
-  async act(work) {
-    this.remember();
-    document.body.classList.add("working");
-    try {
-      await work();
-    } catch (error) {
-      failed(error);
-      await this.restore(this.past.pop());
-    } finally {
+  act(work) {
+    return this.inTurn(async () => {
+      this.remember();
+      try {
+        await work();
+      } catch (error) {
+        failed(error);
+        await this.restore(this.past.pop());
+      }
+    });
+  }
+
+  inTurn(work) {
+    const doing = async () => {
+      Object.assign(this, { busy: true, leader: null, sliding: null });
+      document.body.classList.add("working");
+      await work().catch(failed);
       document.body.classList.remove("working");
-    }
-    this.show();
+      this.busy = false;
+      this.show();
+    };
+    this.queue = this.queue.then(doing);
+    return this.queue;
   }
 
   load = (row) => this.act(async () => this.all(await this.observe(row)));
@@ -120,15 +134,15 @@ class App {
 
   step(by) {
     const { rows } = this.about.data;
-    return this.load((((this.input?.row ?? this.about.first) + by) % rows + rows) % rows);
+    return this.act(async () => this.all(await this.observe((((this.input?.row ?? this.about.first) + by) % rows + rows) % rows)));
   }
 
   reset = () => this.act(async () => this.panels.forEach((p) => p.begin(p.start)));
 
   // Sliders: the first move of a drag is remembered, the other model follows.
-  before(panel) {
-    if (this.sliding !== panel) this.remember();
-    this.sliding = panel;
+  before(slider, fresh) {
+    if (fresh || this.sliding !== slider) this.remember();
+    this.sliding = slider;
   }
 
   moved(panel, settled) {
@@ -142,7 +156,8 @@ class App {
 
   async follow(leader) {
     const other = this.panels.find((p) => p !== leader);
-    if (other) other.move(await this.encode(other, leader.x));
+    const z = other && (await this.encode(other, leader.x));
+    if (z && this.leader === leader) other.move(z);
   }
 
   // Two ways to look at a model.
@@ -204,26 +219,26 @@ class App {
   snapshot = () => ({ input: this.input, aligned: this.aligned, panels: this.panels.map(({ model, z, start }) => ({ model, z, start })) });
 
   remember() {
-    this.sliding = null;
     this.past.push(this.snapshot());
     if (this.past.length > 200) this.past.shift();
     this.future = [];
     this.show();
   }
 
-  async travel(from, to) {
-    if (!from.length) return;
-    to.push(this.snapshot());
-    await this.restore(from.pop());
-    this.show();
+  travel(from, to) {
+    return this.inTurn(async () => {
+      if (!this[from].length) return;
+      this[to].push(this.snapshot());
+      await this.restore(this[from].pop());
+    });
   }
 
-  undo = () => this.travel(this.past, this.future).catch(failed);
-  redo = () => this.travel(this.future, this.past).catch(failed);
+  undo = () => this.travel("past", "future");
+  redo = () => this.travel("future", "past");
 
   async restore({ input, aligned, panels }) {
     const turned = aligned !== this.aligned;
-    Object.assign(this, { input, aligned, leader: null, sliding: null });
+    Object.assign(this, { input, aligned });
     while (this.panels.length > panels.length) this.drop(this.panels.at(-1));
     while (this.panels.length < panels.length) await this.add(panels[this.panels.length].model);
     for (const [i, { model, z, start }] of panels.entries()) {

@@ -12,7 +12,7 @@ const QUIET = 80; // ms without a move before the geometry is asked for
 const failed = (error) => notice(error.message, true);
 
 export class Panel {
-  // app: {about, aligned, axes, against, input} and the callbacks load(row), before(), moved(panel, settled), changed(panel, model)
+  // app: {about, aligned, axes, against, input} and the callbacks load, before, moved, decoded, changed, compare, close, note
   constructor(app, letter, model) {
     Object.assign(this, { app, letter, model, z: null, start: null, curve: null, sliders: [] });
     this.decoding = new api.Latest((z) => this.decode(z), failed);
@@ -80,25 +80,27 @@ export class Panel {
   latent({ latent, factor, share, kl, active, low, high }) {
     const tag = active && factor ? `${factor} ${Math.round(100 * share)} %` : "";
     const spec = { label: `z${latent}`, title: `Latent ${latent}`, tag, says: kl === null ? "" : `${number(kl, 2)} nats`, low, high, step: (high - low) / 60 };
-    return new Slider({ ...spec, key: latent }, (value, settled) => this.slide(latent, value, settled));
+    return new Slider({ ...spec, key: latent }, (...move) => this.slide(latent, ...move));
   }
 
   singular(i) {
     const spec = { key: i, label: `v${i + 1}`, title: `Singular curve ${i + 1}`, says: "", low: -3, high: 3, step: 0.1 };
-    return new Slider(spec, (t, settled) => this.along(i, t, settled));
+    return new Slider(spec, (...move) => this.along(i, ...move));
   }
 
-  slide(latent, value, settled) {
-    this.app.before(this);
+  slide(latent, value, settled, fresh) {
+    if (this.app.busy) return this.refresh();
+    this.app.before(`${this.letter}${latent}`, fresh);
     const z = [...this.z];
     z[latent] = value;
     this.move(z);
-    this.app.moved(this, settled);
+    return this.app.moved(this, settled);
   }
 
   // Follow a singular vector's curve from where the component was taken up, t to the right or left.
-  async along(component, t, settled) {
-    this.app.before(this);
+  async along(component, t, settled, fresh) {
+    if (this.app.busy) return this.refresh();
+    this.app.before(`${this.letter}v${component}`, fresh);
     if (this.curve?.component !== component) this.curve = { component, base: this.z, sides: {}, t: 0 };
     const curve = this.curve;
     curve.t = t;
@@ -111,9 +113,9 @@ export class Panel {
       this.curve = null;
       failed(error);
     }
-    if (this.curve !== curve || (curve.t < 0 ? "back" : "forth") !== side) return;
-    await this.ride(curve, await curve.sides[side]);
-    this.app.moved(this, settled);
+    if (this.curve !== curve || (curve.t < 0 ? "back" : "forth") !== side) return undefined;
+    this.ride(curve, await curve.sides[side]);
+    return this.app.moved(this, settled);
   }
 
   async path(component, forward) {
@@ -126,7 +128,7 @@ export class Panel {
     }
   }
 
-  async ride(curve, found) {
+  ride(curve, found) {
     const last = (found.z.length - 1) * found.step;
     const length = Math.min(Math.abs(curve.t), last);
     if (Math.abs(curve.t) > last) notice(`This curve ends ${number(last, 2)} from its start: ${found.reason}.`);
@@ -168,16 +170,18 @@ export class Panel {
 
   async decode(z) {
     const began = performance.now();
-    this.beginning ??= await api.decode(this.point(this.start));
-    this.x = z === this.start ? this.beginning : await api.decode(this.point(z));
-    this.element.dataset.ms = (performance.now() - began).toFixed(1);
+    const { start } = this;
+    const beginning = this.beginning ?? (await api.decode(this.point(start)));
+    if (this.start === start) this.beginning = beginning;
+    this.x = z === start ? beginning : await api.decode(this.point(z));
+    Object.assign(this.element.dataset, { z: JSON.stringify(z), ms: (performance.now() - began).toFixed(1) }); // what is drawn
     this.paint();
     this.app.decoded(this);
   }
 
   paint() {
     const { shape } = this.app.about.data;
-    if (!this.x) return;
+    if (!this.x || !this.beginning) return;
     const input = this.app.input?.x ?? this.beginning;
     const behind = this.app.input?.x;
     const more = { cloud: this.info.cloud, behind };

@@ -10,7 +10,7 @@ const REACH = 12; // pixels within which a click finds a point
 
 export class Scatter {
   constructor(factors, load) {
-    Object.assign(this, { factors, load, at: -1, view: { x: 0, y: 1, colour: "" } });
+    Object.assign(this, { factors, load, at: -1, view: { x: null, y: null, colour: "" } });
     this.x = h("select", { "aria-label": "Horizontal latent", onchange: () => this.chosen() });
     this.y = h("select", { "aria-label": "Vertical latent", onchange: () => this.chosen() });
     this.colour = h("select", { "aria-label": "Colour by factor", onchange: () => this.chosen() });

@@ -4,7 +4,8 @@ import { h, number } from "/dom.js";
 import { showSigned } from "/picture.js";
 
 export class Slider {
-  // spec: {key, label, says, tag, low, high, step}; moved(value, settled) is told of every move
+  // spec: {key, label, says, tag, low, high, step}; moved(value, settled, fresh) is told of every move:
+  // is it the last of a drag, is it surely the first
   constructor(spec, moved) {
     Object.assign(this, { spec, moved });
     const range = { type: "range", min: spec.low, max: spec.high, step: "any", "aria-label": spec.title };
@@ -21,8 +22,8 @@ export class Slider {
     this.start = 0;
   }
 
-  told(value, settled) {
-    if (Number.isFinite(value)) this.moved(value, settled);
+  told(value, settled, fresh = false) {
+    if (Number.isFinite(value)) this.moved(value, settled, fresh);
   }
 
   typed() {
@@ -43,7 +44,7 @@ export class Slider {
     if (to === null || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     event.stopPropagation();
-    this.told(to, !event.repeat);
+    this.told(to, false, !event.repeat);
   }
 
   set(value) {

@@ -1,0 +1,44 @@
+"""A real browser for tests: Debian's chromium, driven by playwright, with a fresh profile.
+
+Where chromium is missing the tests that need it are skipped; UNSEAM_BROWSER=required (CI sets it) makes that a failure.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def chromium() -> str:
+    """Where chromium is; skips the test, or fails it when a browser is required."""
+    found = shutil.which("chromium")
+    if found is None:
+        reason = "no chromium on this machine (apt-get install chromium)"
+        pytest.fail(reason) if os.environ.get("UNSEAM_BROWSER") == "required" else pytest.skip(reason)
+    return found
+
+
+@contextmanager
+def browsing() -> Iterator:
+    """A running browser."""
+    path = chromium()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()

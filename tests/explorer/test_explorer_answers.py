@@ -1,0 +1,174 @@
+"""The API's numbers against the models, finite differences and closed forms."""
+
+import io
+import json
+from base64 import b64decode
+
+import numpy as np
+import pytest
+import torch
+from explorer_server import served
+from PIL import Image
+
+from unseam.errors import BadInput
+from unseam.geometry import entanglement_cost, metrics
+from unseam.models.likelihood import Gaussian
+from unseam.show.explorer.gallery import open_gallery
+from unseam.show.explorer.point import first_meeting, follow, geometry
+from unseam.show.explorer.subject import Subject, describe
+from unseam.show.explorer.upload import numbers, picture
+from unseam.train import fit
+
+Z = [0.3, -1.2, 0.5, 0.1]
+
+
+def floats(content: bytes | str) -> np.ndarray:
+    return np.frombuffer(content if isinstance(content, bytes) else b64decode(content), "<f4")
+
+
+def linear(W: torch.Tensor, s2: float = 0.5) -> Subject:
+    return Subject(lambda x: x, lambda z: z @ W.T.to(z), Gaussian(s2), 1.0, np.zeros((1, W.shape[1])), [])
+
+
+def test_decode_is_the_models_mean(ask, images):
+    x = floats(ask("/api/decode", {"model": "0.1", "z": Z}).content)
+    with torch.no_grad():
+        np.testing.assert_allclose(x, images.model(1).mean(torch.tensor([Z])).flatten(), atol=1e-6)
+
+
+def test_a_row_encodes_to_its_posterior(ask, images):
+    row = json.loads(ask("/api/row?row=77").content)
+    truth = images.data.batch(torch.tensor([77]))
+    np.testing.assert_array_equal(floats(row["x"]), truth.flatten())
+    assert row["factors"] == images.data.factors(torch.tensor([77]))[0].tolist()
+    found = json.loads(ask("/api/encode?model=0.0", b64decode(row["x"])).content)
+    with torch.no_grad():
+        q = images.model(0).encode(truth)
+    np.testing.assert_allclose(found["z"], q.mean[0], atol=1e-5)
+    np.testing.assert_allclose(found["variance"], q.variance()[0], atol=1e-5)
+
+
+def test_geometry_agrees_with_finite_differences_and_the_library(ask, images):
+    model = images.model(0).double()
+    z = torch.tensor([Z], dtype=torch.float64)
+    found = json.loads(ask("/api/geometry", {"model": "0.0", "z": Z}).content)
+    J = floats(found["columns"]).reshape(4, 256).T
+    with torch.no_grad():
+        steps = [model.mean(z + e) - model.mean(z - e) for e in 1e-4 * torch.eye(4, dtype=torch.float64)]
+        truth = torch.stack([s.flatten() / 2e-4 for s in steps], dim=1).numpy()
+        cost = float(entanglement_cost(metrics(model.decode, z, model.likelihood).pullback, 1.0))
+    np.testing.assert_allclose(J, truth, atol=2e-3 * np.abs(truth).max())
+    np.testing.assert_allclose(found["norms"], np.linalg.norm(truth, axis=0), rtol=2e-3)
+    np.testing.assert_allclose(found["singular"], np.linalg.svd(truth, compute_uv=False), rtol=2e-3, atol=1e-4)
+    unit = truth / np.linalg.norm(truth, axis=0)
+    np.testing.assert_allclose(found["cosines"], unit.T @ unit, atol=5e-3)
+    assert found["cost"] == pytest.approx(cost, rel=1e-3)
+    pairs = np.array(found["pairs"])
+    assert np.triu(pairs, 1).sum() == pytest.approx(cost, rel=1e-3)
+
+
+def test_singular_axes_are_the_columns_turned(ask):
+    point = {"model": "0.0", "z": Z}
+    plain = json.loads(ask("/api/geometry", point).content)
+    turned = json.loads(ask("/api/geometry", {**point, "axes": "singular"}).content)
+    J = floats(plain["columns"]).reshape(4, 256).T
+    V = np.array(turned["vectors"])
+    np.testing.assert_allclose(floats(turned["columns"]).reshape(4, 256).T, J @ V, atol=1e-4)
+    np.testing.assert_allclose(turned["norms"], turned["singular"], atol=1e-4)
+
+
+def test_align_turns_the_axes_and_keeps_the_picture(ask):
+    R = np.array(json.loads(ask("/api/align?model=0.0").content)["rotation"])
+    np.testing.assert_allclose(R.T @ R, np.eye(4), atol=1e-6)
+    before = floats(ask("/api/decode", {"model": "0.0", "z": Z}).content)
+    after = floats(ask("/api/decode", {"model": "0.0", "aligned": True, "z": (np.array(Z) @ R).tolist()}).content)
+    np.testing.assert_allclose(after, before, atol=1e-5)
+
+
+def test_codes_are_those_of_the_rows(ask, images):
+    found = json.loads(ask("/api/model?model=0.0").content)
+    codes = floats(found["codes"]).reshape(-1, 4)
+    rows = torch.tensor(found["rows"])
+    with torch.no_grad():
+        np.testing.assert_allclose(codes, images.model(0).encode(images.data.batch(rows)).mean, atol=1e-4)
+    np.testing.assert_array_equal(floats(found["factors"]).reshape(len(rows), -1), images.data.factors(rows))
+    order = [(not row["active"], -row["kl"]) for row in found["latents"]]
+    assert order == sorted(order)
+    assert sorted(row["latent"] for row in found["latents"]) == [0, 1, 2, 3]
+
+
+def test_a_linear_decoder_has_straight_curves_both_ways():
+    W = torch.tensor([[3.0, 0.0], [0.0, 1.0], [0.0, 0.0]]) @ torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
+    z = torch.tensor([0.5, -0.5])
+    there, back = (np.array(follow(linear(W), z, 0, sign)["z"]) for sign in (1, -1))
+    v = np.array([0.8, 0.6])
+    np.testing.assert_allclose(there[-1], z.numpy() + 3 * v, atol=1e-5)
+    np.testing.assert_allclose(back[-1], z.numpy() - 3 * v, atol=1e-5)
+
+
+def test_a_curve_that_leaves_the_region_says_so():
+    found = follow(linear(torch.tensor([[2.0, 0.0], [0.0, 1.0]])), torch.tensor([5.0, 0.0]), 0, 1)
+    assert found["reason"] == "left the region"
+    assert len(found["z"]) < 12
+
+
+def test_equal_singular_values_are_reported():
+    path = torch.stack([torch.linspace(0, 1, 5), torch.zeros(5)], dim=1)
+    assert first_meeting(linear(torch.eye(2)), path) == 0
+    assert first_meeting(linear(torch.tensor([[2.0, 0.0], [0.0, 1.0]])), path) is None
+    bent = Subject(
+        lambda x: x, lambda z: torch.stack([z[:, 0] ** 2, 1.3 * z[:, 1]], 1), Gaussian(), 1.0, np.zeros((1, 2)), []
+    )
+    line = torch.stack([torch.linspace(0.35, 0.85, 11), torch.zeros(11)], dim=1)  # 2 z meets 1.3 at z = 0.65
+    assert first_meeting(bent, line) == 6
+
+
+def test_the_cost_is_zero_exactly_for_orthogonal_columns():
+    assert geometry(linear(torch.tensor([[3.0, 0.0], [0.0, 1.0]])), torch.zeros(2)).cost == 0
+    mixed = geometry(linear(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), s2=1.0), torch.zeros(2))
+    assert mixed.cost == pytest.approx(0.5 * np.log(2 * 3 / (2 * 3 - 1)))
+
+
+def test_an_autoencoder_gets_ranges_from_its_codes():
+    codes = np.array([[10.0, 0.0, 5.0], [30.0, 0.0, 5.4]])
+    rows = describe(codes, np.zeros_like(codes))
+    assert [row["latent"] for row in rows] == [0, 2, 1]
+    assert (rows[0]["low"], rows[0]["high"], rows[0]["kl"], rows[0]["middle"]) == (10, 30, None, 20)
+    assert [row["active"] for row in rows] == [True, True, False]
+
+
+def test_a_dropped_picture_is_cut_resized_and_laid_on_white():
+    image = Image.new("RGBA", (300, 100), (0, 0, 0, 0))
+    image.paste((255, 0, 0, 255), (100, 0, 150, 100))
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    x = picture(file.getvalue(), (3, 10, 10))
+    np.testing.assert_allclose(x[:, 5, 1], [1, 0, 0], atol=0.02)  # the left half of the middle square is red
+    np.testing.assert_allclose(x[:, 5, 8], [1, 1, 1], atol=0.02)  # the right half was clear
+    with pytest.raises(BadInput, match="2 channels"):
+        picture(file.getvalue(), (2, 10, 10))
+
+
+@pytest.mark.parametrize("content", [b"1 2", b"1 2 nan", b"1 2 x", b"\xff", b"1 2 inf", b""])
+def test_a_dropped_list_must_be_finite_and_complete(content):
+    with pytest.raises(BadInput):
+        numbers(content, (3,))
+
+
+def test_small_vectors_bring_their_cloud(vectors):
+    with served(open_gallery([vectors.folder], [0, None])) as ask:
+        found = json.loads(ask("/api/model?model=0.0").content)
+        assert len(found["rows"]) == len(vectors.data)  # few rows: all are shown
+        assert floats(found["cloud"]).reshape(-1, 2).shape[0] == len(vectors.data)
+        np.testing.assert_allclose(floats(ask("/api/upload", b"1.5, -2").content), [1.5, -2])
+
+
+@pytest.mark.parametrize("objective", ["ae", "beta-vae-sigma"])
+def test_other_posteriors_can_be_explored(objective, tmp_path):
+    run = fit("synth-nonlinear", objective, network="mlp", latents=3, steps=20, out=tmp_path / "run", show=False)
+    gallery = open_gallery([run.folder], [0, None])
+    for aligned in (False, True):
+        subject = gallery.subject("0.0", aligned)
+        z, _ = subject.place(gallery.row(3)[0])
+        assert torch.isfinite(subject.picture(z)).all()
+        assert geometry(subject, z).cost >= 0

@@ -1,0 +1,214 @@
+"""Who is let in, and what is never given out."""
+
+import io
+import json
+import socket
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from unseam.show.explorer.api import LARGEST_DOCUMENT, LARGEST_FILE
+from unseam.show.explorer.server import listen
+
+POINT = {"model": "0.0", "z": [0.0, 0.0, 0.0, 0.0]}
+TRAVERSALS = (
+    "/../../../../etc/passwd",
+    "/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "/..%2f..%2fetc%2fpasswd",
+    "//etc/passwd",
+    "/main.js/../../server.py",
+    "/server.py",
+    "/config.json",
+    "/results.sqlite",
+    "/checkpoints/group-0.safetensors",
+    "/api/../../config.json",
+    "/assets/index.html",
+    "/main.js%00.html",
+)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "0.0.0.0", "", "127.0.0.1.evil.example"])
+def test_other_hosts_are_refused(ask, host):
+    for path, body in (("/", None), ("/api/about", None), ("/api/decode", POINT)):
+        assert ask(path, body, host=host).status == 421
+
+
+def test_the_two_names_of_loopback_are_let_in(ask):
+    for name in ("127.0.0.1", "localhost"):
+        assert ask("/api/about", host=f"{name}:{ask.port}").status == 200
+
+
+def test_two_host_headers_are_refused(ask):
+    with socket.create_connection(("127.0.0.1", ask.port)) as line:
+        line.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{ask.port}\r\nHost: evil.example\r\n\r\n".encode())
+        assert b" 400 " in line.recv(100)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "https://127.0.0.1:{port}"},
+        {"origin": "http://127.0.0.1:1"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+        {"sec_fetch_site": "cross-site", "sec_fetch_mode": "no-cors", "sec_fetch_dest": "image"},
+    ],
+)
+def test_cross_origin_requests_are_refused(ask, headers):
+    sent = {name: value.format(port=ask.port) for name, value in headers.items()}
+    for path, body in (("/", None), ("/main.js", None), ("/api/about", None), ("/api/decode", POINT)):
+        reply = ask(path, body, **sent)
+        assert reply.status == 403
+        assert reply.getheader("access-control-allow-origin") is None
+
+
+def test_a_shared_link_opens_the_page_and_nothing_else(ask):
+    link = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
+    assert ask("/", **link).status == 200
+    assert ask("/api/about", **link).status == 403
+    assert ask("/", **{**link, "sec_fetch_dest": "iframe"}).status == 403
+
+
+def test_the_page_itself_is_let_in(ask):
+    own = {"origin": f"http://127.0.0.1:{ask.port}", "sec_fetch_site": "same-origin"}
+    assert ask("/api/decode", POINT, **own).status == 200
+
+
+@pytest.mark.parametrize("path", TRAVERSALS)
+def test_no_path_leads_out_of_the_assets(ask, path):
+    reply = ask(path)
+    assert reply.status == 404
+    assert reply.content == b"Not Found"
+
+
+def test_every_answer_carries_the_policy(ask):
+    for reply in (ask("/"), ask("/main.js"), ask("/api/about"), ask("/nothing"), ask("/", host="evil.example")):
+        policy = reply.getheader("content-security-policy")
+        assert "default-src 'none'" in policy
+        assert "script-src 'self';" in policy
+        assert "unsafe" not in policy
+        assert reply.getheader("x-content-type-options") == "nosniff"
+        assert reply.getheader("server") is None
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"])
+def test_other_methods_are_refused(ask, method):
+    assert ask("/api/about", method=method).status == 405
+    assert ask("/api/decode", method="GET").status == 405
+
+
+def test_oversized_requests_are_refused_unread(ask):
+    assert ask("/api/upload", b"x" * (LARGEST_FILE + 1)).status == 413
+    assert ask("/api/decode", b" " * (LARGEST_DOCUMENT + 1)).status == 413
+    with socket.create_connection(("127.0.0.1", ask.port)) as line:  # no body at all follows
+        head = f"POST /api/upload HTTP/1.1\r\nHost: 127.0.0.1:{ask.port}\r\nContent-Length: 99999999999\r\n\r\n"
+        line.sendall(head.encode())
+        assert b" 413 " in line.recv(100)
+
+
+def test_a_chunked_body_is_counted(ask):
+    with socket.create_connection(("127.0.0.1", ask.port)) as line:
+        head = f"POST /api/decode HTTP/1.1\r\nHost: 127.0.0.1:{ask.port}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        size = LARGEST_DOCUMENT + 1
+        line.sendall(head.encode() + f"{size:x}\r\n".encode() + b" " * size + b"\r\n0\r\n\r\n")
+        assert b" 413 " in line.recv(100)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"model": "0.0", "z": [NaN, 0, 0, 0]}', "NaN"),
+        (b'{"model": "0.0", "z": [0, -Infinity, 0, 0]}', "Infinity"),
+        (b'{"model": "0.0", "z": [1e999, 0, 0, 0]}', "z_0"),
+        (b'{"model": "0.0", "z": [0, 0, 0, 1001]}', "z_3"),
+        (b'{"model": "0.0", "z": [0, null, 0, 0]}', "z_1"),
+        (b'{"model": "0.0", "z": [0, true, 0, 0]}', "z_1"),
+        (b'{"model": "0.0", "z": [0, "1", 0, 0]}', "z_1"),
+        (b'{"model": "0.0", "z": [0, [1], 0, 0]}', "z_1"),
+        (b'{"model": "0.0", "z": [' + b"9" * 5000 + b", 0, 0, 0]}", "JSON"),
+        (b'{"model": "0.0", "z": [0, 0, 0]}', "4 numbers"),
+        (b'{"model": "0.0", "z": 0}', "4 numbers"),
+        (b'{"model": "0.0"}', "'z'"),
+        (b'{"z": [0, 0, 0, 0]}', "'model'"),
+        (b'{"model": "0.9", "z": [0, 0, 0, 0]}', "unknown"),
+        (b'{"model": "../config", "z": [0, 0, 0, 0]}', "unknown"),
+        (b'{"model": "0.0", "z": [0, 0, 0, 0], "aligned": "maybe"}', "aligned"),
+        (b'{"model": "0.0", "z": [0, 0, 0, 0], "aligned": 1.0}', "aligned"),
+        (b"[1]", "object"),
+        (b"{", "JSON"),
+        (b"\xff\xfe", "JSON"),
+        (b"[" * 100_000, "JSON"),
+    ],
+)
+def test_a_bad_point_is_refused_in_one_line(ask, body, reason):
+    for path in ("/api/decode", "/api/geometry", "/api/curve"):
+        reply = ask(path, body)
+        text = reply.content.decode()
+        assert reply.status == 400, text
+        assert reason in text
+        assert "\n" not in text
+        assert len(text) < 300
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/api/geometry", {"axes": "sideways"}),
+        ("/api/curve", {}),
+        ("/api/curve", {"component": 4}),
+        ("/api/curve", {"component": -1}),
+        ("/api/curve", {"component": 1.5}),
+        ("/api/curve", {"component": "x"}),
+        ("/api/curve", {"component": 0, "forward": 3}),
+    ],
+)
+def test_bad_fields_are_refused(ask, path, fields):
+    assert ask(path, {**POINT, **fields}).status == 400
+
+
+@pytest.mark.parametrize("query", ["", "?row=-1", "?row=6144", "?row=1e3", "?row=x", "?row=" + "9" * 30, "?row=1.5"])
+def test_bad_rows_are_refused(ask, query):
+    assert ask(f"/api/row{query}").status == 400
+
+
+def test_bad_observations_are_refused(ask):
+    nan = np.full(256, np.nan, "<f4").tobytes()
+    for body in (b"", b"123", b"\0" * 4 * 255, nan):
+        assert ask("/api/encode?model=0.0", body).status == 400
+    assert ask("/api/encode", b"\0" * 1024).status == 400
+    assert ask("/api/encode?model=0.0&aligned=2", b"\0" * 1024).status == 400
+
+
+def bomb() -> bytes:
+    """A small file that holds a large picture."""
+    file = io.BytesIO()
+    Image.new("1", (20_000, 20_000)).save(file, "PNG")
+    return file.getvalue()
+
+
+def test_files_that_are_no_pictures_are_refused(ask):
+    good = io.BytesIO()
+    Image.new("L", (64, 64), 200).save(good, "PNG")
+    for body in (b"", b"GIF89a", b"<svg/>", b"%!PS-Adobe", good.getvalue()[:60], bomb()):
+        reply = ask("/api/upload", body)
+        assert reply.status == 400
+        assert b"\n" not in reply.content
+    assert ask("/api/upload", good.getvalue()).status == 200
+
+
+def test_it_listens_on_loopback_only():
+    with listen(0) as sock:
+        assert sock.getsockname()[0] == "127.0.0.1"
+        sock.listen()
+        with pytest.raises(ConnectionRefusedError):  # another address of this machine
+            socket.create_connection(("127.0.0.2", sock.getsockname()[1]), timeout=2)
+
+
+def test_answers_are_json_the_page_can_read(ask):
+    about = json.loads(ask("/api/about").content)
+    assert about["data"] == {**about["data"], "name": "sprites", "shape": [1, 16, 16], "rows": 6144}
+    assert [m["model"] for m in about["models"]] == ["0.0", "0.1"]
+    assert str(ask.port) not in json.dumps(about)
