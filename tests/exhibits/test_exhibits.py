@@ -46,7 +46,8 @@ def test_published_numbers_of_vu_2024():
     }
     for name, expected in rows.items():
         work = {"trained": {"I": [1.0], "SAP": [2.0]}, "variants": [{"I": 1.0, "SAP": 1.0}]}
-        scenario = work | dict.fromkeys(("reached", "untrained", "diagonal"), work["trained"])
+        work["converged"] = 100.0
+        scenario = work | dict.fromkeys(("reached", "untrained", "diagonal", "equal", "exact"), work["trained"])
         judged = EXHIBITS[name].judge({"m": 3, "scenarios": [scenario] * 3})
         assert [row.published for row in judged[:6]] == expected
 
