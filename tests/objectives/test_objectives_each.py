@@ -8,13 +8,15 @@ import torch
 from objective_cases import Member
 from torch.func import jacrev, vmap
 
-from unseam.models import Architecture, Bernoulli, Diagonal, Gaussian, Quantised
+from unseam.geometry import jacobian
+from unseam.models import Architecture, Diagonal, Quantised
 from unseam.objectives import OBJECTIVES, Context, Optimiser
 from unseam.objectives.deterministic import DetVAE, gauss_newton
 from unseam.objectives.factor import FactorVAE, permute_dims
 from unseam.objectives.info import InfoVAE, mmd2
 from unseam.objectives.schedules import SCHEDULES
 from unseam.objectives.sigma import SigmaVAE
+from unseam.objectives.tangents import known, slices
 from unseam.types import Pass
 
 
@@ -113,14 +115,33 @@ def test_factor_vae_players_are_the_papers():
     assert widths == [(10, 1000), *[(1000, 1000)] * 5, (1000, 1)]
 
 
-@pytest.mark.parametrize("likelihood", [Gaussian(0.3), Bernoulli()])
+@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
 def test_gauss_newton_is_the_diagonal_of_the_pullback_metric(likelihood):
-    decode = Member("vae").model.double().decode
+    model = Member("det-vae", likelihood).model
     z = torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    theta, M = gauss_newton(decode, z, likelihood.double())
-    D = vmap(jacrev(lambda one: decode(one[None])[0]))(z)  # (B, n, K)
-    metric = D.mT @ torch.diag_embed(likelihood.curvature(theta)) @ D
+    theta, M = gauss_newton(model, z)
+    D = vmap(jacrev(lambda one: model.decode(one[None])[0]))(z)  # (B, n, K)
+    metric = D.mT @ torch.diag_embed(model.likelihood.curvature(theta)) @ D
     torch.testing.assert_close(M, metric.diagonal(dim1=-2, dim2=-1))
+
+
+@pytest.mark.parametrize("network", ["linear", "relu", "tanh", "elu", "softplus", "conv", "unknown"])
+def test_tangents_by_hand_are_the_jacobian(network):
+    """Layer by layer for the networks of the package; torch's forward mode for a decoder with a layer of its own."""
+    shape = (1, 16, 16) if network == "conv" else (5,)
+    kind = network if network in ("linear", "conv") else "mlp"
+    activation = "relu" if network in ("linear", "conv", "unknown") else network
+    architecture = Architecture(
+        network=kind, latents=3, decoder=(6,), decoder_activation=activation, likelihood="gaussian"
+    )
+    model = architecture.build(shape, 0).double()
+    if network == "unknown":
+        model.decoder.append(torch.nn.Hardtanh())
+    assert known(model.decoder) == (network != "unknown")
+    z = torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    theta, D = (torch.cat(parts) for parts in zip(*slices(model, z), strict=True))
+    torch.testing.assert_close(theta, model.decode(z).flatten(1))
+    torch.testing.assert_close(D.mT, jacobian(model.decode, z))
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])

@@ -9,8 +9,8 @@ gauss-newton   H = -M = -D^T A^2 D: what is left of H once the reconstruction is
 exact          H = -M + sum_k (x - xhat)_k d^2 theta_k/dz^2, forward over reverse mode. Where H_ii > beta the loss falls
                without end in Sigma_ii: use it near a fit.
 
-The K columns of D go through the decoder in forward mode, a cache-sized slice of the batch at a time; the backward
-pass keeps what each slice needs, so memory grows as B K activations of the decoder (docs/objectives.md has numbers).
+The K columns of D go through the decoder in forward mode (tangents.py), a cache-sized slice of the batch at a time;
+the backward pass keeps what each slice needs, so memory grows as B K activations of the decoder.
 """
 
 from dataclasses import dataclass
@@ -19,23 +19,25 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from unseam.geometry.jacobian import Decoder, hessian, slices
-from unseam.models import Likelihood
+from unseam.geometry.jacobian import hessian
+from unseam.models import Autoencoder
 from unseam.objectives.base import Context, Objective
+from unseam.objectives.tangents import slices
 from unseam.types import Pass, Terms
 
 
-def gauss_newton(decode: Decoder, z: Tensor, likelihood: Likelihood) -> tuple[Tensor, Tensor]:
-    """theta (B, n) and the diagonal of M = D^T A^2 D (B, K) at z (B, K).
+def gauss_newton(model: Autoencoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, K) -> (B, n), (B, K)
+    """theta and the diagonal of M = D^T A^2 D.
 
-    >>> from unseam.models import Gaussian
-    >>> W = torch.tensor([[3.0, 0.0], [4.0, 2.0]])
-    >>> gauss_newton(lambda z: z @ W.T, torch.zeros(1, 2), Gaussian(0.5))[1]
+    >>> from unseam.models import Architecture
+    >>> model = Architecture(network="linear", latents=2, likelihood="gaussian", s2=0.5).build((2,), 0)
+    >>> model.decoder[0].weight.data = torch.tensor([[3.0, 4.0], [0.0, 2.0]])  # theta = W z, W = [[3, 0], [4, 2]]
+    >>> gauss_newton(model, torch.zeros(1, 2))[1].detach()
     tensor([[50.,  8.]])
     """
-    parts = [(theta, (likelihood.curvature(theta).unsqueeze(-1) * D.square()).sum(1)) for theta, D in slices(decode, z)]
-    theta, M = zip(*parts, strict=True)
-    return torch.cat(theta), torch.cat(M)
+    parts = [(theta, model.likelihood.curvature(theta), D) for theta, D in slices(model, z)]
+    M = [(A2.unsqueeze(1) * D.square()).sum(2) for _, A2, D in parts]
+    return torch.cat([theta for theta, *_ in parts]), torch.cat(M)
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class DetVAE(Objective):
             theta = model.decode(e).flatten(1)
             H = hessian(model.decode, e, pass_.x, model.likelihood).diagonal(dim1=-2, dim2=-1)
         else:
-            theta, M = gauss_newton(model.decode, e, model.likelihood)
+            theta, M = gauss_newton(model, e)
             H = -M
         terms = {
             "reconstruction": -model.likelihood.log_prob(pass_.x.flatten(1), theta),
