@@ -104,6 +104,11 @@ def test_pictures_keep_their_values() -> None:
     np.testing.assert_array_equal(decoded[:, :4], (frames[0, 0, 0] * 255).round().byte().numpy())
 
 
+def test_a_member_of_the_worst_pictures_fits() -> None:
+    noise = torch.rand(11, 3, 64, 64)
+    assert len(png(strip(noise))) < 52_000  # 24 latents: 1.7 MB as text
+
+
 def test_large_and_many_channelled_pictures_shrink() -> None:
     assert pixels(torch.ones(2, 5, 256, 128)).shape == (2, 64, 32, 1)
     assert (pixels(torch.full((1, 3, 200, 200), 2.0)) == 255).all()

@@ -28,9 +28,9 @@ class Plan:
     data_parameters: Mapping[str, Any] = field(
         default_factory=lambda: {"size": 16, "shapes": 1, "orientations": 1, "xs": 16, "ys": 16}
     )
-    betas: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
-    seeds: int = 3
-    steps: int = 8000
+    betas: tuple[float, ...] = (0.5, 1.5, 2.0, 3.0)
+    seeds: int = 4
+    steps: int = 10_000
     batch: int = 32
     lr: float = 1e-3
     snapshots: int = 8

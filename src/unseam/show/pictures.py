@@ -69,13 +69,14 @@ def signed(image: Tensor, largest: float) -> Array:  # (C, H, W) -> (H, W, 4)
 
 
 def png(image: Array) -> bytes:  # (H, W, 1, 3 or 4) uint8
-    """The bytes of a PNG file.
+    """The bytes of a PNG file; colour pictures keep their 256 commonest colours, which halves a report.
 
     >>> png(np.zeros((2, 2, 1), np.uint8))[:4]
     b'\\x89PNG'
     """
     buffer = io.BytesIO()
-    Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).save(buffer, "PNG", optimize=True)
+    picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
+    (picture.quantize(256) if picture.mode == "RGB" else picture).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
 
 
