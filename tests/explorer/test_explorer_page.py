@@ -82,14 +82,24 @@ class Page:
         return self.tab.inner_text("#notice")
 
 
-@pytest.fixture
-def page(browser, ask, images) -> Iterator[Page]:
+@pytest.fixture(scope="module")
+def one(browser, ask, images) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1300, "height": 900}, accept_downloads=True)
-    page = Page(context, ask.url, images.model(0))
-    yield page
+    yield Page(context, ask.url, images.model(0))
     context.close()
-    assert page.wrong == []
-    assert {urlsplit(url).netloc for url in page.requests if not url.startswith(("about:", "blob:"))} == {ask.url[7:-1]}
+
+
+@pytest.fixture
+def page(one, ask) -> Iterator[Page]:
+    """The page as it first opens; whatever the browser complains of, or asks another machine for, fails the test."""
+    one.tab.evaluate("localStorage.clear()")
+    one.open(ask.url)
+    one.wrong.clear()
+    one.requests.clear()
+    yield one
+    assert one.wrong == []
+    asked = {urlsplit(url).netloc for url in one.requests if not url.startswith(("about:", "blob:"))}
+    assert asked <= {f"127.0.0.1:{ask.port}"}
 
 
 def test_it_opens_on_a_row_and_draws_what_the_model_says(page, images):
@@ -294,24 +304,22 @@ def test_the_address_holds_the_state(page):
     assert page.address() == state
 
 
-@pytest.mark.parametrize(
-    "fragment",
-    [
+def test_a_broken_address_opens_all_the_same(page, ask):
+    broken = (
         "z=NaN,0,0,0",
         "z=1,2",
         "z=1e9,0,0,0",
         "models=9.9,x",
         "row=-3",
         "row=1e99",
-        "x=77&y=abc",
-        "colour=nothing",
-        "%%%",
-    ],
-)
-def test_a_broken_address_opens_all_the_same(page, ask, fragment):
-    page.open(f"{ask.url}#{fragment}")
-    page.check_picture()
-    assert page.says() == ""
+        "x=77&y=q",
+        "colour=none",
+        "%%",
+    )
+    for fragment in broken:
+        page.open(f"{ask.url}#{fragment}")
+        page.check_picture()
+        assert page.says() == ""
 
 
 def test_picture_and_latents_can_be_saved(page):
@@ -338,6 +346,7 @@ def test_light_and_dark(page):
     assert page.tab.evaluate(ground) == auto != light
     page.open(page.tab.url)
     assert page.tab.inner_text("#theme") == "Dark"
+    page.tab.emulate_media(color_scheme="light")
 
 
 def test_no_code_can_be_smuggled_in(page):
@@ -357,6 +366,7 @@ def test_a_server_that_is_gone_is_told_in_one_line(page):
     page.tab.route("**/api/decode", lambda route: route.abort())
     page.press("1", "ArrowRight")
     page.until("() => document.querySelector('#notice').textContent.includes('does not answer')")
+    page.tab.unroute("**/api/decode")
     page.wrong.clear()  # the browser's own note of it
 
 
