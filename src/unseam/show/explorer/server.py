@@ -81,7 +81,7 @@ def server(gallery: Gallery, port: int) -> uvicorn.Server:
         lifespan="off",
         server_header=False,
         limit_concurrency=64,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=20,  # an answer under way is finished
     )
     return uvicorn.Server(config)
 
