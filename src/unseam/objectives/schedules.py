@@ -22,10 +22,10 @@ def warm_up(t: float, ramp: Number = 0.5) -> Tensor:
 def cyclical(t: float, ramp: Number = 0.5, cycles: int = 4) -> Tensor:
     """`cycles` warm-ups, one after the other; `ramp` is the rising share of each.
 
-    >>> [cyclical(t).item() for t in (0.0, 0.0625, 0.125, 0.2, 0.25)]
-    [0.0, 0.5, 1.0, 1.0, 0.0]
+    >>> [cyclical(t).item() for t in (0.0, 0.0625, 0.125, 0.2, 0.25, 1.0)]
+    [0.0, 0.5, 1.0, 1.0, 0.0, 1.0]
     """
-    return warm_up((t * cycles) % 1.0, ramp)
+    return warm_up(t * cycles % 1.0 if t < 1 else 1.0, ramp)
 
 
 def constant(t: float, ramp: Number = 0.5) -> Tensor:
