@@ -245,7 +245,8 @@ def test_mmd_is_unbiased_and_has_its_closed_form():
 def test_info_vae_weights():
     terms = run(Member("info-vae imq"))
     assert terms.weights == {"kl": 0.5, "mmd2": 999.5}
-    assert InfoVAE(alpha=1.0, lam=10).kl_weight() == 0
+    assert InfoVAE(alpha=0.75, lam=10).kl_weight() == 0.25
+    assert InfoVAE(alpha=1.0, lam=10).kl_weight() == 1  # no KL
     for bad in ({"alpha": 1.5}, {"alpha": 0.2, "lam": 0.5}):
         with pytest.raises(Exception, match="alpha"):
             InfoVAE(**bad).check()

@@ -127,6 +127,12 @@ def test_a_schedule_is_followed(tmp_path):
     assert beta[15] == pytest.approx(8, rel=1e-2)
 
 
+def test_a_run_knows_the_weight_of_its_kl(tmp_path):
+    """beta of beta-TCVAE weighs the total correlation: it is not the beta of the Sigma law."""
+    assert train("beta-tcvae", tmp_path / "tc", beta=6.0, steps=1).beta(0) == 1
+    assert train("beta-vae", tmp_path / "beta", beta=6.0, steps=1).beta(0) == 6
+
+
 def test_quantised_codes_are_what_a_trained_model_returns(tmp_path):
     run = train("qlae", tmp_path / "run", steps=50, lr=3e-3, weight_decay=0.1)
     with torch.no_grad():

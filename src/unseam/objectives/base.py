@@ -106,7 +106,7 @@ class Objective(ABC):
                 )
 
     def kl_weight(self) -> float:
-        """The weight of KL(q(z|x) || p(z)) in the loss: the beta of the Sigma law."""
+        """The weight of KL(q(z|x) || p(z)) in the loss: the beta of the Sigma law (1 where there is no KL)."""
         return float(getattr(self, "beta", 1.0))
 
     def players(self, model: Autoencoder) -> dict[str, Player]:

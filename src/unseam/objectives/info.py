@@ -71,7 +71,7 @@ class InfoVAE(Objective):
             )
 
     def kl_weight(self) -> float:
-        return float(1 - self.alpha)
+        return float(1 - self.alpha) or 1.0
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         mmd = mmd2(pass_.z, context.noise["prior"], self.kernel)

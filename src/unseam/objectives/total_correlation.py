@@ -90,7 +90,7 @@ class BetaTCVAE(Objective):
     grid: ClassVar[dict[str, tuple[float, ...]]] = {"beta": (1, 2, 4, 6, 8, 10)}
 
     def kl_weight(self) -> float:
-        return float(self.alpha)  # beta weighs the total correlation, which no single posterior sees
+        return float(self.alpha) or 1.0  # beta weighs the total correlation, which no single posterior sees
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         log_w = log_weights(self.estimator, len(pass_.z), context.size).to(pass_.z)

@@ -71,7 +71,8 @@ class Run:
 
     def beta(self, member: int) -> float:
         """The weight of the KL in a member's loss (1 where the objective has none)."""
-        return float(self.members[member].hyper.get("beta", 1.0))
+        hyper, kind = self.members[member].hyper, OBJECTIVES.get(self.config.objective)
+        return kind(**hyper, **self.config.static).kl_weight() if kind else float(hyper.get("beta", 1.0))
 
     def snapshots(self) -> list[int]:
         """Steps at which weights were kept."""
