@@ -114,13 +114,13 @@ def sweep(M: Tensor, R: Tensor, beta: float, local: bool = False) -> tuple[Tenso
     return rows.T, largest
 
 
-def descend(M: Tensor, R: Tensor, beta: float) -> tuple[Tensor, float]:
-    """Sweeps from R until no pair turns by more than a millionth, or the cost stands still; R and its cost."""
+def descend(M: Tensor, R: Tensor, beta: float, tolerance: float = 1e-9) -> tuple[Tensor, float]:
+    """Sweeps from R until no pair turns by a millionth, or a sweep saves less than the tolerance of the cost."""
     cost, largest = rotation_cost(M, R, beta), math.inf
     for _ in range(SWEEPS):
         R, largest = sweep(M, R, beta, local=largest < CELL / 16)
         before, cost = cost, rotation_cost(M, R, beta)
-        if largest < 1e-6 or before - cost <= 1e-10 * abs(before):
+        if largest < 1e-6 or before - cost <= tolerance * abs(before):
             break
     return R, cost
 
@@ -148,7 +148,8 @@ def joint_rotation(M: Tensor, beta: float = 1.0, restarts: int = 2, seed: int = 
     if M.shape[-1] < 2:
         return torch.eye(M.shape[-1], dtype=M.dtype)
     few = M[:: max(1, math.ceil(len(M) / COARSE))]
-    R, _ = min((descend(few, start, beta) for start in starts(few, beta, restarts, seed)), key=lambda pair: pair[1])
+    found = [descend(few, start, beta, tolerance=1e-6) for start in starts(few, beta, restarts, seed)]
+    R, _ = min(found, key=lambda pair: pair[1])
     R, cost = descend(M, R, beta)
     eye = torch.eye(M.shape[-1], dtype=M.dtype)
     return match_axes(R) if cost < rotation_cost(M, eye, beta) else eye
