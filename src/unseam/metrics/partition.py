@@ -40,6 +40,9 @@ def partition_information(
 def compute_partition(table: Table, method: Method = "gaussian") -> Score:
     kept, notes = ordered_factors(table, "partition-information")
     names = [f.name for f, keep in zip(table.space, kept, strict=True) if keep]
+    round_ones = [f.name for f, keep in zip(table.space, kept, strict=True) if keep and f.kind == "cyclic"]
+    if round_ones:
+        notes = (*notes, f"partition-information takes cyclic factors as numbers on a line: {', '.join(round_ones)}")
     alive = np.flatnonzero(np.ptp(table.rows.codes, axis=0) > 0)
     settings = {"method": method, "rows": len(table)}
     if not len(alive):
