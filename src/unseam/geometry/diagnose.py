@@ -33,6 +33,7 @@ from unseam.models.posterior import Full
 from unseam.types import Array
 
 MIXED = 0.02  # a pair is mixed above 0.02 beta nats: a cosine of 0.2 between its columns
+INSPECTED = 10  # mixed pairs, the costliest, that are told cartesian from polar
 USED = 0.01  # without a posterior: a latent is in use if it moves the output by this share of the strongest
 
 
@@ -232,9 +233,9 @@ def pair_table(q: Question, active: Array) -> tuple[Pair, ...]:
             saving=float(turns.saving[k]),
             mixed=bool(mixed[k]),
             degenerate=bool(difference[k] < TOO_CLOSE),
-            coordinates=coordinates(q, int(i[k]), int(j[k])) if mixed[k] else None,
+            coordinates=coordinates(q, int(i[k]), int(j[k])) if mixed[k] and place < INSPECTED else None,
         )
-        for k in order.tolist()
+        for place, k in enumerate(order.tolist())
     )
 
 

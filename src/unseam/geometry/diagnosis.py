@@ -35,7 +35,7 @@ class Pair:
     saving: float  # nats that the best rotation of their plane would save
     mixed: bool
     degenerate: bool
-    coordinates: str | None = None  # "cartesian", "polar" or "undecided"; looked at for mixed pairs only
+    coordinates: str | None = None  # "cartesian", "polar" or "undecided"; looked at for the ten costliest mixed pairs
 
 
 @dataclass(frozen=True)

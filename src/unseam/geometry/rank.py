@@ -28,7 +28,16 @@ class Ranking(NamedTuple):
 
 
 def rank(members: Sequence[Diagnosis]) -> Ranking:
-    """Order trained members without labels."""
+    """Order trained members without labels.
+
+    >>> import torch
+    >>> from unseam.geometry import diagnose
+    >>> codes = torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
+    >>> sheared = diagnose(lambda z: torch.stack([2 * z[:, 0] + z[:, 1], z[:, 1]], 1), codes)
+    >>> straight = diagnose(lambda z: torch.stack([2 * z[:, 0], z[:, 1]], 1), codes)
+    >>> rank([sheared, straight]).order
+    [1, 0]
+    """
     if not members:
         raise BadInput("members is empty; give the diagnosis of at least one member")
     criteria = {
