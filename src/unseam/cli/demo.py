@@ -6,12 +6,19 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from unseam.cli.common import emit, stdout
 
 if TYPE_CHECKING:
     from unseam.show.demo import DemoResult
+
+
+NOTE = (
+    "DtO: distance of the decoder's axes from orthogonal; chance: what random axes give; cost: nats that mixed latents "
+    "cost. Chosen without labels: the lowest DtO among members with the stable number of active latents.\n"
+)
 
 
 @dataclass
@@ -38,6 +45,7 @@ class Command:
             emit({f.name: getattr(result, f.name) for f in fields(result)} | {"run": result.run.folder})
             return
         stdout.print(table(result))
+        stdout.print(NOTE, highlight=False)
         for sentence in result.why:
             stdout.print(sentence, highlight=False)
         stdout.print(f"report: {result.report}", soft_wrap=True, highlight=False)
@@ -45,17 +53,16 @@ class Command:
 
 def table(result: DemoResult) -> Table:
     """The members, the chosen one marked."""
-    columns = ("", "member", "beta", "seed", "active", "DtO", "by chance", "cost (nats)", "cost / beta", "MIG")
-    out = Table(title=f"beta-VAEs on {result.run.config.data['name']}: {len(result.rows)} members")
-    for name in columns:
-        out.add_column(name, justify="right")
+    title = f"{len(result.rows)} beta-VAEs on {result.run.config.data['name']}, {result.active} latents in use"
+    out = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for name in ("member", "beta", "seed", "active", "DtO", "chance", "cost", "cost/β", "MIG", ""):
+        out.add_column(name, justify="right" if name else "left")
+    names = ("dto", "dto_haar", "entanglement_cost", "cost_over_beta", "mig")
+    marks = {result.chosen: "chosen", result.compared: "compared"}
     for row in result.rows:
-        chosen = row["member"] == result.chosen
-        mark = "chosen" if chosen else "compared" if row["member"] == result.compared else ""
-        basic = [mark, f"{row['member']}", f"{row['beta']:g}", f"{row['seed']}"]
-        names = ("dto", "dto_haar", "entanglement_cost", "cost_over_beta", "mig")
-        numbers = [f"{row.get('active', row['status'])}", *(number(row.get(name)) for name in names)]
-        out.add_row(*basic, *numbers, style="bold" if chosen else None)
+        basic = [f"{row['member']}", f"{row['beta']:g}", f"{row['seed']}", f"{row.get('active', row['status'])}"]
+        style = "bold" if row["member"] == result.chosen else None
+        out.add_row(*basic, *(number(row.get(name)) for name in names), marks.get(row["member"], ""), style=style)
     return out
 
 

@@ -86,11 +86,11 @@ def table_rows(run: Run, views: Sequence[View]) -> list[dict[str, Any]]:
 
 
 def member_numbers(view: View) -> dict[str, Any]:
-    d = view.diagnosis
+    d, axes = view.diagnosis, view.active > 1  # one latent alone has no axes to mix
     return {
         "active": d.active,
-        "dto": d.dto,
-        "dto_haar": d.dto_haar,
+        "dto": d.dto if axes else None,
+        "dto_haar": d.dto_haar if axes else None,
         "entanglement_cost": d.entanglement_cost,
         "cost_over_beta": view.cost,
         "mig": None if view.mig is None else view.mig.value,
