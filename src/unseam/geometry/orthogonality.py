@@ -70,7 +70,7 @@ def select(gram: Tensor, active: Array) -> Tensor:  # (N, K, K) -> (N, k, k)
 
 
 @lru_cache
-def haar(K: int, draws: int = 4000, seed: int = 0) -> tuple[float, float]:
+def haar(K: int, seed: int = 0) -> tuple[float, float]:
     """Mean and standard deviation of DtO for a uniformly random V: what chance gives, to print beside every DtO.
 
     >>> mean, std = haar(2)
@@ -79,6 +79,7 @@ def haar(K: int, draws: int = 4000, seed: int = 0) -> tuple[float, float]:
     """
     if K < 2:
         return 0.0, 0.0
+    draws = min(4000, 40_000 // K)  # the spread falls as K grows
     normal = numpy_generator(seed, "haar", K).standard_normal((draws, K, K))
     Q, R = np.linalg.qr(normal)
     V = Q * np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :]  # without the signs QR is not uniform
