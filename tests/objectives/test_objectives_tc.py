@@ -33,7 +33,7 @@ def test_stratified_rows_sum_to_one(B, N):
 
 @pytest.mark.parametrize(("B", "N"), [(3, 7), (5, 5), (8, 100)])
 def test_stratified_weights_are_the_papers_averaged_over_its_odd_one_out(B, N):
-    """Chen et al., section C.2: n* has 1/N, one of the M = B - 1 others (N - M)/(N M), the rest 1/M."""
+    """Chen et al., appendix C: n* has 1/N, one of the M = B - 1 others (N - M)/(N M), the rest 1/M."""
     M = B - 1
     paper = [[1 / N] + [(N - M) / (N * M) if j == odd else 1 / M for j in range(M)] for odd in range(M)]
     np.testing.assert_allclose(log_weights("stratified", B, N).exp()[0].numpy(), np.mean(paper, 0), rtol=1e-6)

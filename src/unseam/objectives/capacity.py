@@ -2,7 +2,7 @@
 
 loss = -E_q log p(x|z) + gamma | KL(q(z|x) || N(0, I)) - C_t |,   C_t = c_max min(1, t / ramp),   t = step / steps
 
-(Burgess et al. 2018, eq. 8.) The absolute value is taken of the batch's mean KL, as Locatello 2019 computes it: the
+(Burgess et al. 2018.) The absolute value is taken of the batch's mean KL, as Locatello 2019 computes it: the
 data as a whole has capacity C_t, a single sample may use more or less.
 """
 

@@ -1,7 +1,7 @@
 """DIP-VAE: the second moments of the aggregate posterior are pulled to the identity.
 
 loss = -E_q log p(x|z) + KL(q(z|x) || p(z)) + lambda_od sum_{i != j} C_ij^2 + lambda_d sum_i (C_ii - 1)^2
-C = Cov[e(x)] (I)   or   C = Cov[e(x)] + E Sigma_x, the covariance of z itself (II)      (Kumar et al. 2018, eq. 5 to 7)
+C = Cov[e(x)] (I)   or   C = Cov[e(x)] + E Sigma_x, the covariance of z itself (II)      (Kumar et al. 2018)
 
 Covariances are those of the batch, divided by B as in the paper; lambda_d = ratio lambda_od, so that one sweep
 moves both, as in Locatello 2019 (ratio 10 for I, 1 for II).

@@ -3,7 +3,7 @@
 model   -E_q log p(x|z) + KL(q(z|x) || p(z)) + gamma TC,   TC = E_q(z) [log D(z) - log(1 - D(z))]
 critic  -1/2 [ E_q(z) log D(z) + E_qbar(z) log(1 - D(z)) ],   qbar(z) = prod_k q(z_k): `permute_dims`, second batch
 
-(Kim & Mnih 2018, eq. 2 and 3, algorithms 1 and 2.) The critic returns the one logit log D - log(1 - D), which is the
+(Kim & Mnih 2018, algorithms 1 and 2.) The critic returns the one logit log D - log(1 - D), which is the
 log density ratio log q(z)/qbar(z) when it is optimal; the paper's two softmax outputs have the same difference.
 """
 

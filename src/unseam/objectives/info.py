@@ -2,7 +2,7 @@
 
 loss = -E_q log p(x|z) + (1 - alpha) KL(q(z|x) || p(z)) + (alpha + lambda - 1) MMD^2(q(z), p(z))
 
-(Zhao et al. 2017, eq. 6, with the maximum mean discrepancy.) alpha = 1 leaves MMD alone (MMD-VAE), alpha = 0 and
+(Zhao et al. 2017, with the maximum mean discrepancy.) alpha = 1 leaves MMD alone (MMD-VAE), alpha = 0 and
 lambda = 1 is the ELBO. MMD^2 = E k(z, z') - 2 E k(z, p) + E k(p, p') by its U-statistic, which is unbiased and so
 can be negative; it has no unit. Kernels are scaled to the prior, for which E|p - p'|^2 = 2 K:
 

@@ -3,7 +3,7 @@
 ortho-vae   loss = -E_q log p(x|z) + beta KL + gamma gap(x),      gap = the entanglement cost (geometry.curvature)
             gap(x) = beta/2 [ sum_i log(1 + M_ii/beta) - log det(I + M/beta) ]
 ima-vae     loss = -E_q log p(x|z) + beta KL + gamma c(x),        c = the local IMA contrast (geometry.orthogonality)
-            c(x) = sum_i log|J_i| - 1/2 log det J^T J             (Gresele et al. 2021, eq. 4)
+            c(x) = sum_i log|J_i| - 1/2 log det J^T J             (Gresele et al. 2021)
 
 Both are taken at z = e(x), and are 0 iff the columns are orthogonal; as beta -> 0, gap/beta -> c. A VAE pays the gap
 already, by its diagonal posterior (Allen 2024, Theorem 5); ortho-vae charges it again. The Jacobian is computed at

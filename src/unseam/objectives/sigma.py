@@ -3,7 +3,7 @@
 loss = -E_q log N(x; xhat, s2 I) + KL(q(z|x) || p(z))                      s2 one number for all pixels and samples
 
 learned   s2 is a parameter of the likelihood (its optimum is the mean squared error)
-optimal   s2 is the batch's mean squared error itself: -log p = n/2 log(2 pi e s2)   (Rybkin et al. 2021, eq. 5)
+optimal   s2 is the batch's mean squared error itself: -log p = n/2 log(2 pi e s2)   (Rybkin et al. 2021)
 
 By Theorem 3 (Allen 2024) s2 plays the part of beta: sigma-VAE is a beta-VAE that finds its own. `optimal` also pulls
 the likelihood's s2 after it (term `lag`), so that the trained model knows its variance.

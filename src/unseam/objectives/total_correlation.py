@@ -6,8 +6,8 @@ loss = -E_q log p(x|z) + alpha I(x; z) + beta TC(z) + gamma sum_k KL(q(z_k) || p
 The aggregate q(z) = 1/N sum_n q(z|x_n) is a mixture over the whole training set, of which a batch shows B terms.
 Row i of a weight matrix W estimates it at z_i: log q(z_i) = log sum_j W_ij q(z_i|x_j), and so for each latent alone.
 
-weighted     W_ij = 1 / (N B)                                           Chen et al. 2018, eq. S4
-stratified   W_ii = 1/N,  W_ij = (N - 1) / (N (B - 1)) for j != i       from Chen et al. 2018, section C.2
+weighted     W_ij = 1 / (N B)                                           Chen et al. 2018, appendix C
+stratified   W_ii = 1/N,  W_ij = (N - 1) / (N (B - 1)) for j != i       derived from Chen et al. 2018, appendix C
 
 Stratified, derived: z_i was drawn from x_i, whose share of the mixture is exactly 1/N. The other B - 1 samples were
 drawn without replacement from the other N - 1, so their mean estimates the rest, whose share is (N - 1)/N. Rows sum
