@@ -13,7 +13,7 @@ from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.show.demo import DemoResult, Plan, demo
 
-SMALL = Plan(betas=(1.0, 2.0), seeds=2, steps=120, latents=3, encoder=(16,), decoder=(16,),
+SMALL = Plan(betas=(1.0, 2.0), seeds=2, steps=120, latents=3, encoder=(16,), decoder=(16,), workers=1,
              data_parameters={"size": 16, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4})  # fmt: skip
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from unseam.cli.common import emit, stdout
@@ -54,7 +53,7 @@ class Command:
 def table(result: DemoResult) -> Table:
     """The members, the chosen one marked."""
     title = f"{len(result.rows)} beta-VAEs on {result.run.config.data['name']}, {result.active} latents in use"
-    out = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    out = Table(title=title, box=None, padding=(0, 1), pad_edge=False)
     for name in ("member", "beta", "seed", "active", "DtO", "chance", "cost", "cost/β", "MIG", ""):
         out.add_column(name, justify="right" if name else "left")
     names = ("dto", "dto_haar", "entanglement_cost", "cost_over_beta", "mig")

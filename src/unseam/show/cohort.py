@@ -30,21 +30,19 @@ def sweep_axis(views: Sequence[View]) -> tuple[str, bool]:
 def sweep_figures(views: Sequence[View], chosen: int) -> dict[str, Figure]:
     """One panel a number: MIG (where there are factors), DtO over chance, cost, active latents, labels vs geometry."""
     x, log = sweep_axis(views)
-    numbers: dict[str, dict[int, float]] = {
-        "DtO / chance": {v.member: v.relative_dto for v in views},
-        "entanglement cost (nats of KL)": {v.member: v.cost for v in views},
-        "active latents": {v.member: v.active for v in views},
+    panels: dict[str, tuple[str, dict[int, float]]] = {
+        "sweep-mig": ("MIG", {v.member: v.mig.value for v in views if v.mig is not None}),
+        "sweep-dto": ("DtO / chance", {v.member: v.relative_dto for v in views if v.active > 1}),
+        "sweep-cost": ("entanglement cost (nats of KL)", {v.member: v.cost for v in views}),
+        "sweep-active": ("active latents", {v.member: v.active for v in views}),
     }
-    if views[0].mig is not None:
-        numbers = {"MIG": {v.member: v.mig.value for v in views if v.mig is not None}, **numbers}
-    names = {"MIG": "sweep-mig", "DtO / chance": "sweep-dto", "active latents": "sweep-active"}
     drawn = {
-        names.get(label, "sweep-cost"): figures.members(views, chosen, x, values, label, log)
-        for label, values in numbers.items()
+        name: figures.members(views, chosen, x, values, label, log)
+        for name, (label, values) in panels.items()
+        if values
     }
-    if views[0].mig is not None:
-        drawn["agreement"] = figures.agreement(views, chosen)
-    return drawn
+    both = any(v.mig is not None and v.active > 1 for v in views)
+    return {**drawn, "agreement": figures.agreement(views, chosen)} if both else drawn
 
 
 def agreement_words(views: Sequence[View]) -> str:

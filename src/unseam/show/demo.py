@@ -1,7 +1,7 @@
 """The whole way, small: data -> cohort -> choose without labels -> score -> explain -> report.html.
 
 Squares of 6 sizes at 16 x 16 places, and beta-VAEs with a smooth decoder: a small beta reconstructs well on mixed axes,
-a larger one turns the axes to the factors, the largest loses a factor. Nothing here knows which member will win.
+a larger one turns the axes of some members to the factors, the largest loses a factor. Nothing here knows who wins.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Plan:
     encoder: tuple[int, ...] = (128, 128)
     decoder: tuple[int, ...] = (128, 128)
     decoder_activation: str = "tanh"
+    workers: int = 2  # fixed, because which members are stacked together decides the last bits of their arithmetic
 
     def settings(self, seed: int) -> dict[str, Any]:
         """The arguments of `fit`."""
@@ -64,7 +65,7 @@ def demo(out: str | Path = "demo", seed: int = 0, show: bool | None = None, plan
     """Train a cohort, choose a member without labels, say why, write the report. Call it again to go on.
 
     >>> import tempfile
-    >>> small = Plan(betas=(1.0, 2.0), seeds=1, steps=4, encoder=(8,), decoder=(8,), latents=2)
+    >>> small = Plan(betas=(1.0, 2.0), seeds=1, steps=4, encoder=(8,), decoder=(8,), latents=2, workers=1)
     >>> result = demo(tempfile.mkdtemp() + "/demo", show=False, plan=small)
     >>> len(result.rows), result.report.name
     (2, 'report.html')

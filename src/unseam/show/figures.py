@@ -173,14 +173,12 @@ def sigma_law(d: Diagnosis) -> Figure:
 
 @styled
 def members(views: Sequence[View], chosen: int, x: str, y: Mapping[int, float], label: str, log: bool) -> Figure:
-    """Every member as a numbered point that links to it: a hyperparameter (or the seed) against some number."""
+    """Members as numbered points that link to them: a hyperparameter (or the seed) against a number of theirs."""
     figure, axes = new()
-    seeds = sorted({view.seed for view in views})
+    places = across(views, x, log)
     for view in views:
-        at = view.hyper[x] if x in view.hyper else float(view.seed)
-        aside = seeds.index(view.seed) - (len(seeds) - 1) / 2 if x in view.hyper else 0.0
-        place = at * 1.09**aside if log else at
-        point(axes, place, y[view.member], view, chosen)
+        if view.member in y:
+            point(axes, places[view.member], y[view.member], view, chosen)
     if log:
         ticks = sorted({view.hyper[x] for view in views})
         axes.set_xscale("log")
@@ -194,13 +192,24 @@ def members(views: Sequence[View], chosen: int, x: str, y: Mapping[int, float], 
     return figure
 
 
+def across(views: Sequence[View], x: str, log: bool) -> dict[int, float]:
+    """Where members stand on the x axis: at their value, seeds a little aside, never as far as the next value."""
+    if x not in views[0].hyper:
+        return {view.member: float(view.seed) for view in views}
+    seeds, values = sorted({view.seed for view in views}), np.array(sorted({view.hyper[x] for view in views}))
+    gap = float(np.diff(np.log(values)).min()) if log and len(values) > 1 else 0.0
+    step = min(0.09, 0.8 * gap / len(seeds))
+    aside = {seed: step * (place - (len(seeds) - 1) / 2) for place, seed in enumerate(seeds)}
+    return {view.member: view.hyper[x] * float(np.exp(aside[view.seed])) for view in views}
+
+
 @styled
 def agreement(views: Sequence[View], chosen: int) -> Figure:
     """What labels say (MIG) against what the decoder's geometry says without them (DtO over chance)."""
     figure, axes = new()
     for view in views:
-        assert view.mig is not None
-        point(axes, view.relative_dto, view.mig.value, view, chosen)
+        if view.mig is not None and view.active > 1:
+            point(axes, view.relative_dto, view.mig.value, view, chosen)
     axes.set(xlabel="DtO / chance (no labels)", ylabel="MIG (labels)", ylim=(0, None))
     axes.margins(0.1)
     return figure
