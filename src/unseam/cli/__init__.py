@@ -4,6 +4,7 @@ A verb's module holds `Command`, a dataclass (or a union of them, for `data list
 into flags, with `run() -> None`. Bad input prints one line and exits with 2; Ctrl-C exits with 130.
 """
 
+import os
 import sys
 from importlib import import_module
 
@@ -55,6 +56,8 @@ def main(argv: list[str] | None = None) -> int:
 
         module = import_module(f"unseam.cli.{VERBS[args[0]][0]}")
         parse(module.Command, args[1:], prog=f"unseam {args[0]}").run()
+    except BrokenPipeError:  # the reader of a pipe has left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except BadInput as error:
         print(f"unseam: {error}", file=sys.stderr)
         return 2

@@ -41,6 +41,10 @@ class Command:
     """How parameters step."""
     lr: float = 1e-3
     """Learning rate."""
+    eps: float = 1e-8
+    """Adam's epsilon; 0 makes it blind to the loss's scale."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay of Adam."""
     architecture: tyro.conf.OmitArgPrefixes[Architecture] = field(default_factory=Architecture)
     training: tyro.conf.OmitArgPrefixes[Training] = field(default_factory=Training)
     json: bool = False
@@ -66,6 +70,8 @@ class Command:
         settings |= {
             "optimiser": self.optimiser,
             "lr": self.lr,
+            "eps": self.eps,
+            "weight_decay": self.weight_decay,
             **hyper(self.objective, objective, self.hyperparameters),
         }
         return fit(data, objective, seeds=[int(s) for s in numbers(self.seeds, "--seeds")], out=self.out, **settings)

@@ -21,6 +21,7 @@ import torch
 from unseam import __version__
 from unseam.data import load_data
 from unseam.errors import BadInput
+from unseam.objectives import Objective
 from unseam.progress import bar
 from unseam.train.checkpoint import write_atomic
 from unseam.train.config import RunConfig
@@ -40,10 +41,11 @@ class Interrupted(KeyboardInterrupt):
         self.folder = folder
 
 
-def plan(config: RunConfig, shape: tuple[int, ...]) -> RunConfig:
+def plan(config: RunConfig, objective: Objective, shape: tuple[int, ...]) -> RunConfig:
     """Decide how members are grouped and by how many processes they are trained; the run remembers it."""
     training, count = config.training, len(config.members)
-    parameters = sum(p.numel() for p in config.architecture.build(shape, 0).parameters())
+    players = objective.players(config.architecture.build(shape, 0)).values()
+    parameters = sum(p.numel() for player in players for p in player.module.parameters())
     small = config.architecture.network != "conv" and parameters <= STACKABLE
     how = training.how if training.how != "auto" else ("stacked" if small else "side-by-side")
     enough = count * training.steps >= WORTH_A_PROCESS or (how == "side-by-side" and not small)

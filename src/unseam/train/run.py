@@ -127,7 +127,7 @@ def fit(
     folder = Path(out) if out is not None else _free_folder(data, name)
     check_free(folder)
     config = RunConfig(data_config(_on_disk(dataset, folder)), name, static, members, architecture, training, optimiser)
-    config = plan(config, dataset.shape)
+    config = plan(config, kind(**members[0].hyper, **static), dataset.shape)
     start_folder(folder, config)
     run_cohort(folder, config, kind, show)
     return Run(folder, config)
