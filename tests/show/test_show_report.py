@@ -97,7 +97,7 @@ def test_a_cohort_of_pictures(cohort: Run, written: Path) -> None:
     for row in table_rows(cohort, found.views):
         for name in ("dto", "entanglement_cost", "mig"):
             assert number(row[name]) in page.words
-    for word in ("Chosen without labels", "MIG", "unseam train sprites", "scale", "torch", "seed"):
+    for word in ("Chosen without labels", "MIG", "DCI", "unseam train sprites", "scale", "torch", "seed"):
         assert word in page.words
     shown = {f"member-{member}" for member in range(4)}
     assert shown <= set(page.ids)

@@ -133,6 +133,13 @@ def information(view: View) -> Figure:
     return heatmap(view.share[:, order], view.factors, [str(k) for k in order])
 
 
+def importance(view: View, matrix: Array) -> Figure:  # (F, K)
+    """How much boosted trees rely on each latent to tell each factor, as shares of each factor's total."""
+    order = view.order()
+    shares = matrix / np.maximum(matrix.sum(1, keepdims=True), 1e-12)
+    return heatmap(shares[:, order], view.factors, [str(k) for k in order])
+
+
 def cosine_matrix(view: View) -> Figure:
     """Root mean square cosines between the columns of J, over active latents."""
     order = used(view)

@@ -19,7 +19,7 @@ from unseam.rng import generator
 from unseam.show import figures, vectors
 from unseam.show.pictures import Album, is_picture, signed, strip, table
 from unseam.show.traversals import TABLE, latent_values, middle, traverse, traverse_pair
-from unseam.show.view import View
+from unseam.show.view import View, dci
 from unseam.train import Run
 from unseam.types import Array
 
@@ -154,8 +154,11 @@ def matrices(view: View) -> dict[str, Figure]:
 
 
 def curves(run: Run, view: View) -> dict[str, Figure]:
-    """Costs by pair, the Sigma law, and what happened over training."""
+    """Costs by pair, DCI's importances, the Sigma law, and what happened over training."""
     drawn = {"costs": figures.pair_costs(view)}
+    found = dci(view).get("disentanglement")
+    if found is not None and found.matrix is not None:
+        drawn["importance"] = figures.importance(view, found.matrix)
     if "sigma2" not in view.diagnosis.arrays:
         return drawn
     return {**drawn, "sigma-law": figures.sigma_law(view.diagnosis), **timeline(run, view)}

@@ -12,7 +12,7 @@ from unseam.explain import see
 from unseam.geometry import metrics
 from unseam.geometry.jacobian import singular
 from unseam.geometry.orthogonality import distances, select
-from unseam.show.view import POINTS, View, scored, varying
+from unseam.show.view import POINTS, View, dci, scored, varying
 from unseam.train import Run
 from unseam.types import Array
 
@@ -30,7 +30,7 @@ class Tile:
 def tiles(run: Run, view: View) -> list[Tile]:
     """The chosen member's numbers."""
     d = view.diagnosis
-    out = [] if view.mig is None else [mig_tile(run, view)]
+    out = [] if view.mig is None else [mig_tile(run, view), *dci_tile(view)]
     if d.dto is not None and d.dto_haar:
         low, high = interval(point_distances(run, view))
         beside = f"95 % [{low:.3f}, {high:.3f}], chance {d.dto_haar:.3f}"
@@ -59,6 +59,15 @@ def mig_tile(run: Run, view: View) -> Tile:
     return Tile("MIG", f"{found.value:.3f}", beside, "each factor in one latent; 1 is best")
 
 
+def dci_tile(view: View) -> list[Tile]:
+    """Disentanglement beside the other two of DCI."""
+    found = dci(view)
+    if not found:
+        return []
+    beside = ", ".join(f"{name} {found[name].value:.3f}" for name in ("completeness", "informativeness"))
+    return [Tile("DCI disentanglement", f"{found['disentanglement'].value:.3f}", beside, "each latent for one factor")]
+
+
 def point_distances(run: Run, view: View) -> Array:  # (N,)
     """DtO point by point, at the rows of the diagnosis."""
     model = run.model(view.member)
@@ -81,7 +90,7 @@ def interval(values: Array) -> tuple[float, float]:
 
 
 def scores_on_file(run: Run, view: View) -> list[Tile]:
-    """What `unseam evaluate` has written into the run's rows, but MIG, which stands above."""
+    """What `unseam evaluate` has written into the run's rows, but MIG and DCI, which stand above."""
     rows = run.rows.read("scores")
-    rows = rows[(rows["member"] == view.member) & (rows["name"] != "mig")]
+    rows = rows[(rows["member"] == view.member) & ~rows["name"].str.fullmatch("mig|dci-.*")]
     return [Tile(r["name"], f"{r['value']:.3f}", "", "on file, by `unseam evaluate`") for r in rows.to_dict("records")]

@@ -31,6 +31,7 @@ BUDGET = 3_000_000  # characters of pictures and drawings after which no further
 FORMATS = ("svg", "pdf", "png")
 CAPTIONS = (  # of a member's figures, in the order of the page
     ("information", "What each latent knows of each factor: mutual information as a share of the factor's entropy."),
+    ("importance", "What boosted trees rely on to tell each factor (the importances behind DCI), as shares."),
     ("cosines", "Root mean square cosine between the decoder's directions (columns of J), active latents."),
     ("costs", "Who pays for the entanglement: cost by pair of active latents, in nats of KL."),
     ("sigma-law", "Σ law: learned posterior variance against what the decoder's curvature asks for."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -113,13 +114,31 @@ def varying(data: Dataset, index: torch.Tensor) -> list[int]:
 
 def scored(seen: Representation, kept: Sequence[int], ci: bool = False) -> dict[str, Any]:
     """MIG on the factors that vary, with an interval and the chance level when asked for."""
-    assert seen.space is not None
-    assert seen.factors is not None
-    space = FactorSpace(tuple(seen.space[f] for f in kept))
-    scores = score(seen.codes, seen.factors[:, list(kept)], space, metrics="mig", ci=ci, chance=ci)
+    codes, factors, space = known(seen, kept)
+    scores = score(codes, factors, space, metrics="mig", ci=ci, chance=ci)
     found = scores["mig"]
     assert found.matrix is not None
     return {"mig": found, "share": normalised(scores.table, found.matrix), "factors": space.names}
+
+
+def known(seen: Representation, kept: Sequence[int]) -> tuple[Array, Array, FactorSpace]:
+    """Codes and the factors that vary, as metrics take them."""
+    assert seen.space is not None
+    assert seen.factors is not None
+    return seen.codes, seen.factors[:, list(kept)], FactorSpace(tuple(seen.space[f] for f in kept))
+
+
+@lru_cache(maxsize=4)
+def dci(view: View) -> Mapping[str, Score]:
+    """DCI of a member by its parts (disentanglement, completeness, informativeness); none where it is not defined."""
+    space = view.seen.space
+    if space is None or view.mig is None:
+        return {}
+    kept = [space.names.index(name) for name in view.factors]
+    try:
+        return {name.removeprefix("dci-"): s for name, s in score(*known(view.seen, kept), metrics="dci").items()}
+    except BadInput:  # too few rows of a class, too many classes: the report does without
+        return {}
 
 
 def stable_active(views: Sequence[View]) -> int:

@@ -7,7 +7,10 @@ const finite = (text) => {
 
 export function write(app) {
   const view = app.panels[0].scatter.view;
-  const fields = { models: app.panels.map((p) => p.model).join(","), z: app.panels.map((p) => p.z.map((v) => Number(v.toFixed(4))).join(",")).join(";") };
+  const fields = {
+    models: app.panels.map((p) => p.model).join(","),
+    z: app.panels.map((p) => p.z.map((v) => Number(v.toFixed(4))).join(",")).join(";"),
+  };
   if (app.input?.row !== undefined) fields.row = app.input.row;
   if (app.aligned) fields.aligned = 1;
   if (app.axes !== "latents") fields.axes = app.axes;
@@ -21,7 +24,10 @@ export function write(app) {
 export function read(about) {
   const fields = new URLSearchParams(location.hash.slice(1));
   const known = new Set(about.models.map((m) => m.model));
-  const models = (fields.get("models") ?? "").split(",").filter((m) => known.has(m)).slice(0, 2);
+  const models = (fields.get("models") ?? "")
+    .split(",")
+    .filter((m) => known.has(m))
+    .slice(0, 2);
   const row = Number(fields.get("row") ?? NaN);
   const latent = (name) => (/^\d{1,4}$/.test(fields.get(name) ?? "") ? Number(fields.get(name)) : null);
   return {

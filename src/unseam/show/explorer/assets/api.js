@@ -7,7 +7,8 @@ async function ask(path, request) {
   } catch {
     throw new Error("The server does not answer; is `unseam explore` still running?");
   }
-  if (!reply.ok) throw new Error(reply.status === 500 ? "The server failed; its terminal says why." : await reply.text());
+  if (!reply.ok)
+    throw new Error(reply.status === 500 ? "The server failed; its terminal says why." : await reply.text());
   return reply;
 }
 

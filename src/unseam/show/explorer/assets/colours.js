@@ -2,14 +2,47 @@
 
 let UP = [213, 94, 0];
 let DOWN = [0, 114, 178];
-const NAMES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#737373", "#b2a800", "#a6761d"];
-const ORDER = [[94, 60, 150], [59, 82, 139], [33, 145, 140], [94, 201, 98], [230, 210, 40]]; // dark to light, as viridis
-const ROUND = [[208, 80, 60], [190, 150, 50], [70, 150, 90], [50, 140, 190], [120, 90, 180], [208, 80, 60]]; // ends meet
+const NAMES = [
+  "#0072b2",
+  "#d55e00",
+  "#009e73",
+  "#cc79a7",
+  "#e69f00",
+  "#56b4e9",
+  "#8c6bb1",
+  "#737373",
+  "#b2a800",
+  "#a6761d",
+];
+const ORDER = [
+  [94, 60, 150],
+  [59, 82, 139],
+  [33, 145, 140],
+  [94, 201, 98],
+  [230, 210, 40],
+]; // dark to light, as viridis
+const ROUND = [
+  [208, 80, 60],
+  [190, 150, 50],
+  [70, 150, 90],
+  [50, 140, 190],
+  [120, 90, 180],
+  [208, 80, 60],
+]; // ends meet
 
 // Take the page's own vermilion and blue: they are brighter on a dark page.
 export function adopt() {
   const style = getComputedStyle(document.documentElement);
-  const read = (name) => [1, 3, 5].map((i) => parseInt(style.getPropertyValue(name).trim().slice(i, i + 2), 16));
+  const read = (name) =>
+    [1, 3, 5].map((i) =>
+      parseInt(
+        style
+          .getPropertyValue(name)
+          .trim()
+          .slice(i, i + 2),
+        16,
+      ),
+    );
   [UP, DOWN] = [read("--up"), read("--down")];
 }
 

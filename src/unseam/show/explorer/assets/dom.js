@@ -13,7 +13,8 @@ function fill(element, attributes, children) {
 }
 
 export const h = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
-export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) =>
+  fill(document.createElementNS(SVG, tag), attributes, children);
 export const byId = (id) => document.getElementById(id);
 
 export const options = (select, entries, chosen) =>

@@ -3,7 +3,19 @@
 import { adopt } from "/colours.js";
 import { byId, notice } from "/dom.js";
 
-const KEYS = { n: "next", p: "previous", s: "random", d: "draw", u: "undo", y: "redo", r: "reset", a: "align", l: "link", t: "theme", "?": "help" };
+const KEYS = {
+  n: "next",
+  p: "previous",
+  s: "random",
+  d: "draw",
+  u: "undo",
+  y: "redo",
+  r: "reset",
+  a: "align",
+  l: "link",
+  t: "theme",
+  "?": "help",
+};
 const THEMES = ["auto", "light", "dark"];
 
 export function listen(app, actions) {

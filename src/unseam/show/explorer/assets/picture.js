@@ -49,7 +49,10 @@ function line(canvas, x, behind) {
   const [width, height] = [300, 220];
   const context = surface(canvas, width, height);
   const [low, high] = extent([...x, ...(behind ?? []), 0]);
-  const place = (v, i) => [8 + (i / Math.max(x.length - 1, 1)) * (width - 16), height - 8 - ((v - low) / (high - low || 1)) * (height - 16)];
+  const place = (v, i) => [
+    8 + (i / Math.max(x.length - 1, 1)) * (width - 16),
+    height - 8 - ((v - low) / (high - low || 1)) * (height - 16),
+  ];
   const draw = (values, colour, thick, dots = values.length <= 40) => {
     context.strokeStyle = context.fillStyle = colour;
     context.lineWidth = thick;
@@ -64,7 +67,8 @@ function line(canvas, x, behind) {
 }
 
 // 2 numbers as they are, 3 seen from the side
-const flat = (x, i = 0, n = x.length) => (n === 2 ? [x[i], x[i + 1]] : [x[i] + 0.4 * x[i + 1], x[i + 2] + 0.3 * x[i + 1]]);
+const flat = (x, i = 0, n = x.length) =>
+  n === 2 ? [x[i], x[i + 1]] : [x[i] + 0.4 * x[i + 1], x[i + 2] + 0.3 * x[i + 1]];
 
 function cloud(canvas, x, { cloud: points, behind, columns = [], n }) {
   const size = 300;
@@ -83,7 +87,8 @@ function cloud(canvas, x, { cloud: points, behind, columns = [], n }) {
   if (behind) dot(flat(behind), 5, style(canvas, "--text"));
   context.strokeStyle = style(canvas, "--up");
   context.lineWidth = 2;
-  for (const [name, column] of columns) { // where half a step of each latent leads
+  for (const [name, column] of columns) {
+    // where half a step of each latent leads
     const to = place(flat(x.map((v, i) => v + column[i] / 2)));
     context.beginPath();
     context.moveTo(...place(flat(x)));

@@ -8,9 +8,11 @@ function hand(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-const named = (app, panel, ending) => `${app.about.models.find((m) => m.model === panel.model).run}-${panel.model}.${ending}`;
+const named = (app, panel, ending) =>
+  `${app.about.models.find((m) => m.model === panel.model).run}-${panel.model}.${ending}`;
 
-export const savePicture = (app, panel) => panel.canvases.decoded.toBlob((blob) => hand(blob, named(app, panel, "png")));
+export const savePicture = (app, panel) =>
+  panel.canvases.decoded.toBlob((blob) => hand(blob, named(app, panel, "png")));
 
 export function saveLatents(app, panel) {
   const { run, member } = app.about.models.find((m) => m.model === panel.model);

@@ -1,4 +1,4 @@
-// Codes of the held-out rows in two latents, coloured by a factor. Click a point, or walk to it and press Enter, to load it.
+// Codes of the held-out rows in two latents, coloured by a factor. A click, or Enter on a point, loads its row.
 
 import { factorColour } from "/colours.js";
 import { h, options } from "/dom.js";
@@ -15,16 +15,31 @@ export class Scatter {
     this.y = h("select", { "aria-label": "Vertical latent", onchange: () => this.chosen() });
     this.colour = h("select", { "aria-label": "Colour by factor", onchange: () => this.chosen() });
     this.canvas = h("canvas", {
-      tabindex: 0, role: "application", "aria-roledescription": "scatter plot",
+      tabindex: 0,
+      role: "application",
+      "aria-roledescription": "scatter plot",
       "aria-label": "Codes of the data. Arrows go from point to point, Enter loads one.",
-      onclick: (event) => this.click(event), onpointermove: (event) => this.hover(event),
-      onpointerleave: () => this.go(-1), onkeydown: (event) => this.key(event),
+      onclick: (event) => this.click(event),
+      onpointermove: (event) => this.hover(event),
+      onpointerleave: () => this.go(-1),
+      onkeydown: (event) => this.key(event),
     });
     this.cloud = h("canvas"); // never shown
     this.says = h("p", { class: "hint", "aria-live": "polite" });
     this.legend = h("p", { class: "legend" });
-    const picks = [h("label", {}, "across ", this.x), h("label", {}, "up ", this.y), factors.length ? h("label", {}, "colour ", this.colour) : null];
-    const beside = h("div", { class: "beside" }, h("h2", {}, "Codes"), h("div", { class: "picks" }, ...picks), this.legend, this.says);
+    const picks = [
+      h("label", {}, "across ", this.x),
+      h("label", {}, "up ", this.y),
+      factors.length ? h("label", {}, "colour ", this.colour) : null,
+    ];
+    const beside = h(
+      "div",
+      { class: "beside" },
+      h("h2", {}, "Codes"),
+      h("div", { class: "picks" }, ...picks),
+      this.legend,
+      this.says,
+    );
     this.element = h("section", { class: "scatter card" }, beside, this.canvas);
     new ResizeObserver(() => this.canvas.clientWidth !== this.size && this.draw()).observe(this.canvas);
   }
@@ -32,8 +47,12 @@ export class Scatter {
   // codes (N, K) and factors (N, F), flat; latents in the page's order
   set({ codes, values, rows, latents }) {
     Object.assign(this, { codes, values, rows, K: latents.length, at: -1 });
-    const entries = latents.map((l) => [String(l.latent), `z${l.latent}${l.active && l.factor ? ` · ${l.factor}` : ""}`]);
-    const known = (k, other) => (entries.some(([value]) => value === String(k)) ? k : Number(entries[Math.min(other, entries.length - 1)][0]));
+    const entries = latents.map((l) => [
+      String(l.latent),
+      `z${l.latent}${l.active && l.factor ? ` · ${l.factor}` : ""}`,
+    ]);
+    const known = (k, other) =>
+      entries.some(([value]) => value === String(k)) ? k : Number(entries[Math.min(other, entries.length - 1)][0]);
     this.view.x = known(this.view.x, 0);
     this.view.y = known(this.view.y, 1);
     options(this.x, entries, String(this.view.x));
@@ -100,7 +119,8 @@ export class Scatter {
     const style = getComputedStyle(this.canvas);
     const { x, y } = this.view;
     context.drawImage(this.cloud, 0, 0, this.size, this.size);
-    if (this.start) this.ring(context, this.place(this.start[x], this.start[y]), 4, style.getPropertyValue("--muted"), 1.5);
+    if (this.start)
+      this.ring(context, this.place(this.start[x], this.start[y]), 4, style.getPropertyValue("--muted"), 1.5);
     if (this.z) this.ring(context, this.place(this.z[x], this.z[y]), 7, style.getPropertyValue("--text"), 2.5);
     if (this.at >= 0) this.ring(context, this.places[this.at], 6, style.getPropertyValue("--accent"), 2);
   }
@@ -135,7 +155,9 @@ export class Scatter {
     const [low, high] = [Math.min(...column), Math.max(...column)];
     const colour = factorColour(this.factors[f], low, high);
     const few = this.factors[f].size !== null && this.factors[f].size <= 10;
-    const marks = few ? [...new Set(column)].sort((a, b) => a - b) : [0, 1, 2, 3, 4].map((i) => low + (i / 4) * (high - low));
+    const marks = few
+      ? [...new Set(column)].sort((a, b) => a - b)
+      : [0, 1, 2, 3, 4].map((i) => low + (i / 4) * (high - low));
     this.legend.replaceChildren(`${this.view.colour} `, ...marks.map((value) => this.patch(colour(value), value)));
     return (i) => colour(column[i]);
   }
@@ -169,7 +191,10 @@ export class Scatter {
   go(at) {
     this.at = at;
     const F = this.factors.length;
-    const known = at < 0 ? "" : this.factors.map((f, i) => `${f.name} ${Number(this.values[at * F + i].toPrecision(3))}`).join(", ");
+    const known =
+      at < 0
+        ? ""
+        : this.factors.map((f, i) => `${f.name} ${Number(this.values[at * F + i].toPrecision(3))}`).join(", ");
     this.says.textContent = at < 0 ? "" : `row ${this.rows[at]}${known && `: ${known}`}`;
     this.mark();
   }
@@ -190,7 +215,10 @@ export class Scatter {
   // the nearest point in a direction, at most 45 degrees off it
   step(right, down) {
     const from = this.at >= 0 ? this.places[this.at] : this.place(this.z[this.view.x], this.z[this.view.y]);
-    const [at] = this.nearest(from, (u, v, i) => i !== this.at && right * u + down * v > Math.abs(right ? v : u) && right * u + down * v > 2);
+    const [at] = this.nearest(
+      from,
+      (u, v, i) => i !== this.at && right * u + down * v > Math.abs(right ? v : u) && right * u + down * v > 2,
+    );
     if (at >= 0) this.go(at);
   }
 }

@@ -10,13 +10,33 @@ export class Slider {
     Object.assign(this, { spec, moved });
     const range = { type: "range", min: spec.low, max: spec.high, step: "any", "aria-label": spec.title };
     this.range = h("input", {
-      ...range, oninput: () => this.told(this.range.valueAsNumber, false), onchange: () => this.told(this.range.valueAsNumber, true),
-      onkeydown: (event) => this.key(event), ondblclick: () => this.told(this.start, true),
+      ...range,
+      oninput: () => this.told(this.range.valueAsNumber, false),
+      onchange: () => this.told(this.range.valueAsNumber, true),
+      onkeydown: (event) => this.key(event),
+      ondblclick: () => this.told(this.start, true),
     });
-    this.box = h("input", { type: "number", step: 0.1, "aria-label": `${spec.title}, number`, onchange: () => this.typed() });
-    this.thumb = h("canvas", { class: "thumb", width: 1, height: 1, role: "img", "aria-label": `What ${spec.label} moves` });
+    this.box = h("input", {
+      type: "number",
+      step: 0.1,
+      "aria-label": `${spec.title}, number`,
+      onchange: () => this.typed(),
+    });
+    this.thumb = h("canvas", {
+      class: "thumb",
+      width: 1,
+      height: 1,
+      role: "img",
+      "aria-label": `What ${spec.label} moves`,
+    });
     this.says = h("small", {}, spec.says);
-    this.name = h("span", { class: "name" }, h("b", {}, spec.label), spec.tag ? h("em", {}, spec.tag) : null, this.says);
+    this.name = h(
+      "span",
+      { class: "name" },
+      h("b", {}, spec.label),
+      spec.tag ? h("em", {}, spec.tag) : null,
+      this.says,
+    );
     this.track = h("span", { class: "track" }, this.range);
     this.element = h("div", { class: "slider" }, this.name, this.track, this.box, this.thumb);
     this.start = 0;
@@ -35,9 +55,17 @@ export class Slider {
   // arrows by hand: "any" has no step of its own
   key(event) {
     const { low, high, step } = this.spec;
-    const moves = { ArrowRight: step, ArrowUp: step, ArrowLeft: -step, ArrowDown: -step, PageUp: 5 * step, PageDown: -5 * step };
+    const moves = {
+      ArrowRight: step,
+      ArrowUp: step,
+      ArrowLeft: -step,
+      ArrowDown: -step,
+      PageUp: 5 * step,
+      PageDown: -5 * step,
+    };
     let to = null;
-    if (event.key in moves) to = Math.min(Math.max(this.value + moves[event.key], Math.min(low, this.value)), Math.max(high, this.value));
+    if (event.key in moves)
+      to = Math.min(Math.max(this.value + moves[event.key], Math.min(low, this.value)), Math.max(high, this.value));
     else if (event.key === "Home") to = low;
     else if (event.key === "End") to = high;
     else if (event.key === "0") to = this.start;
