@@ -1,0 +1,280 @@
+// The page: one or two models on one input, what may be done with them, and the way back.
+
+import * as address from "/address.js";
+import * as api from "/api.js";
+import { byId, notice } from "/dom.js";
+import { Panel } from "/panel.js";
+
+const failed = (error) => notice(error.message, true);
+const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
+const times = (z, R) => R[0].map((_, j) => z.reduce((sum, v, i) => sum + v * R[i][j], 0)); // z R
+const transposed = (R) => R[0].map((_, j) => R.map((row) => row[j]));
+
+export class App {
+  panels = [];
+  input = null; // {x, row, caption}, or null for a draw from the prior
+  past = [];
+  future = [];
+  sliding = null; // the slider that is being dragged
+  leader = null; // the panel that the other one follows
+  busy = false; // while an action is under way, sliders wait
+  queue = Promise.resolve(); // actions come one after the other
+  following = new api.Latest((from) => this.follow(from), failed);
+
+  async begin() {
+    this.about = await api.about();
+    const from = address.read(this.about);
+    Object.assign(this, { aligned: from.aligned, axes: from.axes, against: from.against, linked: from.linked });
+    const { name, shape } = this.about.data;
+    byId("subject").textContent = name;
+    document.title = `${name} · unseam explorer`;
+    byId("row").max = this.about.data.rows - 1;
+    byId("file").accept = shape.length === 3 ? "image/*" : ".csv,.txt";
+    for (const model of from.models) await this.add(model);
+    const looked = Object.entries({
+      ...from.view,
+      colour: from.view.colour ?? this.panels[0].info.latents[0].factor ?? "",
+    });
+    const colours = new Set(["", ...this.about.data.factors.map((f) => f.name)]);
+    const view = Object.fromEntries(looked.filter(([key, v]) => v !== null && (key !== "colour" || colours.has(v))));
+    await this.restart(from.row ?? (from.z[0] ? null : this.about.first), from.z);
+    this.panels.forEach((p) => p.scatter.choose(this.fitting(p, view)));
+    this.show();
+    document.body.dataset.ready = "yes";
+  }
+
+  // The view that the address asks for, or the two most informative latents.
+  fitting(panel, view) {
+    const has = (k) => panel.order.includes(k);
+    const [x, y = x] = panel.order;
+    return { ...view, x: has(view.x) ? view.x : x, y: has(view.y) ? view.y : y };
+  }
+
+  async add(model) {
+    const panel = new Panel(this, "AB"[this.panels.length], model);
+    await panel.open();
+    this.panels.push(panel);
+    byId("panels").append(panel.element);
+  }
+
+  // Start from a row, or (row null) from the points given.
+  async restart(row, points = []) {
+    this.input = row === null ? null : await this.observe(row);
+    for (const [i, panel] of this.panels.entries()) {
+      const z = points[i]?.length === panel.order.length ? points[i] : null;
+      const start = this.input ? await this.encode(panel, this.input.x) : (z ?? panel.order.map(() => 0));
+      panel.begin(start, z ?? start);
+    }
+  }
+
+  async observe(row) {
+    const { x, factors } = await api.row(row);
+    const known = this.about.data.factors.map((f, i) => `${f.name} ${Number(factors[i].toPrecision(3))}`).join(", ");
+    return { x, row, caption: `row ${row}`, known };
+  }
+
+  encode = async (panel, x) => (await api.encode(panel.model, this.aligned, x)).z;
+
+  // One user's action: what was before can be had back, and a failure is said in one line.
+  act(work) {
+    return this.inTurn(async () => {
+      this.remember();
+      try {
+        await work();
+      } catch (error) {
+        failed(error);
+        await this.restore(this.past.pop());
+      }
+    });
+  }
+
+  inTurn(work) {
+    const doing = async () => {
+      Object.assign(this, { busy: true, leader: null, sliding: null });
+      document.body.classList.add("working");
+      await work().catch(failed);
+      document.body.classList.remove("working");
+      this.busy = false;
+      this.show();
+    };
+    this.queue = this.queue.then(doing);
+    return this.queue;
+  }
+
+  load = (row) => this.act(async () => this.all(await this.observe(row)));
+
+  async all(input) {
+    const places = await Promise.all(this.panels.map((p) => this.encode(p, input.x)));
+    this.input = input;
+    this.panels.forEach((p, i) => p.begin(places[i]));
+  }
+
+  draw() {
+    return this.act(async () => {
+      const [first, ...rest] = this.panels;
+      const z = first.order.map(() => 0);
+      for (const { latent, middle, spread } of first.info.latents) z[latent] = middle + spread * normal();
+      const x = await api.decode(first.point(z));
+      const places = await Promise.all(rest.map((p) => this.encode(p, x)));
+      this.input = null;
+      [z, ...places].forEach((place, i) => this.panels[i].begin(place));
+    });
+  }
+
+  own(file) {
+    return this.act(async () => {
+      const x = await api.upload(file);
+      await this.all({ x, caption: file.name });
+    });
+  }
+
+  random() {
+    const { rows } = this.panels[0].info;
+    return this.load(rows[Math.floor(Math.random() * rows.length)]);
+  }
+
+  step(by) {
+    const { rows } = this.about.data;
+    return this.act(async () =>
+      this.all(await this.observe(((((this.input?.row ?? this.about.first) + by) % rows) + rows) % rows)),
+    );
+  }
+
+  reset = () => this.act(async () => this.panels.forEach((p) => p.begin(p.start)));
+
+  // Sliders: the first move of a drag is remembered, the other model follows.
+  before(slider, fresh) {
+    if (fresh || this.sliding !== slider) this.remember();
+    this.sliding = slider;
+  }
+
+  moved(panel, settled) {
+    this.leader = panel;
+    if (settled) this.sliding = null;
+  }
+
+  decoded(panel) {
+    if (this.linked && this.leader === panel && this.panels.length > 1) this.following.ask(panel);
+  }
+
+  async follow(leader) {
+    const other = this.panels.find((p) => p !== leader);
+    const z = other && (await this.encode(other, leader.x));
+    if (z && this.leader === leader) other.move(z);
+  }
+
+  // Two ways to look at a model.
+  axis(axes) {
+    this.axes = axes;
+    this.panels.forEach((p) => p.layOut());
+    this.show();
+  }
+
+  align = () =>
+    this.act(async () => {
+      const found = await Promise.all(this.panels.map((p) => api.alignment(p.model)));
+      const turns = found.map(({ rotation }) => (this.aligned ? transposed(rotation) : rotation));
+      this.aligned = !this.aligned;
+      await this.turn(turns);
+      if (this.aligned) notice(found.map((f, i) => (found.length > 1 ? `${"AB"[i]}: ` : "") + f.verdict).join(" "));
+    });
+
+  // The same points, in the new axes.
+  async turn(rotations) {
+    for (const [i, panel] of this.panels.entries()) {
+      await panel.open();
+      panel.begin(times(panel.start, rotations[i]), times(panel.z, rotations[i]));
+    }
+  }
+
+  changed = (panel, model) =>
+    this.act(async () => {
+      const x = this.input?.x ?? this.panels[0].x;
+      await panel.open(model);
+      panel.begin(await this.encode(panel, x));
+    });
+
+  beside = () =>
+    this.act(async () => {
+      const names = this.about.models.map((m) => m.model);
+      await this.add(names[(names.indexOf(this.panels[0].model) + 1) % names.length]);
+      const panel = this.panels[1];
+      panel.begin(await this.encode(panel, this.panels[0].x));
+      panel.scatter.choose(this.fitting(panel, { colour: this.panels[0].scatter.view.colour }));
+    });
+
+  close = (panel) => this.act(async () => this.drop(panel));
+
+  drop(panel) {
+    panel.element.remove();
+    this.panels = this.panels.filter((p) => p !== panel);
+  }
+
+  compare(against) {
+    this.against = against;
+    this.panels.forEach((p) => p.paint());
+    this.note();
+  }
+
+  link() {
+    this.linked = !this.linked;
+    this.show();
+  }
+
+  // The way back.
+  snapshot = () => ({
+    input: this.input,
+    aligned: this.aligned,
+    panels: this.panels.map(({ model, z, start }) => ({ model, z, start })),
+  });
+
+  remember() {
+    this.past.push(this.snapshot());
+    if (this.past.length > 200) this.past.shift();
+    this.future = [];
+    this.show();
+  }
+
+  travel(from, to) {
+    return this.inTurn(async () => {
+      if (!this[from].length) return;
+      this[to].push(this.snapshot());
+      await this.restore(this[from].pop());
+    });
+  }
+
+  undo = () => this.travel("past", "future");
+  redo = () => this.travel("future", "past");
+
+  async restore({ input, aligned, panels }) {
+    const turned = aligned !== this.aligned;
+    Object.assign(this, { input, aligned });
+    while (this.panels.length > panels.length) this.drop(this.panels.at(-1));
+    while (this.panels.length < panels.length) await this.add(panels[this.panels.length].model);
+    for (const [i, { model, z, start }] of panels.entries()) {
+      if (turned || this.panels[i].model !== model) await this.panels[i].open(model);
+      this.panels[i].begin(start, z);
+    }
+  }
+
+  // Buttons say what is the case.
+  show() {
+    const pressed = { align: this.aligned, link: this.linked };
+    for (const [id, is] of Object.entries(pressed)) byId(id).setAttribute("aria-pressed", is);
+    for (const id of ["latents", "singular"]) byId(id).setAttribute("aria-checked", this.axes === id);
+    byId("undo").disabled = !this.past.length;
+    byId("redo").disabled = !this.future.length;
+    byId("compare").hidden = this.panels.length > 1;
+    byId("link").hidden = this.panels.length < 2;
+    byId("panels").dataset.count = this.panels.length;
+    this.panels.forEach((p, i) => (p.close.hidden = i === 0));
+    byId("row").value = this.input?.row ?? "";
+    this.note();
+  }
+
+  // The address, a moment after the last change.
+  note() {
+    clearTimeout(this.writing);
+    this.writing = setTimeout(() => this.panels.every((p) => p.z) && address.write(this), 150);
+  }
+}

@@ -1,0 +1,90 @@
+// The elements of one model's panel, empty: what is in them is panel.js's affair.
+
+import { h, options } from "/dom.js";
+import { kind } from "/picture.js";
+import { saveLatents, savePicture } from "/save.js";
+import { Scatter } from "/scatter.js";
+
+const div = (name, ...children) => h("div", { class: name }, ...children);
+const card = (name, ...children) => h("section", { class: `card ${name}` }, ...children);
+
+export function frame(panel) {
+  const { app, letter } = panel;
+  const { data } = app.about;
+  const parts = { ...head(panel), ...pictures(app, kind(data.shape)), ...geometry(), ...sliders() };
+  parts.scatter = new Scatter(data.factors, (row) => app.load(row));
+  parts.scatter.onview = () => app.note();
+  const left = div("column", parts.pictures, parts.geometry);
+  const right = div("column", parts.latents, parts.scatter.element);
+  parts.element = h(
+    "section",
+    { class: "panel", "aria-label": `Model ${letter}` },
+    parts.header,
+    div("grid", left, right),
+  );
+  return parts;
+}
+
+function head(panel) {
+  const { app, letter, model } = panel;
+  const change = () => app.changed(panel, pick.value);
+  const pick = h("select", { class: "model", "aria-label": `Model ${letter}`, onchange: change });
+  const names = app.about.models.map((m) => [m.model, `${m.run} · member ${m.member}`]);
+  options(pick, names, model);
+  const facts = h("span", { class: "facts" });
+  const button = (words, title, onclick) => h("button", { title, onclick }, words);
+  const close = button("×", `Close model ${letter}`, () => app.close(panel));
+  close.classList.add("close");
+  close.setAttribute("aria-label", close.title);
+  const keep = [
+    button("Save picture", "The decoded picture as PNG", () => savePicture(app, panel)),
+    button("Save latents", "The latent vector as JSON", () => saveLatents(app, panel)),
+  ];
+  const mark = h("span", { class: "letter" }, letter);
+  return {
+    pick,
+    facts,
+    close,
+    header: h("header", {}, mark, pick, facts, h("span", { class: "keep" }, ...keep, close)),
+  };
+}
+
+function pictures(app, how) {
+  const canvas = (name) => h("canvas", { class: how, role: "img", "aria-label": name, width: 1, height: 1 });
+  const canvases = Object.fromEntries(["input", "decoded", "difference"].map((name) => [name, canvas(name)]));
+  const against = h("select", { "aria-label": "Difference against", onchange: () => app.compare(against.value) });
+  options(
+    against,
+    [
+      ["input", "minus input"],
+      ["start", "minus start"],
+    ],
+    app.against,
+  );
+  const caption = h("span", {}, "input");
+  const captions = { input: [caption], decoded: ["decoded"], difference: ["decoded ", against] };
+  const figure = ([name, drawn]) => h("figure", { class: name }, drawn, h("figcaption", {}, ...captions[name]));
+  const known = h("p", { class: "hint" });
+  return {
+    canvases,
+    against,
+    caption,
+    known,
+    pictures: card(`pictures ${how}`, ...Object.entries(canvases).map(figure), known),
+  };
+}
+
+function geometry() {
+  const [cost, matrix, values] = [h("div"), h("div"), h("div")];
+  const pair = div(
+    "pair",
+    div("", h("h3", {}, "cosines of Jacobian columns"), matrix),
+    div("", h("h3", {}, "singular values"), values),
+  );
+  return { cost, matrix, values, geometry: card("geometry", h("h2", {}, "At this point"), cost, pair) };
+}
+
+function sliders() {
+  const [heading, rows] = [h("h2", {}, "Latents"), div("rows")];
+  return { heading, rows, latents: card("latents", heading, rows) };
+}
