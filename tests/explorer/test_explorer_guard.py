@@ -202,6 +202,7 @@ def test_files_that_are_no_pictures_are_refused(ask):
 def test_it_listens_on_loopback_only():
     with listen(0) as sock:
         assert sock.getsockname()[0] == "127.0.0.1"
+        assert sock.proto == socket.IPPROTO_TCP  # else asyncio leaves Nagle's algorithm on and every answer waits 40 ms
         sock.listen()
         with pytest.raises(ConnectionRefusedError):  # another address of this machine
             socket.create_connection(("127.0.0.2", sock.getsockname()[1]), timeout=2)

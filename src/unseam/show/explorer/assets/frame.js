@@ -63,7 +63,8 @@ function pictures(app, how) {
   );
   const caption = h("span", {}, "input");
   const captions = { input: [caption], decoded: ["decoded"], difference: ["decoded ", against] };
-  const figure = ([name, drawn]) => h("figure", { class: name }, drawn, h("figcaption", {}, ...captions[name]));
+  const figure = ([name, drawn]) =>
+    h("figure", { class: name }, drawn, h("figcaption", {}, h("span", {}, ...captions[name])));
   const known = h("p", { class: "hint" });
   return {
     canvases,
