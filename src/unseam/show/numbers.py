@@ -64,8 +64,9 @@ def dci_tile(view: View) -> list[Tile]:
     found = dci(view)
     if not found:
         return []
-    beside = ", ".join(f"{name} {found[name].value:.3f}" for name in ("completeness", "informativeness"))
-    return [Tile("DCI disentanglement", f"{found['disentanglement'].value:.3f}", beside, "each latent for one factor")]
+    others = ", ".join(f"{name} {found[name].value:.2f}" for name in ("completeness", "informativeness"))
+    value = f"{found['disentanglement'].value:.3f}"
+    return [Tile("DCI", value, f"disentanglement; {others}", "each latent for one factor; 1 is best")]
 
 
 def point_distances(run: Run, view: View) -> Array:  # (N,)
