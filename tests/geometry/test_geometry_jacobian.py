@@ -117,14 +117,15 @@ def test_singular_values_and_vectors_against_svd() -> None:
     torch.testing.assert_close((V * Vh.mT).sum(1).abs(), torch.ones(20, 4).double())
 
 
-def test_penalties_lift_over_members_and_differentiate() -> None:
+@pytest.mark.parametrize("chunk", [None, 2])
+def test_penalties_lift_over_members_and_differentiate(chunk: int | None) -> None:
     """vmap over stacked parameters gives each member's own gradient; finite differences agree with it."""
     members = [smooth_decoder(seed=s) for s in range(3)]
     stacked, _ = stack_module_state(members)
     frame, z = smooth_decoder(), points(5, 3)
 
     def penalty(parameters: dict[str, Tensor]) -> Tensor:
-        M = metrics(lambda a: functional_call(frame, parameters, (a,)), z, "bernoulli")
+        M = metrics(lambda a: functional_call(frame, parameters, (a,)), z, "bernoulli", chunk=chunk)
         return (entanglement_cost(M.pullback, 0.1) + ima_contrast(M.gram)).mean()
 
     lifted = vmap(grad(penalty))(stacked)
