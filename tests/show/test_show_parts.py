@@ -70,6 +70,11 @@ def test_one_member_is_compared_with_nobody() -> None:
     assert choose([view(0, 1.0)])[1] is None
 
 
+def test_one_latent_has_no_axes_to_compare() -> None:
+    chosen, other = choose([view(0, 1.0, active=1, cost=0.2), view(1, 1.0, active=1, cost=0.1)])
+    assert (chosen.member, other) == (1, None)
+
+
 def test_words_follow_the_numbers() -> None:
     apart = view(3, 2.0, dto=0.2, mig=0.8, share=[[0.9, 0.1, 0.0], [0.0, 0.8, 0.1]], cost=0.01)
     mixed = view(0, 0.5, dto=0.9, mig=0.1, share=[[0.4, 0.3, 0.0], [0.3, 0.4, 0.0]], cost=0.3)

@@ -154,8 +154,9 @@ def stable_active(views: Sequence[View]) -> int:
 def choose(views: Sequence[View]) -> tuple[View, View | None]:
     """Without labels: among members that keep the stable number of active latents, the one with the lowest DtO.
 
-    The second is the one it is compared with: the highest DtO among them, or None when it is alone.
+    The second is the one it is compared with: the highest DtO among them. None when it is alone, or when fewer than
+    two latents are active: then there are no axes to compare, and the first has the lowest entanglement cost.
     """
     kept = stable_active(views)
     ordered = sorted((v for v in views if v.active == kept), key=lambda v: (v.relative_dto, v.cost, v.member))
-    return ordered[0], ordered[-1] if len(ordered) > 1 else None
+    return ordered[0], ordered[-1] if kept > 1 and len(ordered) > 1 else None
