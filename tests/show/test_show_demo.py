@@ -13,7 +13,7 @@ from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.show.demo import DemoResult, Plan, demo
 
-SMALL = Plan(betas=(1.0, 2.0), seeds=2, steps=120, latents=3, encoder=(16,), decoder=(16,), workers=1,
+SMALL = Plan(betas=(0.1, 0.3), seeds=2, steps=400, lr=5e-3, latents=3, encoder=(16,), decoder=(16,), workers=1,
              data_parameters={"size": 16, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4})  # fmt: skip
 
 
@@ -23,12 +23,13 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
 
 
 def test_it_goes_the_whole_way(result: DemoResult) -> None:
-    assert [(row["beta"], row["seed"]) for row in result.rows] == [(1.0, 0), (1.0, 1), (2.0, 0), (2.0, 1)]
+    assert [(row["beta"], row["seed"]) for row in result.rows] == [(0.1, 0), (0.1, 1), (0.3, 0), (0.3, 1)]
     assert all(0 <= row["mig"] <= 1 for row in result.rows)
     kept = [row for row in result.rows if row["active"] == result.active]
     lowest = min(kept, key=lambda row: (row["dto"] or 0) / (row["dto_haar"] or 1))
     assert result.rows[result.chosen]["dto"] == lowest["dto"]
-    assert len(result.why) == (0 if result.compared is None else 2)
+    assert result.active > 1
+    assert len(result.why) == 2
     text = result.report.read_text()
     assert f'id="member-{result.chosen}"' in text
     scores = result.run.rows.read("scores")

@@ -82,8 +82,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cohort(folder: Path) -> Run:
-    return fit("sprites", beta=[1.0, 2.0], seeds=[0, 1], steps=150, out=folder / "cohort",
-               data_parameters=SPRITES, snapshots=2, lr=3e-3, **SMALL)  # fmt: skip
+    return fit("sprites", beta=[0.1, 0.3], seeds=[0, 1], steps=400, out=folder / "cohort",
+               data_parameters=SPRITES, snapshots=2, lr=5e-3, **SMALL)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +105,9 @@ def test_a_cohort_of_pictures(cohort: Run, written: Path) -> None:
     assert all(len(slider["data-values"].split()) == int(slider["max"]) + 1 for slider in page.sliders)
     assert text.count("data:image/png") >= 4 * (3 * 2 + 1)
     assert "at the snapshots" in page.words
+    assert "upwards" in page.words  # tables over pairs of active latents
+    assert found.other is not None
+    assert found.chosen.relative_dto <= found.other.relative_dto
     assert written == cohort.folder / "report.html"
 
 
