@@ -1,24 +1,16 @@
-"""The report in a real browser: keyboard, links, no errors, no request. UNSEAM_BROWSER=1 insists on chromium."""
+"""The report in a real browser: keyboard, links, no errors, no request."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from browsing import browsing
 from unseam.show import report
 from unseam.train import fit
-
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync")  # fmt: skip
-CHROMIUM = shutil.which("chromium")
-needs_browser = pytest.mark.skipif(
-    CHROMIUM is None and "UNSEAM_BROWSER" not in os.environ, reason="chromium is not installed (apt install chromium)"
-)
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +23,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(written: Path) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+    with browsing() as browser:
         page = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme="dark")
         page.said, page.asked = [], []
         page.on("console", lambda message: page.said.append(message.text))
@@ -42,10 +31,8 @@ def page(written: Path) -> Iterator[Any]:
         page.on("request", lambda request: page.asked.append(request.url))
         page.goto(written.as_uri())
         yield page
-        browser.close()
 
 
-@needs_browser
 def test_the_report_works_by_keyboard_on_a_phone(page: Any) -> None:
     shown = page.locator("article.member:visible")
     assert shown.count() == 1
