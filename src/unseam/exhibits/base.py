@@ -20,9 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from unseam.errors import BadInput
+from unseam.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from unseam.train import Run
 
 Verdict = Literal["agrees", "differs", "not comparable"]
 Scale = Literal["tiny", "quick", "paper"]
@@ -68,9 +71,10 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Work:
-    """A folder where an exhibit keeps its finished steps, so that a killed run goes on where it stopped."""
+    """Where an exhibit keeps its finished steps and its models, so that a killed run goes on where it stopped."""
 
-    folder: Path
+    folder: Path  # the finished steps of this exhibit
+    runs: Path = Path("runs")  # trained cohorts, shared by the exhibits: two that ask for the same train it once
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """The result of `make()` as JSON gives it back; computed at most once in this folder.
@@ -87,6 +91,25 @@ class Work:
             path.with_suffix(".part").write_text(text)
             path.with_suffix(".part").rename(path)
         return json.loads(path.read_text())
+
+
+    def train(self, data: str | Array, objective: str = "beta-vae", **settings: Any) -> Run:
+        """`unseam.fit(data, objective, **settings)`, trained at most once in this output folder and resumable."""
+        from unseam.train import fit, resume
+
+        label = data if isinstance(data, str) else "array"
+        text = json.dumps([_named(data), objective, settings], sort_keys=True, default=_named)
+        folder = self.runs / f"{label}-{objective}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+        if (folder / "config.json").exists():
+            return resume(folder)
+        return fit(data, objective, out=folder, **settings)
+
+
+def _named(value: Any) -> str:
+    """What stands for a value in a digest: an array is its shape and bytes."""
+    if hasattr(value, "tobytes"):
+        return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
+    return str(value)
 
 
 def overall(rows: Sequence[Row]) -> Verdict:

@@ -3,6 +3,7 @@
 OUT/exhibits.json, .html, .md             every exhibit finished in this folder so far
 OUT/figures/V1.svg                        its figure
 OUT/work/V1-quick-1a2b3c4d5e/             its finished steps; the name holds the settings
+OUT/runs/sprites-beta-vae-1a2b3c4d5e/     a trained cohort, shared by the exhibits that ask for it
 """
 
 import json
@@ -34,7 +35,7 @@ def run_one(exhibit: Exhibit, scale: Scale, out: Path) -> dict[str, Any]:
     """Compute (or take up) one exhibit and return its entry for exhibits.json."""
     start = time.perf_counter()
     settings = exhibit.settings(scale)
-    work = Work(out / "work" / f"{exhibit.id}-{scale}-{exhibit.digest(scale)}")
+    work = Work(out / "work" / f"{exhibit.id}-{scale}-{exhibit.digest(scale)}", out / "runs")
     numbers = exhibit.compute(settings, work)
     rows = list(exhibit.judge(numbers))
     with style():
