@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-
-import numpy as np
 
 from unseam.errors import BadInput
 from unseam.metrics import Score
 from unseam.metrics.suite import score_representation
 from unseam.progress import bar
-from unseam.represent import represent, sample_rows
+from unseam.represent import represent, sample_rows, without_constants
 from unseam.train import Run
-from unseam.types import FactorSpace, Representation
 
 
 def evaluate(
@@ -46,27 +42,11 @@ def evaluate(
     with bar("scoring", len(chosen), show) as advance:
         for member in chosen:
             seen = without_constants(represent(run.model(member), data, rows))
+            if seen.space is None:
+                raise BadInput("every factor of the data is constant on these rows; there is nothing to score against")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # each Score keeps its notes
                 out[member] = dict(score_representation(seen, metrics=metrics, seed=seed, ci=ci))
             run.rows.write_scores(member, {n: (s.value, dict(s.settings)) for n, s in out[member].items()})
             advance()
     return out
-
-
-def without_constants(seen: Representation) -> Representation:
-    """The same without factors that take one value only: a data set may fix some, and they say nothing.
-
-    >>> from unseam.types import Factor
-    >>> space = FactorSpace((Factor("shape", 1), Factor("x", 3)))
-    >>> seen = Representation(np.zeros((3, 1)), factors=np.array([[0, 0], [0, 1], [0, 2]]), space=space)
-    >>> without_constants(seen).space.names
-    ('x',)
-    """
-    assert seen.factors is not None
-    assert seen.space is not None
-    kept = np.flatnonzero(np.ptp(seen.factors, axis=0) > 0)
-    if not len(kept):
-        raise BadInput("every factor of the data is constant on these rows; there is nothing to score against")
-    space = FactorSpace(tuple(seen.space[int(i)] for i in kept))
-    return replace(seen, factors=seen.factors[:, kept], space=space)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from torch import Tensor
 from unseam.geometry import Alignment, Diagnosis, align, diagnose, dto, entanglement_cost, metrics
 from unseam.geometry.rank import agreement, rank
 from unseam.geometry.regime import LatentStatistics, delta_kl
+from unseam.metrics.registry import METRICS
 from unseam.models import Autoencoder, Point, Posterior
 from unseam.progress import bar
 from unseam.rng import generator
@@ -156,12 +157,26 @@ def moment(run: Run, member: int, step: int | None, points: int, seed: int) -> t
 
 def ranking(run: Run, found: Mapping[int, Diagnosis]) -> dict[str, Any]:
     """Members from best to worst without labels and, for scores that `evaluate` has stored, how far they agree."""
-    order = rank(list(found.values()))
-    members = list(found)
-    stored = run.rows.read("scores")
-    table = stored[stored["member"].isin(members)].pivot(index="member", columns="name", values="value")
-    scores = {str(name): table[name].loc[members] for name in table if len(table[name].dropna()) == len(members)}
+    order, members, stored = rank(list(found.values())), list(found), stored_scores(run)
     return {
         "order": [members[position] for position in order.order],
-        "agreement": agreement(order, scores) if len(members) > 2 else {},
+        "agreement": agreement(order, common([stored.get(m, {}) for m in members])) if len(members) > 2 else {},
     }
+
+
+def stored_scores(run: Run) -> dict[int, dict[str, float]]:
+    """member -> metric -> what `evaluate` has written, with the sign that makes more better."""
+    out: dict[int, dict[str, float]] = {}
+    for row in run.rows.read("scores").dropna(subset="value").to_dict("records"):
+        lower = row["name"] in METRICS and METRICS[row["name"]].direction == "lower"
+        out.setdefault(int(row["member"]), {})[str(row["name"])] = -row["value"] if lower else row["value"]
+    return out
+
+
+def common(scores: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+    """One list a metric, for those that every member has.
+
+    >>> common([{"mig": 0.5, "sap": 0.1}, {"mig": 0.2}])
+    {'mig': [0.5, 0.2]}
+    """
+    return {name: [each[name] for each in scores] for name in scores[0] if all(name in each for each in scores)}

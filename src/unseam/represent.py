@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from unseam.data.base import Dataset
 from unseam.models import Autoencoder
 from unseam.rng import generator
-from unseam.types import Representation
+from unseam.types import FactorSpace, Representation
 
 CHUNK = 512  # samples encoded at a time
 
@@ -37,3 +40,22 @@ def represent(model: Autoencoder, data: Dataset, index: Tensor, seed: int = 0) -
         variances.append(posterior.variance())
     factors = data.factors(index).numpy() if data.space is not None else None
     return Representation(torch.cat(means).numpy(), torch.cat(variances).numpy(), factors, data.space, index.numpy())
+
+
+def without_constants(seen: Representation) -> Representation:
+    """The same without factors that take one value only: a data set may fix some, and they say nothing.
+
+    Where no factor varies, or none is known, the result has none.
+
+    >>> from unseam.types import Factor
+    >>> space = FactorSpace((Factor("shape", 1), Factor("x", 3)))
+    >>> seen = Representation(np.zeros((3, 1)), factors=np.array([[0, 0], [0, 1], [0, 2]]), space=space)
+    >>> without_constants(seen).space.names
+    ('x',)
+    """
+    if seen.factors is None or seen.space is None:
+        return seen
+    kept = np.flatnonzero(np.ptp(seen.factors, axis=0) > 0)
+    if not len(kept):
+        return replace(seen, factors=None, space=None)
+    return replace(seen, factors=seen.factors[:, kept], space=FactorSpace(tuple(seen.space[int(i)] for i in kept)))

@@ -14,7 +14,8 @@ import pytest
 from unseam.errors import BadInput
 from unseam.show import report
 from unseam.show.cohort import table_rows
-from unseam.show.report import find, number
+from unseam.show.page import number
+from unseam.show.view import find
 from unseam.train import Run, fit
 
 VOID = {"meta", "input", "br", "hr", "img", "link", "circle", "rect", "line", "polyline", "path", "use", "image"}

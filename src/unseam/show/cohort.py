@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from unseam.geometry.rank import agreement as rank_agreement
 from unseam.geometry.rank import rank
-from unseam.show import figures
+from unseam.show import figures, scatter
 from unseam.show.member import columns, thinned
 from unseam.show.view import View, records
 from unseam.train import Run
@@ -19,30 +19,31 @@ LEFT_OUT = ("active", "throughput")  # logged, but no term of a loss
 
 
 def sweep_axis(views: Sequence[View]) -> tuple[str, bool]:
-    """What the members differ in: the first hyperparameter that varies (on a logarithmic axis), else the seed."""
+    """What the members differ in: the first hyperparameter that all have and that varies (on a logarithmic axis where
+    it is positive), else the run, else the seed."""
     for name in views[0].hyper:
-        values = {view.hyper[name] for view in views}
-        if len(values) > 1:
+        values = {view.hyper[name] for view in views if name in view.hyper}
+        if len(values) > 1 and all(name in view.hyper for view in views):
             return name, min(values) > 0
-    return "seed", False
+    return "run" if len({view.run for view in views}) > 1 else "seed", False
 
 
-def sweep_figures(views: Sequence[View], chosen: int) -> dict[str, Figure]:
+def sweep_figures(views: Sequence[View], chosen: Collection[View]) -> dict[str, Figure]:
     """One panel a number: MIG (where there are factors), DtO over chance, cost, active latents, labels vs geometry."""
     x, log = sweep_axis(views)
-    panels: dict[str, tuple[str, dict[int, float]]] = {
-        "sweep-mig": ("MIG", {v.member: v.mig.value for v in views if v.mig is not None}),
-        "sweep-dto": ("DtO / chance", {v.member: v.relative_dto for v in views if v.active > 1}),
-        "sweep-cost": ("entanglement cost (nats of KL)", {v.member: v.cost for v in views}),
-        "sweep-active": ("active latents", {v.member: v.active for v in views}),
+    panels: dict[str, tuple[str, dict[View, float]]] = {
+        "sweep-mig": ("MIG", {v: v.mig.value for v in views if v.mig is not None}),
+        "sweep-dto": ("DtO / chance", {v: v.relative_dto for v in views if v.active > 1}),
+        "sweep-cost": ("entanglement cost (nats of KL)", {v: v.cost for v in views}),
+        "sweep-active": ("active latents", {v: v.active for v in views}),
     }
     drawn = {
-        name: figures.members(views, chosen, x, values, label, log)
+        name: scatter.members(views, chosen, x, values, label, log)
         for name, (label, values) in panels.items()
         if values
     }
     both = any(v.mig is not None and v.active > 1 for v in views)
-    return {**drawn, "agreement": figures.agreement(views, chosen)} if both else drawn
+    return {**drawn, "agreement": scatter.agreement(views, chosen)} if both else drawn
 
 
 def agreement_words(views: Sequence[View]) -> str:

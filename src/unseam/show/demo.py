@@ -14,8 +14,8 @@ from typing import Any
 
 from unseam.errors import BadInput
 from unseam.show.cohort import table_rows
-from unseam.show.report import find, write_report
-from unseam.show.view import stable_active
+from unseam.show.report import write_report
+from unseam.show.view import find, stable_active
 from unseam.show.words import why
 from unseam.train import Run, fit, load_run, resume
 

@@ -28,6 +28,7 @@ from unseam.types import Array
 P = ParamSpec("P")
 INK = "#010203"  # stands for the page's text colour
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f")
+ANCHOR = r"(?:run-\d+-)?member-\d+"  # `View.anchor`
 CHOSEN, OTHER, ACCENT = "#d55e00", "#7f8a99", "#0072b2"
 STYLE: Any = {
     "font.family": "sans-serif",
@@ -83,10 +84,16 @@ def svg(figure: Figure, name: str) -> str:
     text = text[text.index("<svg") :].replace(INK, "currentColor")
     text = re.sub(r'<g id="[^"]*"', "<g", text)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = re.sub(r'<a xlink:href="#member-(\d+)"[^>]*>', r'<a href="#member-\1" aria-label="member \1">', text)
-    text = re.sub(r'(id="|href="#|url\(#)(?!member-)', rf"\g<1>{name}-", text)
+    text = re.sub(rf'<a xlink:href="#({ANCHOR})"[^>]*>', _link, text)
+    text = re.sub(rf'(id="|href="#|url\(#)(?!{ANCHOR}")', rf"\g<1>{name}-", text)
     width, height = figure.get_size_inches() * 72
     return re.sub(r"<svg [^>]*>", _opening(width, height), text, count=1)
+
+
+def _link(found: re.Match[str]) -> str:
+    """A point's link, named as it is said: run-2-member-3 -> run 2, member 3."""
+    said = found[1].replace("-member", ", member").replace("-", " ")
+    return f'<a href="#{found[1]}" aria-label="{said}">'
 
 
 def _opening(width: float, height: float) -> str:
@@ -176,58 +183,6 @@ def sigma_law(d: Diagnosis) -> Figure:
     axes.set_title("")
     figure.set_dpi(110)
     return figure
-
-
-@styled
-def members(views: Sequence[View], chosen: int, x: str, y: Mapping[int, float], label: str, log: bool) -> Figure:
-    """Members as numbered points that link to them: a hyperparameter (or the seed) against a number of theirs."""
-    figure, axes = new()
-    places = across(views, x, log)
-    for view in views:
-        if view.member in y:
-            point(axes, places[view.member], y[view.member], view, chosen)
-    if log:
-        ticks = sorted({view.hyper[x] for view in views})
-        axes.set_xscale("log")
-        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes.minorticks_off()
-        axes.margins(x=0.12)
-    axes.set(xlabel=plain(x), ylabel=label)
-    axes.yaxis.set_major_locator(MaxNLocator(5, integer=all(float(v).is_integer() for v in y.values())))
-    low, high = min(0.0, *y.values()), max(y.values())
-    axes.set_ylim(low, high + 0.12 * (high - low or 1.0))
-    return figure
-
-
-def across(views: Sequence[View], x: str, log: bool) -> dict[int, float]:
-    """Where members stand on the x axis: at their value, seeds a little aside, never as far as the next value."""
-    if x not in views[0].hyper:
-        return {view.member: float(view.seed) for view in views}
-    seeds, values = sorted({view.seed for view in views}), np.array(sorted({view.hyper[x] for view in views}))
-    gap = float(np.diff(np.log(values)).min()) if log and len(values) > 1 else 0.0
-    step = min(0.09, 0.8 * gap / len(seeds))
-    aside = {seed: step * (place - (len(seeds) - 1) / 2) for place, seed in enumerate(seeds)}
-    return {view.member: view.hyper[x] * float(np.exp(aside[view.seed])) for view in views}
-
-
-@styled
-def agreement(views: Sequence[View], chosen: int) -> Figure:
-    """What labels say (MIG) against what the decoder's geometry says without them (DtO over chance)."""
-    figure, axes = new()
-    for view in views:
-        if view.mig is not None and view.active > 1:
-            point(axes, view.relative_dto, view.mig.value, view, chosen)
-    axes.set(xlabel="DtO / chance (no labels)", ylabel="MIG (labels)", ylim=(0, None))
-    axes.margins(0.1)
-    return figure
-
-
-def point(axes: Axes, x: float, y: float, view: View, chosen: int) -> None:
-    best = view.member == chosen
-    dot = axes.scatter([x], [y], s=130, color=CHOSEN if best else OTHER, alpha=1 if best else 0.75, linewidths=0)
-    dot.set_zorder(4 if best else 3)
-    dot.set_urls([f"#member-{view.member}"])
-    axes.text(x, y, str(view.member), ha="center", va="center_baseline", fontsize=7, color="white", zorder=5)
 
 
 @styled

@@ -6,7 +6,7 @@ import json
 import platform
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from typing import Any
 
 import torch
@@ -19,11 +19,19 @@ from unseam.train import Run, Training
 
 FLAGLESS = ("b1", "b2", "eps", "weight_decay")  # the optimiser's settings that only `fit` takes
 
+NO_RESULT = ("posterior", "learned_s2", "how", "workers", "checkpoint_seconds", "checkpoint_steps", "snapshots",
+             "log_every")  # fmt: skip
+
 
 def swept(run: Run) -> dict[str, list[float]]:
     """Each hyperparameter's values, in the order of the members."""
     names = run.members[0].hyper
     return {name: list(dict.fromkeys(m.hyper[name] for m in run.members)) for name in names}
+
+
+def lists(run: Run) -> dict[str, Any]:
+    """Hyperparameters as `fit` is told them: a number, or the list of those that were swept."""
+    return {name: values[0] if len(values) == 1 else values for name, values in swept(run).items()}
 
 
 def changed(value: Any) -> dict[str, Any]:
@@ -47,8 +55,25 @@ def settings(run: Run) -> dict[str, Any]:
     config = run.config
     architecture = {k: v for k, v in changed(config.architecture).items() if k not in ("posterior", "learned_s2")}
     optimiser = {("optimiser" if k == "name" else k): v for k, v in changed(config.optimiser).items()}
-    lists = {name: values[0] if len(values) == 1 else values for name, values in swept(run).items()}
-    return {**lists, **config.static, **architecture, **changed(config.training), **optimiser}
+    return {**lists(run), **config.static, **architecture, **changed(config.training), **optimiser}
+
+
+def differing(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """For each run its hyperparameters, and the settings in which the runs are not all the same."""
+    told = [everything(run) for run in runs]
+    apart = {name for each in told for name in each if any(each[name] != other.get(name) for other in told)}
+    return [
+        {name: value for name, value in each.items() if name in apart or name in run.members[0].hyper}
+        for run, each in zip(runs, told, strict=True)
+    ]
+
+
+def everything(run: Run) -> dict[str, Any]:
+    """Every setting that can change a result, with its value, but for the data and the seeds."""
+    config = run.config
+    parts = [asdict(part) for part in (config.architecture, config.training, config.optimiser)]
+    told = {("optimiser" if k == "name" else k): v for part in parts for k, v in part.items() if k not in NO_RESULT}
+    return {**lists(run), **config.static, **told}
 
 
 def call(run: Run) -> str:

@@ -55,6 +55,7 @@ class MemberPage:
     """What the template needs."""
 
     view: View
+    shape: tuple[int, ...]  # of one observation
     cards: list[Card]
     hidden: int  # latents left out
     examples: str  # picture: inputs above reconstructions
@@ -69,14 +70,14 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
     x, xhat = examples(run, model)
     picture = is_picture(run.data.shape)
     drawn = matrices(view) if brief else {**matrices(view), **curves(run, view)}
-    name = f"m{view.member}"
     if picture:
-        shown = album.add(f"{name}-examples", table(torch.stack([x[:EXAMPLES], xhat[:EXAMPLES]])))
+        shown = album.add(f"{view.anchor}-examples", table(torch.stack([x[:EXAMPLES], xhat[:EXAMPLES]])))
     else:
         drawn["reconstructions"] = vectors.reconstructions(x, xhat)
         shown = ""
     return MemberPage(
         view=view,
+        shape=run.data.shape,
         cards=cards(run, model, view, album, x),
         hidden=max(0, len(view.diagnosis.latents) - CARDS),
         examples=shown,
@@ -111,7 +112,7 @@ def cards(run: Run, model: Autoencoder, view: View, album: Album, x: Tensor) -> 
     seen = None if is_picture(run.data.shape) else vectors.plane(x)
     out = []
     for k in view.order()[:CARDS]:
-        name = f"m{view.member}-z{k}"
+        name = f"{view.anchor}-z{k}"
         if seen is None:
             film = album.add(f"{name}-film", strip(frames[k]))
             moves = album.add(f"{name}-moves", signed(columns[k].reshape(run.data.shape), largest))
@@ -133,7 +134,7 @@ def pair_tables(model: Autoencoder, view: View, album: Album) -> list[PairTable]
     dtype = next(model.parameters()).dtype
     for pair in view.diagnosis.pairs[:PAIRS]:
         frames = traverse_pair(model.mean, z.to(dtype), pair.i, pair.j, values.to(dtype)).float()
-        picture = album.add(f"m{view.member}-pair-{pair.i}-{pair.j}", table(frames))
+        picture = album.add(f"{view.anchor}-pair-{pair.i}-{pair.j}", table(frames))
         out.append(PairTable(pair, picture, pair_verdict(pair, view.diagnosis.beta)))
     return out
 

@@ -12,7 +12,7 @@ from unseam.explain import see
 from unseam.geometry import metrics
 from unseam.geometry.jacobian import singular
 from unseam.geometry.orthogonality import distances, select
-from unseam.show.view import POINTS, View, dci, scored, varying
+from unseam.show.view import POINTS, View, dci, scored
 from unseam.train import Run
 from unseam.types import Array
 
@@ -30,7 +30,7 @@ class Tile:
 def tiles(run: Run, view: View) -> list[Tile]:
     """The chosen member's numbers."""
     d = view.diagnosis
-    out = [] if view.mig is None else [mig_tile(run, view), *dci_tile(view)]
+    out = [] if view.mig is None else [mig_tile(view), *dci_tile(view)]
     if d.dto is not None and d.dto_haar:
         low, high = interval(point_distances(run, view))
         beside = f"95 % [{low:.3f}, {high:.3f}], chance {d.dto_haar:.3f}"
@@ -49,11 +49,9 @@ def tiles(run: Run, view: View) -> list[Tile]:
     return [*out, *scores_on_file(run, view)]
 
 
-def mig_tile(run: Run, view: View) -> Tile:
+def mig_tile(view: View) -> Tile:
     """MIG with its interval and chance level: half-samples of the rows (metrics/uncertainty.py)."""
-    index = torch.as_tensor(view.seen.index)
-    kept = varying(run.data, index)
-    found: Any = scored(view.seen, kept, ci=True)["mig"]
+    found: Any = scored(view.seen, ci=True)["mig"]
     low, high = found.ci
     beside = f"95 % [{low:.3f}, {high:.3f}], chance {found.chance:.3f}"
     return Tile("MIG", f"{found.value:.3f}", beside, "each factor in one latent; 1 is best")

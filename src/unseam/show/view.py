@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import torch
 
-from unseam.data.base import Dataset
 from unseam.errors import BadInput
 from unseam.explain import explain
 from unseam.geometry import Diagnosis
 from unseam.metrics import Score, score
 from unseam.metrics.mig import normalised
 from unseam.progress import bar
-from unseam.represent import represent, sample_rows
+from unseam.represent import represent, sample_rows, without_constants
 from unseam.train import Run
-from unseam.types import Array, FactorSpace, Representation
+from unseam.types import Array, Representation
 
 SAMPLES = 10_000  # rows that are encoded and scored
 POINTS = 400  # rows at which a member's decoder is differentiated
@@ -35,10 +33,16 @@ class View:
     hyper: Mapping[str, float]
     row: Mapping[str, Any]
     diagnosis: Diagnosis
-    seen: Representation
+    seen: Representation  # with the factors that vary
     mig: Score | None = None  # None when the data has no factors
     share: Array | None = None  # (F, K) mutual information as a share of each factor's entropy
     factors: tuple[str, ...] = ()  # names of the factors that vary
+    run: int = 0  # which run of a page with several, from 1
+
+    @property
+    def anchor(self) -> str:
+        """Its place on the page."""
+        return f"run-{self.run}-member-{self.member}" if self.run else f"member-{self.member}"
 
     @property
     def name(self) -> str:
@@ -86,13 +90,12 @@ def look(run: Run, members: Iterable[int] | None = None, points: int = POINTS, s
         raise BadInput(f"run={str(run.folder)!r} has no finished member ({remedy})")
     diagnoses = explain(run, [row["member"] for row in finished], points, show=show)
     index = sample_rows(len(run.data), SAMPLES)
-    kept = varying(run.data, index)
     with bar("scoring", len(finished), show) as advance:
         views = []
         for row in finished:
             member = int(row["member"])
-            seen = represent(run.model(member), run.data, index)
-            found = scored(seen, kept) if kept else {}
+            seen = without_constants(represent(run.model(member), run.data, index))
+            found = scored(seen) if seen.space is not None else {}
             hyper = dict(run.members[member].hyper)
             views.append(View(member, int(row["seed"]), hyper, row, diagnoses[member], seen, **found))
             advance()
@@ -104,39 +107,23 @@ def records(run: Run) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in run.table().to_dict("records")]
 
 
-def varying(data: Dataset, index: torch.Tensor) -> list[int]:
-    """The factors that take more than one value: nothing can be learned about a constant."""
-    if data.space is None:
-        return []
-    values = data.factors(index)
-    return [f for f in range(len(data.space)) if len(torch.unique(values[:, f])) > 1]
-
-
-def scored(seen: Representation, kept: Sequence[int], ci: bool = False) -> dict[str, Any]:
-    """MIG on the factors that vary, with an interval and the chance level when asked for."""
-    codes, factors, space = known(seen, kept)
-    scores = score(codes, factors, space, metrics="mig", ci=ci, chance=ci)
+def scored(seen: Representation, ci: bool = False) -> dict[str, Any]:
+    """MIG, with an interval and the chance level when asked for."""
+    scores = score(seen.codes, seen.factors, seen.space, metrics="mig", ci=ci, chance=ci)
     found = scores["mig"]
     assert found.matrix is not None
-    return {"mig": found, "share": normalised(scores.table, found.matrix), "factors": space.names}
-
-
-def known(seen: Representation, kept: Sequence[int]) -> tuple[Array, Array, FactorSpace]:
-    """Codes and the factors that vary, as metrics take them."""
-    assert seen.space is not None
-    assert seen.factors is not None
-    return seen.codes, seen.factors[:, list(kept)], FactorSpace(tuple(seen.space[f] for f in kept))
+    return {"mig": found, "share": normalised(scores.table, found.matrix), "factors": scores.table.space.names}
 
 
 @lru_cache(maxsize=4)
 def dci(view: View) -> Mapping[str, Score]:
     """DCI of a member by its parts (disentanglement, completeness, informativeness); none where it is not defined."""
-    space = view.seen.space
-    if space is None or view.mig is None:
+    seen = view.seen
+    if seen.space is None:
         return {}
-    kept = [space.names.index(name) for name in view.factors]
     try:
-        return {name.removeprefix("dci-"): s for name, s in score(*known(view.seen, kept), metrics="dci").items()}
+        found = score(seen.codes, seen.factors, seen.space, metrics="dci")
+        return {name.removeprefix("dci-"): s for name, s in found.items()}
     except BadInput:  # too few rows of a class, too many classes: the report does without
         return {}
 
@@ -160,3 +147,27 @@ def choose(views: Sequence[View]) -> tuple[View, View | None]:
     kept = stable_active(views)
     ordered = sorted((v for v in views if v.active == kept), key=lambda v: (v.relative_dto, v.cost, v.member))
     return ordered[0], ordered[-1] if kept > 1 and len(ordered) > 1 else None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a report says of a run, before it is put on a page."""
+
+    run: Run
+    views: list[View]
+    chosen: View
+    other: View | None  # the one it is compared with
+    by_hand: bool  # the user named the member
+
+
+def find(run: Run, member: int | None = None, show: bool | None = None, number: int = 0) -> Findings:
+    """Diagnose, score and choose; `number` is the run's place on a page with several."""
+    views = [replace(view, run=number) for view in look(run, show=show)]
+    chosen, other = choose(views)
+    if member is None or member == chosen.member:
+        return Findings(run, views, chosen, other, member is not None)
+    named = next((view for view in views if view.member == member), None)
+    if named is None:
+        known = ", ".join(str(view.member) for view in views)
+        raise BadInput(f"member={member} is not a finished member of this run; choose one of {known}")
+    return Findings(run, views, named, chosen, True)

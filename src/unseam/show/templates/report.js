@@ -30,11 +30,22 @@ const follow = () => {
 };
 addEventListener("hashchange", follow);
 follow();
-document.querySelectorAll('svg a[href^="#member-"]').forEach((point) => {
+const points = [...document.querySelectorAll('svg a[href*="member-"]')];
+points.forEach((point) => {
+  point.dataset.at = point.getAttribute("href");
   const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
   title.textContent = point.getAttribute("aria-label");
   point.prepend(title);
   if (!members.some((member) => "#" + member.id === point.getAttribute("href"))) point.removeAttribute("href");
+});
+
+// On a page with several runs, a run's row or name brings its points forward.
+document.querySelectorAll("[data-run]").forEach((part) => {
+  const only = (run) => points.forEach((point) => {
+    point.classList.toggle("dim", run !== null && !point.dataset.at.startsWith("#run-" + run + "-"));
+  });
+  ["mouseenter", "focusin"].forEach((name) => part.addEventListener(name, () => only(part.dataset.run)));
+  ["mouseleave", "focusout"].forEach((name) => part.addEventListener(name, () => only(null)));
 });
 
 document.querySelectorAll("button.play").forEach((button) => {

@@ -1,0 +1,90 @@
+"""Members as points that link to them: by a hyperparameter, by run, by what geometry and labels say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from unseam.show.figures import CHOSEN, INK, OTHER, new, plain, styled
+from unseam.show.view import View
+
+RUNS = ("#0072b2", "#d55e00", "#00875f", "#8c5fb5", "#a06e00", "#bf4f86", "#5f6b7a", "#7a4b2a")  # white on each is read
+
+
+def run_colour(number: int) -> str:
+    """The colour of a run on a page with several, from 1; after eight they come again (runs are numbered too)."""
+    return RUNS[(number - 1) % len(RUNS)]
+
+
+@styled
+def members(
+    views: Sequence[View], chosen: Collection[View], x: str, y: Mapping[View, float], label: str, log: bool
+) -> Figure:
+    """A hyperparameter (or the seed, or the run) against a number of each member."""
+    figure, axes = new()
+    places = across(views, x, log)
+    for view in views:
+        if view in y:
+            point(axes, places[view], y[view], view, view in chosen)
+    ticks = sorted({value(view, x) for view in views})
+    if log:
+        axes.set_xscale("log")
+        axes.margins(x=0.12)
+    if log or x == "run":
+        axes.set_xticks(range(len(ticks)) if x == "run" else ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
+    axes.set(xlabel=plain(x), ylabel=label)
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=all(float(v).is_integer() for v in y.values())))
+    low, high = min(0.0, *y.values()), max(y.values())
+    axes.set_ylim(low, high + 0.12 * (high - low or 1.0))
+    return figure
+
+
+def value(view: View, x: str) -> float:
+    return float({"seed": view.seed, "run": view.run}.get(x, view.hyper.get(x, np.nan)))
+
+
+def across(views: Sequence[View], x: str, log: bool) -> dict[View, float]:
+    """Where members stand on the x axis: at their value, side by side where they share it, clear of the next."""
+    shared: dict[float, list[View]] = {}
+    for view in views:
+        shared.setdefault(value(view, x), []).append(view)
+    ticks = np.array(sorted(shared))
+    spots = {tick: float(place) if x == "run" else tick for place, tick in enumerate(ticks)}  # runs: one after another
+    gaps = np.diff(np.log(ticks) if log else ticks)
+    gap = float(gaps.min()) if len(gaps) and x != "run" else 1.0
+    step = 0.8 * (min(gap, 0.9) if log else gap) / max(8, *map(len, shared.values()))
+    places = {}
+    for tick, beside in shared.items():
+        for place, view in enumerate(beside):
+            aside = step * (place - (len(beside) - 1) / 2)
+            places[view] = spots[tick] * float(np.exp(aside)) if log else spots[tick] + aside
+    return places
+
+
+@styled
+def agreement(views: Sequence[View], chosen: Collection[View]) -> Figure:
+    """What labels say (MIG) against what the decoder's geometry says without them (DtO over chance)."""
+    figure, axes = new()
+    for view in views:
+        if view.mig is not None and view.active > 1:
+            point(axes, view.relative_dto, view.mig.value, view, view in chosen)
+    axes.set(xlabel="DtO / chance (no labels)", ylabel="MIG (labels)")
+    axes.margins(0.1)
+    axes.set_ylim(bottom=0)
+    return figure
+
+
+def point(axes: Axes, x: float, y: float, view: View, best: bool) -> None:
+    """One member: its number, and orange for the chosen; on a page of several runs the run's number and colour."""
+    colour = run_colour(view.run) if view.run else CHOSEN if best else OTHER
+    edge = INK if best and view.run else "none"
+    dot = axes.scatter([x], [y], s=130, color=colour, alpha=1 if best else 0.75, linewidths=1.6, edgecolors=edge)
+    dot.set_zorder(4 if best else 3)
+    dot.set_urls([f"#{view.anchor}"])
+    text = str(view.run or view.member)
+    axes.text(x, y, text, ha="center", va="center_baseline", fontsize=7, color="white", zorder=5)
