@@ -72,7 +72,16 @@ class Run:
     def beta(self, member: int) -> float:
         """The weight of the KL in a member's loss (1 where the objective has none)."""
         hyper, kind = self.members[member].hyper, OBJECTIVES.get(self.config.objective)
-        return kind(**hyper, **self.config.static).kl_weight() if kind else float(hyper.get("beta", 1.0))
+        if kind is None:
+            return float(hyper.get("beta", 1.0))
+        known = [f.name for f in fields(kind)]
+        gone = [name for name in (*hyper, *self.config.static) if name not in known]
+        if gone:
+            raise BadInput(
+                f"{self.folder / 'config.json'}: hyperparameter {gone[0]!r} is not one of {self.config.objective} "
+                f"({', '.join(known) or 'it has none'}); train the run again, or use the version of unseam that made it"
+            )
+        return kind(**hyper, **self.config.static).kl_weight()
 
     def snapshots(self) -> list[int]:
         """Steps at which weights were kept."""
