@@ -19,6 +19,7 @@ PUBLIC = {
     "score": "unseam.metrics",
     "diagnose": "unseam.geometry",
     "align": "unseam.geometry",
+    "load_alignment": "unseam.aligned",
     "demo": "unseam.show",
     "report": "unseam.show",
 }

@@ -90,7 +90,7 @@ def repair(run: Run, member: int, points: int = SAMPLES, seed: int = 0) -> tuple
         whiten=isinstance(seen.posterior, Point),  # no prior has fixed the scale of the codes
     )
     frame = {name: part.numpy() for name, part in found.frame._asdict().items()}
-    codes = {"codes": found.codes, "codes_before": seen.posterior.mean.numpy(), **frame}
+    codes = {"codes": found.codes, "codes_before": seen.posterior.mean.numpy(), "variances": found.variances, **frame}
     return found, codes if seen.factors is None else {**codes, "factors": seen.factors}
 
 

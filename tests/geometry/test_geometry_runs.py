@@ -1,13 +1,18 @@
 """Runs explained and repaired: `unseam diagnose`, `unseam align`, and the functions behind them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+import unseam
+from unseam.aligned import load_alignment, save_alignment
 from unseam.cli import main
-from unseam.explain import explain, history, repair, weakest_correlation
+from unseam.errors import BadInput
+from unseam.explain import explain, history, repair, stored_scores, weakest_correlation
 from unseam.geometry.rank import rank
 from unseam.show.geometry_figures import diagnosis_figure, save
 from unseam.train import Run, fit
@@ -104,6 +109,60 @@ def test_align_verb(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert member["table"][-1]["what"] == "weakest factor correlation"
     assert main(["align", str(run.folder), "--out", str(out), "--member", "0", "--points", "100"]) == 0
     assert "entanglement cost" in capsys.readouterr().out
+
+
+def test_an_alignment_is_read_again(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The loaded encoder and decoder are the run's own in other axes; its file can be scored as it is."""
+    out = tmp_path / "aligned"
+    found, arrays = repair(run, 1, points=100)
+    save_alignment(out, run, {0: repair(run, 0, points=100), 1: (found, arrays)})
+    loaded = load_alignment(out, 1)
+    x, model = run.data.batch(torch.arange(20)), run.model(1)
+    assert loaded.encoder is not None
+    with torch.no_grad():
+        old, new = model.encode(x), loaded.encoder(x)
+        torch.testing.assert_close(loaded.decoder(new.mean), model.decode(old.mean), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(new.mean, old.mean @ found.rotation.float(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(loaded.codes, found.codes)
+    assert (loaded.helped, loaded.verdict, loaded.table[: len(found.table)]) == (
+        found.helped, found.verdict, found.table)  # fmt: skip
+    diagnosis = unseam.diagnose(loaded.decoder, loaded.codes, beta=run.beta(1), points=50)
+    assert diagnosis.entanglement_cost < 1e-9  # linear: one rotation makes it orthogonal everywhere
+    assert load_alignment(out, 1, run=run.folder).verdict == found.verdict
+    file = str(out / "member-1.npz")
+    assert main(["score", file, file, "--metrics", "mcc", "--json"]) == 0
+    assert "mcc" in json.loads(capsys.readouterr().out)["scores"]
+
+
+def test_an_alignment_that_cannot_be_read(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"no alignment.json.*unseam align"):
+        load_alignment(tmp_path)
+    document = save_alignment(tmp_path, run, {m: repair(run, m, points=50) for m in (0, 1)})
+    for member in (None, 7):
+        with pytest.raises(BadInput, match="holds members 0, 1"):
+            load_alignment(tmp_path, member)
+    (tmp_path / "member-0.npz").write_bytes(b"PK")
+    with pytest.raises(BadInput, match=r"member-0.npz is missing or damaged"):
+        load_alignment(tmp_path, 0)
+    (tmp_path / "alignment.json").write_text(json.dumps({**document, "run": str(tmp_path / "gone")}))
+    with pytest.raises(BadInput, match="give run="):
+        load_alignment(tmp_path, 1)
+    (tmp_path / "alignment.json").write_text("[]")
+    with pytest.raises(BadInput, match="damaged"):
+        load_alignment(tmp_path, 1)
+
+
+def test_a_hyperparameter_that_is_gone_is_named(run: Run) -> None:
+    old = replace(run.config, members=tuple(replace(m, hyper={**m.hyper, "warmth": 1.0}) for m in run.members))
+    with pytest.raises(BadInput, match="'warmth' is not one of beta-vae-sigma"):
+        Run(run.folder, old).beta(0)
+
+
+def test_stored_scores_are_signed_so_that_more_is_better(run: Run) -> None:
+    run.rows.write_scores(0, {"mcc": (0.5, {}), "gaussian-tc": (0.2, {})})
+    run.rows.write_scores(1, {"mcc": (0.4, {}), "gaussian-tc": (0.3, {})})
+    stored = stored_scores(run)
+    assert stored == {0: {"mcc": 0.5, "gaussian-tc": -0.2}, 1: {"mcc": 0.4, "gaussian-tc": -0.3}}
 
 
 @pytest.mark.parametrize("verb", ["diagnose", "align"])

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import json as json_module
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tyro
 
-from unseam.cli.common import emit, plain, stdout
+from unseam.aligned import save_alignment
+from unseam.cli.common import emit, stdout
 from unseam.errors import BadInput
-from unseam.explain import chosen_members, repair, weakest_correlation
+from unseam.explain import chosen_members, repair
 from unseam.geometry import Alignment
 from unseam.progress import bar
 from unseam.train import Run, load_run
-from unseam.types import Array
 
 
 @dataclass
 class Command:
     """Repair a run without labels or retraining: one rotation of latent space per member, and what it bought.
 
-    DIR gets alignment.json (rotations and before/after tables) and member-S.npz (codes, codes_before, the map between
-    them z = shift + scale rotation z' and, where known, factors).
+    DIR gets alignment.json (rotations and before/after tables) and member-S.npz (codes, codes_before, variances, the
+    map between codes z = shift + scale rotation z' and, where known, factors). In Python `unseam.load_alignment(DIR)`
+    brings the turned encoder and decoder back; `unseam score DIR/member-S.npz DIR/member-S.npz` scores the new codes.
 
     Example: unseam align runs/sprites-beta-vae --out aligned
     """
@@ -48,35 +47,18 @@ class Command:
         run = load_run(self.run_folder)
         folder = self.out or run.folder / "aligned"
         chosen = chosen_members(run, None if self.member is None else [self.member])
-        rows = []
+        repaired = {}
         with bar("aligning", len(chosen)) as advance:
             for member in chosen:
-                found, arrays = repair(run, member, self.points, self.seed)
-                rows.append(row(member, found, arrays))
-                write(folder, member, arrays)
+                repaired[member] = repair(run, member, self.points, self.seed)
                 advance()
-                if not self.json:
-                    show(run, member, found, rows[-1])
-        document = {"run": run.folder, "out": folder, "members": rows}
-        (folder / "alignment.json").write_text(json_module.dumps(plain(document), indent=2))
+        document = save_alignment(folder, run, repaired)
         if self.json:
             emit(document)
-        else:
-            stdout.print(f"written to {folder}", soft_wrap=True)
-
-
-def row(member: int, found: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
-    """One member of the JSON document."""
-    out = {"member": member, "helped": found.helped, "verdict": found.verdict, "table": list(found.table)}
-    if "factors" in arrays:
-        before, after = (weakest_correlation(arrays[k], arrays["factors"]) for k in ("codes_before", "codes"))
-        out["table"] = [*found.table, {"what": "weakest factor correlation", "before": before, "after": after}]
-    return {**out, "rotation": found.rotation}
-
-
-def write(folder: Path, member: int, arrays: dict[str, Array]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    np.savez(folder / f"member-{member}.npz", **arrays)  # type: ignore[arg-type]
+            return
+        for row in document["members"]:
+            show(run, row["member"], repaired[row["member"]][0], row)
+        stdout.print(f"written to {folder}", soft_wrap=True)
 
 
 def show(run: Run, member: int, found: Alignment, told: dict[str, Any]) -> None:

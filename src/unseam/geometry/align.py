@@ -65,15 +65,19 @@ def frame_of(codes: Array, whiten: bool) -> Frame:
 
 
 class RotatedDecoder(nn.Module):
-    """d'(z') = d(shift + T R z')."""
+    """d'(z') = d(shift + T R z'). With its likelihood it can be diagnosed like a model."""
 
-    def __init__(self, decoder: Decoder | nn.Module, frame: Frame) -> None:
+    def __init__(self, decoder: Decoder | nn.Module, frame: Frame, likelihood: Likelihood | None = None) -> None:
         super().__init__()
-        self.decoder, self.frame = decoder, frame
+        self.decoder, self.frame, self.likelihood = decoder, frame, likelihood
 
     def forward(self, z: Tensor) -> Tensor:  # (B, K) -> (B, ...)
         out: Tensor = self.decoder(self.frame.old(z))
         return out
+
+    def decode(self, z: Tensor) -> Tensor:
+        """The same, by the name that models have."""
+        return self.forward(z)
 
 
 class RotatedEncoder(nn.Module):
@@ -175,7 +179,7 @@ def align(
     return Alignment(
         rotation=frame.rotation,
         frame=frame,
-        decoder=RotatedDecoder(q.decode, frame),
+        decoder=RotatedDecoder(q.decode, frame, q.likelihood),
         encoder=None if encoder is None else RotatedEncoder(encoder, frame),
         codes=frame.new(torch.as_tensor(q.codes)).numpy(),
         variances=sigma_law(frame.rotation.T @ M.pullback @ frame.rotation, beta).numpy(),
