@@ -40,6 +40,7 @@ def stepper(name: str, batch: int = BATCH) -> Callable[[], None]:
     def step() -> None:
         x, noise = feed(state.step, forward.shapes)
         losses, _ = forward(state, x, noise, logging=False)
+        forward.backward(state, losses)
         update(state, losses)
         state.step += 1
 

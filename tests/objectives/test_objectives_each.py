@@ -17,6 +17,7 @@ from unseam.objectives.info import InfoVAE, mmd2
 from unseam.objectives.schedules import SCHEDULES
 from unseam.objectives.sigma import SigmaVAE
 from unseam.objectives.tangents import known, slices
+from unseam.train.optimiser import Stepper
 from unseam.types import Pass
 
 
@@ -261,7 +262,7 @@ def test_kl_weight_is_the_weight_a_posterior_feels():
 def test_weight_decay_shrinks_and_is_refused_where_it_is_not_known():
     weights = torch.ones(3)
     weights.grad = torch.zeros(3)
-    Optimiser(weight_decay=0.1, lr=0.5).build(weights).step()
+    Stepper(Optimiser(weight_decay=0.1, lr=0.5), weights).step()
     torch.testing.assert_close(weights, torch.full((3,), 0.95))
     for bad in ({"weight_decay": -1.0}, {"weight_decay": 0.1, "name": "sgd"}):
         with pytest.raises(Exception, match="weight_decay"):

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, fields
 from math import inf
 from typing import ClassVar, Literal, get_args, get_origin, get_type_hints
 
-import torch
 from torch import Tensor, nn
 
 from unseam.errors import BadInput, unknown
@@ -46,14 +45,6 @@ class Optimiser:
         if self.weight_decay < 0 or (self.weight_decay and self.name != "adam"):
             raise BadInput(f"weight_decay={self.weight_decay} must be 0, or positive with name='adam'")
 
-    def build(self, parameter: Tensor) -> torch.optim.Optimizer:
-        if self.name == "adam":
-            betas = (self.b1, self.b2)
-            return torch.optim.AdamW([parameter], self.lr, betas, self.eps, self.weight_decay, fused=True)
-        if self.name == "adagrad":
-            return torch.optim.Adagrad([parameter], self.lr, fused=True)
-        return torch.optim.SGD([parameter], self.lr, fused=True)
-
 
 @dataclass(frozen=True)
 class Player:
@@ -68,7 +59,7 @@ class Context:
     """What an objective may need beside the forward pass."""
 
     model: Autoencoder  # with this member's parameters: encode, decode, likelihood
-    step: int = 0  # steps done so far
+    step: int | Tensor = 0  # steps done so far (a 0-d tensor in training: the step is written out only once)
     steps: int = 1  # steps of the whole run
     size: int = 1  # N, how many samples the training set has
     modules: Mapping[str, nn.Module] = field(default_factory=dict)  # other players' modules, by name

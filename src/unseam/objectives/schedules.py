@@ -10,7 +10,7 @@ from torch import Tensor
 Number = float | Tensor
 
 
-def warm_up(t: float, ramp: Number = 0.5) -> Tensor:
+def warm_up(t: Number, ramp: Number = 0.5) -> Tensor:
     """A straight line from 0 to 1 over the first `ramp` of the run, then 1.
 
     >>> [warm_up(t).item() for t in (0.0, 0.25, 0.5, 1.0)]
@@ -19,16 +19,17 @@ def warm_up(t: float, ramp: Number = 0.5) -> Tensor:
     return torch.as_tensor(t / ramp).clamp(max=1.0)
 
 
-def cyclical(t: float, ramp: Number = 0.5, cycles: int = 4) -> Tensor:
+def cyclical(t: Number, ramp: Number = 0.5, cycles: int = 4) -> Tensor:
     """`cycles` warm-ups, one after the other; `ramp` is the rising share of each.
 
     >>> [cyclical(t).item() for t in (0.0, 0.0625, 0.125, 0.2, 0.25, 1.0)]
     [0.0, 0.5, 1.0, 1.0, 0.0, 1.0]
     """
-    return warm_up(t * cycles % 1.0 if t < 1 else 1.0, ramp)
+    t = torch.as_tensor(t)
+    return warm_up(torch.where(t < 1, t * cycles % 1.0, 1.0), ramp)
 
 
-def constant(t: float, ramp: Number = 0.5) -> Tensor:
+def constant(t: Number, ramp: Number = 0.5) -> Tensor:
     """1, all the time."""
     return torch.ones(())
 

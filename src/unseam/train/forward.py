@@ -31,6 +31,20 @@ class Forward:
     def __call__(
         self, state: State, x: Tensor, noise: Mapping[str, Tensor], logging: bool
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        parameters = {name: stack.leaves for name, stack in state.stacks.items()}
+        return self.run(state, parameters, x, noise, torch.tensor(state.step), logging)
+
+    def run(
+        self,
+        state: State,
+        parameters: dict[str, list[Tensor]],
+        x: Tensor,
+        noise: Mapping[str, Tensor],
+        step: Tensor,
+        logging: bool = False,
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The same as a function of its tensors alone, so that it can be written out (train/trace.py)."""
+
         def one(
             parameters: dict[str, list[Tensor]], hyper: dict[str, Tensor], x: Tensor, noise: dict[str, Tensor]
         ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -39,11 +53,10 @@ class Forward:
             first, second = (x[: self.batch], x[self.batch :]) if objective.batches == 2 else (x, None)
             posterior, z, theta = modules["model"](first, noise["z"])
             pass_ = Pass(first, posterior, z, theta)
-            context = Context(modules["model"], state.step, self.steps, self.size, modules, noise, second)
+            context = Context(modules["model"], step, self.steps, self.size, modules, noise, second)
             terms = {name: terms(pass_, context) for name, terms in objective.losses().items()}
             return {name: t.loss() for name, t in terms.items()}, summary(pass_, terms) if logging else {}
 
-        parameters = {name: stack.leaves for name, stack in state.stacks.items()}
         if self.dtype == torch.float64:
             x, noise = x.double(), {name: n.double() for name, n in noise.items()}
         if self.members > 1:
@@ -51,6 +64,16 @@ class Forward:
         hyper = {name: h[0] for name, h in self.hyper.items()}
         losses, report = one(parameters, hyper, x[0], {name: n[0] for name, n in noise.items()})
         return {k: v[None] for k, v in losses.items()}, {k: v[None] for k, v in report.items()}
+
+    @staticmethod
+    def backward(state: State, losses: Mapping[str, Tensor]) -> None:
+        """Each player's gradient of its own loss, into its stack."""
+        players = list(losses)
+        for name in players:
+            stack = state.stacks[name]
+            stack.gradient.zero_()
+            more = name != players[-1]
+            torch.autograd.backward(losses[name].sum(), inputs=stack.leaves, retain_graph=more)
 
 
 def summary(pass_: Pass, terms: Mapping[str, Any]) -> dict[str, Tensor]:

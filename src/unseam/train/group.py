@@ -14,6 +14,7 @@ from unseam.objectives import Objective
 from unseam.rng import derive
 from unseam.train.checkpoint import load_checkpoint
 from unseam.train.config import RunConfig
+from unseam.train.optimiser import Stepper
 from unseam.train.stack import Stack
 
 
@@ -43,7 +44,7 @@ class State:
     """All that changes while training."""
 
     stacks: dict[str, Stack]
-    optimisers: dict[str, torch.optim.Optimizer]
+    optimisers: dict[str, Stepper]
     step: int = 0
     seconds: float = 0.0
     frozen: dict[int, str] = field(default_factory=dict)  # position in the group -> why it stopped
@@ -62,7 +63,7 @@ def start(job: Job, objective: Objective, shape: tuple[int, ...]) -> State:
             built.append(objective.players(model))
     stacks = {name: Stack([players[name].module.to(dtype) for players in built]) for name in built[0]}
     optimisers = {
-        name: (player.optimiser or job.config.optimiser).build(stacks[name].flat) for name, player in built[0].items()
+        name: Stepper(player.optimiser or job.config.optimiser, stacks[name].flat) for name, player in built[0].items()
     }
     return State(stacks, optimisers)
 
@@ -72,7 +73,7 @@ def describe(job: Job, state: State, weights_only: bool = False) -> tuple[dict[s
     tensors = {f"{player}/{n}": t for player, stack in state.stacks.items() for n, t in stack.state().items()}
     if not weights_only:
         for player, optimiser in state.optimisers.items():
-            for name, value in optimiser.state.get(state.stacks[player].flat, {}).items():
+            for name, value in optimiser.state.items():
                 tensors[f"optimiser/{player}/{name}"] = value
     meta = {
         "members": list(job.members),
@@ -95,7 +96,7 @@ def resume(job: Job, state: State) -> State:
         prefix = f"optimiser/{player}/"
         moments = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
         if moments:
-            state.optimisers[player].state[stack.flat] = moments
+            state.optimisers[player].state = moments
     state.step, state.seconds = meta["step"], meta["seconds"]
     state.frozen = {int(k): v for k, v in meta["frozen"].items()}
     for position in state.frozen:

@@ -2,7 +2,8 @@
 
 x, noise = feed(step)                          every member its own samples and noise
 losses   = lift(one member's forward pass)     one vmapped call
-backward, step                                 for each player (model, critic, ...) its own
+backward                                       for each player (model, critic, ...) its own; a long run writes both
+step                                           out once and then runs that list (trace.py)
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any
 
 import torch
@@ -24,6 +26,7 @@ from unseam.train.forward import Forward
 from unseam.train.group import Job, State, describe, hold, resume, start, weights_path
 from unseam.train.order import Feed, split
 from unseam.train.rows import Rows
+from unseam.train.trace import written_step
 
 ACTIVE = 0.5  # a latent is active when std(mu_j) > 0.5 (Zietlow 2022, section 3.3.2)
 EVALUATION = 2048  # held-out samples behind the final numbers
@@ -39,6 +42,7 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
     forward = Forward(job, objective, state, len(train_rows))
     snapshots = {round(steps * (i + 1) / training.snapshots) for i in range(training.snapshots)}
     log: dict[str, list[tuple[Any, ...]]] = {"log": [], "latents": []}
+    written = written_step(forward, state, feed) if state.step < steps else None
     saved, saved_step, began = time.monotonic(), state.step, time.monotonic()
 
     def save() -> None:
@@ -51,7 +55,11 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
         while state.step < steps and len(state.frozen) < len(job.members):
             x, noise = feed(state.step, forward.shapes)
             logging = state.step % training.log_every == 0
-            losses, report = forward(state, x, noise, logging)
+            if written is None or logging:
+                losses, report = forward(state, x, noise, logging)
+                forward.backward(state, losses)
+            else:
+                losses = written(state, x, noise)
             if logging:
                 speed = len(job.members) * (state.step - saved_step + 1) / (time.monotonic() - saved + 1e-9)
                 record(log, job, state.step, report, speed)
@@ -77,16 +85,10 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
 
 def update(state: State, losses: Mapping[str, Tensor]) -> None:
     """One optimiser step of every player; a member whose loss or gradient is not finite is frozen where it is."""
-    players = list(losses)
-    for name in players:
-        stack = state.stacks[name]
-        stack.gradient.zero_()
-        more = name != players[-1]
-        torch.autograd.backward(losses[name].sum(), inputs=stack.leaves, retain_graph=more)
-    healthy = all(torch.isfinite(losses[n].sum() + state.stacks[n].gradient.sum()) for n in players)
+    healthy = all(isfinite((losses[n].detach().sum() + state.stacks[n].gradient.sum()).item()) for n in losses)
     if not healthy:
         freeze(state, losses)
-    for name in players:
+    for name in losses:
         state.optimisers[name].step()
     for position, held in state.held.items():
         for name, stack in state.stacks.items():

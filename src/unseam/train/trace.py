@@ -1,0 +1,166 @@
+"""The training step written out: one straight list of tensor operations, without vmap, modules, pytrees or autograd.
+
+An objective is Python for one member. vmap and autograd turn it into tensor operations of the cohort, at every step
+in the same way; so one step is watched (make_fx), its list is cleaned, and from then on the list alone is run. The
+operations are the same, in the same order: what changes is who calls them. A step that cannot be written out (Python
+that looks at values) is found by comparing one other batch, and runs as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch.func import functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from unseam.train.forward import Forward
+from unseam.train.group import State
+from unseam.train.order import Feed
+
+LONG = 1000  # steps from which writing the step out (about a second) pays
+LARGE = 4_000_000  # parameters of a group above which arithmetic rules, and there is nothing to gain
+ATEN = torch.ops.aten
+SAME_SHAPE = {ATEN.view.default, ATEN._unsafe_view.default, ATEN.expand.default, ATEN.reshape.default}
+IDENTITY = {ATEN.detach.default, ATEN.alias.default, ATEN.lift_fresh_copy.default}
+SHAPE_ONLY = {ATEN.ones_like.default, ATEN.zeros_like.default}  # constants, whatever their argument holds
+RTOL = {torch.float32: 1e-4, torch.float64: 1e-9}
+
+
+class Written:
+    """losses, gradients = the list of operations (leaves, x, noise, step)."""
+
+    def __init__(self, graph: fx.GraphModule, players: list[str]) -> None:
+        self.graph, self.players = graph, players
+
+    @torch.no_grad()
+    def __call__(self, state: State, x: Tensor, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The losses (S,) of each player; their gradients are left in the stacks."""
+        results = self.graph(*arguments(state, x, noise))
+        for name, gradient in zip(self.players, results[len(self.players) :], strict=True):
+            state.stacks[name].gradient.copy_(gradient)
+        return dict(zip(self.players, results, strict=False))
+
+
+def arguments(state: State, x: Tensor, noise: Mapping[str, Tensor]) -> list[Tensor]:
+    leaves = [leaf for stack in state.stacks.values() for leaf in stack.leaves]
+    return [*leaves, x, *noise.values(), torch.tensor(state.step)]
+
+
+def written_step(forward: Forward, state: State, feed: Feed) -> Written | None:
+    """The step of this group as a list of operations, where that pays, is possible, and gives what it must."""
+    if forward.steps < LONG or sum(stack.flat.numel() for stack in state.stacks.values()) > LARGE:
+        return None
+    written = write_out(forward, state, *feed(0, forward.shapes))
+    return written if written and agree(written, forward, state, *feed(1, forward.shapes)) else None
+
+
+def write_out(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Tensor]) -> Written | None:
+    """The step as a list of operations, or None when it cannot be one."""
+    names, players = list(noise), list(state.stacks)
+    sizes = [len(stack.leaves) for stack in state.stacks.values()]
+
+    def step(*flat: Tensor) -> list[Tensor]:
+        *leaves, x, step = (*flat[: sum(sizes)], flat[sum(sizes)], flat[-1])
+        split = iter(leaves)
+        parameters = {name: [next(split) for _ in range(size)] for name, size in zip(players, sizes, strict=True)}
+        losses, _ = forward.run(state, parameters, x, dict(zip(names, flat[sum(sizes) + 1 : -1], strict=True)), step)
+        gradients = [
+            torch.autograd.grad(losses[name].sum(), parameters[name], retain_graph=True, allow_unused=True)
+            for name in players
+        ]
+        zeros = [[torch.zeros_like(p) if g is None else g for g, p in zip(gs, parameters[name], strict=True)]
+                 for name, gs in zip(players, gradients, strict=True)]  # fmt: skip
+        return [*(losses[name].detach() for name in players), *(torch.cat([g.flatten() for g in gs]) for gs in zeros)]
+
+    inputs = arguments(state, x, noise)
+    try:
+        graph = make_fx(step)(*inputs)
+        if any(writes_in_place(node) for node in graph.graph.nodes):
+            with torch.no_grad():
+                graph = make_fx(functionalize(graph))(*inputs)
+        return Written(clean(graph, inputs), players)
+    except Exception:  # whatever stands in the way of writing it out, it can still be run
+        return None
+
+
+def writes_in_place(node: fx.Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+
+
+def clean(module: fx.GraphModule, inputs: list[Tensor]) -> fx.GraphModule:
+    """Without operations that change nothing, and with those of constants done once."""
+    graph = module.graph
+    graph.eliminate_dead_code()
+    values = Values(module)
+    with torch.no_grad():
+        values.run(*inputs)
+    for node in list(graph.nodes):
+        if node.op != "call_function":
+            continue
+        if changes_nothing(node, values.of):
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+        elif is_constant(node, values.of):
+            name = f"_constant_{node.name}"
+            module.register_buffer(name, values.of[node].clone())
+            with graph.inserting_before(node):
+                constant = graph.get_attr(name)
+            values.of[constant] = values.of[node]
+            node.replace_all_uses_with(constant)
+            graph.erase_node(node)
+    graph.eliminate_dead_code()
+    graph.set_codegen(fx.graph.CodeGen())  # arguments as they come: the list has no nested inputs
+    module.recompile()
+    return module
+
+
+class Values(fx.Interpreter):
+    """Runs a graph and keeps the value of every node."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module, garbage_collect_values=False)
+        self.of: dict[fx.Node, Any] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        self.of[n] = super().run_node(n)
+        return self.of[n]
+
+
+def changes_nothing(node: fx.Node, of: Mapping[Any, Any]) -> bool:
+    if node.target in IDENTITY:
+        return True
+    if node.target in SAME_SHAPE:
+        return bool(of[node].shape == of[node.args[0]].shape)
+    if node.target in (ATEN.mul.Scalar, ATEN.pow.Tensor_Scalar, ATEN.div.Scalar):
+        return bool(node.args[1] == 1 and of[node].dtype == of[node.args[0]].dtype)
+    return False
+
+
+def is_constant(node: fx.Node, of: Mapping[fx.Node, Any]) -> bool:
+    fixed = node.target in SHAPE_ONLY or all(n.op == "get_attr" for n in node.all_input_nodes)
+    return fixed and isinstance(of[node], Tensor)
+
+
+def agree(written: Written, forward: Forward, state: State, x: Tensor, noise: Mapping[str, Tensor]) -> bool:
+    """Whether the list gives what the objective gives, on a batch and a step that it was not written on."""
+    step, state.step = state.step, state.step + 1
+    try:
+        losses = written(state, x, noise)
+        gradients = {name: stack.gradient.clone() for name, stack in state.stacks.items()}
+        expected, _ = forward(state, x, noise, logging=False)
+        forward.backward(state, expected)
+    finally:
+        state.step = step
+    tolerance = RTOL[forward.dtype]
+    return all(
+        close(losses[n], expected[n].detach(), tolerance) and close(gradients[n], state.stacks[n].gradient, tolerance)
+        for n in losses
+    )
+
+
+def close(a: Tensor, b: Tensor, tolerance: float) -> bool:
+    scale = b.abs().max().clamp_min(torch.finfo(b.dtype).tiny)
+    return bool((a - b).abs().max() <= tolerance * scale)
