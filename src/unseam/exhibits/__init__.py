@@ -3,12 +3,45 @@
 reproduce(EXHIBITS, ["V1"], scale="quick", out=Path("exhibits"))
 """
 
+from unseam.exhibits.a1 import A1
+from unseam.exhibits.a2 import A2
+from unseam.exhibits.a3 import A3
+from unseam.exhibits.a7 import A7
+from unseam.exhibits.a9 import A9
 from unseam.exhibits.base import Exhibit
+from unseam.exhibits.l1 import L1
+from unseam.exhibits.l2 import L2
 from unseam.exhibits.run import reproduce
 from unseam.exhibits.v1 import V1
 from unseam.exhibits.v2 import V2
 from unseam.exhibits.v3 import V3
+from unseam.exhibits.z1 import Z1
+from unseam.exhibits.z2 import Z2
+from unseam.exhibits.z3 import Z3
+from unseam.exhibits.z8 import Z8
+from unseam.exhibits.z10 import Z10
+from unseam.exhibits.z14 import Z14
+from unseam.exhibits.z15 import Z15
 
-EXHIBITS: dict[str, Exhibit] = {exhibit.id: exhibit for exhibit in (V1, V2, V3)}
+IN_ORDER = (
+    A1,
+    A2,
+    A3,
+    A7,
+    A9,
+    Z1,
+    Z2,
+    Z3,
+    Z8,
+    Z10,
+    Z14,
+    Z15,
+    L1,
+    L2,
+    V1,
+    V2,
+    V3,
+)
+EXHIBITS: dict[str, Exhibit] = {exhibit.id: exhibit for exhibit in IN_ORDER}
 
 __all__ = ["EXHIBITS", "Exhibit", "reproduce"]

@@ -17,9 +17,9 @@ class Gaussian(nn.Module):
 
     def __init__(self, s2: float = 0.5, learned: bool = False) -> None:
         super().__init__()
-        log_s2 = torch.tensor(math.log(s2))
+        log_s2 = torch.tensor(math.log(s2), dtype=torch.float64)  # so that a model in double precision has s2 itself
         if learned:
-            self.log_s2 = nn.Parameter(log_s2)
+            self.log_s2 = nn.Parameter(log_s2.float())
         else:
             self.register_buffer("log_s2", log_s2, persistent=False)
 

@@ -74,7 +74,7 @@ class Run:
         hyper, kind = self.members[member].hyper, OBJECTIVES.get(self.config.objective)
         if kind is None:
             return float(hyper.get("beta", 1.0))
-        known = [f.name for f in fields(kind)]
+        known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
         gone = [name for name in (*hyper, *self.config.static) if name not in known]
         if gone:
             raise BadInput(
@@ -89,14 +89,17 @@ class Run:
 
     def model(self, member: int, step: int | None = None) -> Autoencoder:
         """A member's model, in evaluation mode; at a snapshot's step when one is given."""
+        model = self.config.architecture.build(self.data.shape, 0)
+        model.load_state_dict(self.weights(member, step))
+        return model.eval()
+
+    def weights(self, member: int, step: int | None = None) -> dict[str, Tensor]:
+        """A member's weights by name, in the precision they were trained in (`model` has them in single precision)."""
         if not 0 <= member < len(self.members):
             raise BadInput(f"member={member} is not in this run; it has members 0..{len(self.members) - 1}")
         number, position = next((g, m.index(member)) for g, m in enumerate(self.config.groups) if member in m)
         tensors, _ = load_checkpoint(weights_path(self.folder, number, step))
-        model = self.config.architecture.build(self.data.shape, 0)
-        state = {n.removeprefix("model/"): t[position] for n, t in tensors.items() if n.startswith("model/")}
-        model.load_state_dict(state)
-        return model.eval()
+        return {n.removeprefix("model/"): t[position] for n, t in tensors.items() if n.startswith("model/")}
 
 
 def fit(

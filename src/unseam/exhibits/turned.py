@@ -1,0 +1,72 @@
+"""A decoder with two latents, turned: its ELBO and its likelihood as integrals (Z3).
+
+All integrals are sums over nodes: trapezoids for log p(x), Gauss-Hermite for E_q. The nodes do not turn with the
+model, so that what stays the same does so because the integral does.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unseam.models.likelihood import Gaussian
+
+ROUNDS = 8  # of the fixed point for the diagonal Sigma
+
+
+def rotation(degrees: float) -> Tensor:  # (2, 2)
+    """
+    >>> (rotation(90) @ torch.tensor([1.0, 0.0]).double()).round().abs()
+    tensor([0., 1.], dtype=torch.float64)
+    """
+    t = torch.deg2rad(torch.tensor(float(degrees), dtype=torch.float64))
+    return torch.stack([torch.stack([t.cos(), -t.sin()]), torch.stack([t.sin(), t.cos()])])
+
+
+class Turned:
+    """The decoder z -> Dec(U^T z) and its integrals, at fixed nodes."""
+
+    def __init__(
+        self, decode: Callable[[Tensor], Tensor], likelihood: Gaussian, x: Tensor, nodes: int, mesh: float
+    ) -> None:
+        self.decode, self.likelihood, self.x = decode, likelihood, x
+        places, weights = np.polynomial.hermite_e.hermegauss(nodes)
+        weights = weights / weights.sum()
+        self.nodes = torch.tensor(np.stack(np.meshgrid(places, places), -1).reshape(-1, 2))  # (Q, 2)
+        self.weights = torch.tensor(np.outer(weights, weights).ravel())
+        line = torch.arange(-6, 6 + mesh, mesh, dtype=torch.float64)
+        self.mesh, self.step = torch.cartesian_prod(line, line), mesh
+
+    def expected(self, U: Tensor, mean: Tensor, root: Tensor) -> Tensor:  # (N, 2), (N, 2, 2) -> (N,)
+        """E log p(x|z) for z ~ N(mean, root root^T)."""
+        z = mean.unsqueeze(1) + self.nodes @ root.mT  # (N, Q, 2)
+        theta = self.decode(z.flatten(0, 1) @ U)
+        log_p = self.likelihood.log_prob(self.x.repeat_interleave(len(self.nodes), 0), theta)
+        return log_p.unflatten(0, (len(mean), -1)) @ self.weights
+
+    def elbo(self, U: Tensor, mean: Tensor, Sigma: Tensor) -> float:
+        kl = 0.5 * (mean.square().sum(1) + Sigma.diagonal(dim1=1, dim2=2).sum(1) - torch.logdet(Sigma) - mean.shape[1])
+        return float((self.expected(U, mean, torch.linalg.cholesky(Sigma)) - kl).mean())
+
+    def best_diagonal(self, U: Tensor, mean: Tensor, start: Tensor) -> float:
+        """The ELBO with the best diagonal Sigma: d E_q log p / d log Sigma_ii = Sigma_ii E_q[H_ii] / 2."""
+        variance = start
+        for _ in range(ROUNDS):
+            log_variance = variance.log().requires_grad_()
+            value = self.expected(U, mean, torch.diag_embed((log_variance / 2).exp())).sum()
+            (slope,) = torch.autograd.grad(value, log_variance)
+            variance = (1 - 2 * slope / variance).clamp(min=0.1).reciprocal()
+        return self.elbo(U, mean, torch.diag_embed(variance))
+
+    @torch.no_grad()
+    def evidence(self, U: Tensor) -> float:
+        """log p(x) = log of the integral of p(x|z) p(z) over a mesh of z."""
+        parts = []
+        for z in self.mesh.split(20_000):
+            theta, prior = self.decode(z @ U), -0.5 * z.square().sum(1) - np.log(2 * np.pi)
+            far = torch.cdist(self.x, theta).square()  # (N, Q)
+            zero = self.likelihood.log_prob(theta[:1], theta[:1])  # at distance 0
+            log_p = zero - 0.5 * far * torch.exp(-self.likelihood.log_s2)
+            parts.append(torch.logsumexp(log_p + prior, 1))
+        return float((torch.logsumexp(torch.stack(parts), 0) + 2 * np.log(self.step)).mean())
