@@ -42,3 +42,16 @@ def browsing() -> Iterator:
             yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def reading(address: str) -> Iterator:
+    """A page on a phone in the dark, which keeps what it said (`said`) and what it asked for (`asked`)."""
+    with browsing() as browser:
+        page = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme="dark")
+        page.said, page.asked = [], []
+        page.on("console", lambda message: page.said.append(message.text))
+        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.goto(address)
+        yield page

@@ -18,10 +18,11 @@ from unseam.geometry.regime import LatentStatistics, delta_kl
 from unseam.metrics.registry import METRICS
 from unseam.models import Autoencoder, Point, Posterior
 from unseam.progress import bar
+from unseam.represent import without_constants
 from unseam.rng import generator
 from unseam.train import Run
 from unseam.train.group import weights_path
-from unseam.types import Array
+from unseam.types import Array, Representation
 
 SAMPLES = 2000
 CHUNK = 512
@@ -77,7 +78,7 @@ def explain(
 
 
 def repair(run: Run, member: int, points: int = SAMPLES, seed: int = 0) -> tuple[Alignment, dict[str, Array]]:
-    """A member turned to its preferred axes, and its codes before and after (with factors, where they are known)."""
+    """A member turned to its preferred axes; its codes before and after and, where known, the factors that vary."""
     model = run.model(member)
     seen = see(run, model, points, seed)
     found = align(
@@ -91,7 +92,10 @@ def repair(run: Run, member: int, points: int = SAMPLES, seed: int = 0) -> tuple
     )
     frame = {name: part.numpy() for name, part in found.frame._asdict().items()}
     codes = {"codes": found.codes, "codes_before": seen.posterior.mean.numpy(), "variances": found.variances, **frame}
-    return found, codes if seen.factors is None else {**codes, "factors": seen.factors}
+    truth = without_constants(Representation(found.codes, factors=seen.factors, space=run.data.space))
+    if truth.factors is None or truth.space is None:
+        return found, codes
+    return found, {**codes, "factors": truth.factors, "names": np.array(truth.space.names)}
 
 
 def weakest_correlation(codes: Array, factors: Array) -> float:  # (N, K), (N, F)

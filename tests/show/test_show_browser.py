@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from browsing import browsing
+from browsing import reading
 from unseam.show import report
 from unseam.train import fit
 
@@ -23,13 +23,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(written: Path) -> Iterator[Any]:
-    with browsing() as browser:
-        page = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme="dark")
-        page.said, page.asked = [], []
-        page.on("console", lambda message: page.said.append(message.text))
-        page.on("pageerror", lambda error: page.said.append(str(error)))
-        page.on("request", lambda request: page.asked.append(request.url))
-        page.goto(written.as_uri())
+    with reading(written.as_uri()) as page:
         yield page
 
 

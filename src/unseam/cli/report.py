@@ -1,4 +1,4 @@
-"""`unseam report RUN`: one self-contained HTML file."""
+"""`unseam report RUN|DIR`: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from unseam.cli.common import emit, stdout
 class Command:
     """Write a run's report: verdict, numbers, traversals, the cohort, how it was made. One file, no network.
 
+    A folder of runs becomes one page on which they are compared.
+
     Example: unseam report runs/sprites-beta-vae --figures paper/figures --formats pdf,svg
     """
 
     run_folder: tyro.conf.Positional[Path]
-    """The run folder."""
+    """The run folder, or a folder of run folders."""
     out: Path | None = None
-    """The report's file; RUN/report.html when not given."""
+    """The report's file; report.html in the folder when not given."""
     member: int | None = None
     """Which member is shown first; the one that geometry prefers when not given."""
     figures: Path | None = None
