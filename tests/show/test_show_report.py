@@ -75,7 +75,9 @@ def test_a_named_member_comes_first_and_figures_are_saved(cohort: Run, folder: P
     articles = [name for name in page.ids if name.startswith("member-")]
     assert articles[0] == f"member-{other}"
     names = {file.name for file in (folder / "figures").iterdir()}
-    assert {"sweep-mig.svg", f"member-{other}-cosines.svg"} <= names
+    pictures = {f"member-{other}-{name}.svg" for name in ("cosines", "traversals", "inputs-and-reconstructions")}
+    assert {"sweep-mig.svg"} | pictures <= names
+    assert any(name.startswith(f"member-{other}-pair-") for name in names)
 
 
 def test_vectors_without_factors(folder: Path) -> None:

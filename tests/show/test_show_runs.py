@@ -87,13 +87,13 @@ def test_the_order_without_labels_is_judged_by_every_shared_metric(folder: Path)
     entries = runs.look_at_all(folder, runs.run_folders(folder), show=False)
     sprites, line = runs.grouped(entries)
     assert (sprites.data, line.data) == ("sprites", "synth-linear")
-    assert set(sprites.scores) == {"mig", "mcc"}
-    assert line.scores == {}  # one member: nothing to order
+    assert set(sprites.judged.scores) == {"mig", "mcc"}
+    assert line.judged.scores == {}  # one member: nothing to order
     dto = np.array([view.diagnosis.dto / view.diagnosis.dto_haar for view in sprites.views])  # type: ignore[operator]
-    assert sprites.agreement["dto"]["mig"] == correlate(-dto, sprites.scores["mig"])
-    assert [view.mig.value for view in sprites.views] == sprites.scores["mig"]  # type: ignore[union-attr]
+    assert sprites.judged.agreement["dto"]["mig"] == pytest.approx(correlate(-dto, sprites.migs))
+    assert [view.mig.value for view in sprites.views] == sprites.migs  # type: ignore[union-attr]
     place = runs.ranking_rows(sprites)[0]["place"]
-    assert place == 1 + sum(value > sprites.scores["mig"][0] for value in sprites.scores["mig"])
+    assert place == 1 + sum(value > sprites.migs[0] for value in sprites.migs)
 
 
 def test_figures_and_json(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from unseam.explain import common, stored_scores
 from unseam.geometry.rank import agreement as rank_agreement
 from unseam.geometry.rank import rank
 from unseam.show import figures, scatter
@@ -15,6 +16,7 @@ from unseam.show.member import columns, thinned
 from unseam.show.view import View, records
 from unseam.train import Run
 
+CRITERIA = {"dto": "DtO over chance", "entanglement-cost": "entanglement cost", "rank": "the combined ranking"}
 LEFT_OUT = ("active", "throughput")  # logged, but no term of a loss
 
 
@@ -46,17 +48,26 @@ def sweep_figures(views: Sequence[View], chosen: Collection[View]) -> dict[str, 
     return {**drawn, "agreement": scatter.agreement(views, chosen)} if both else drawn
 
 
-def agreement_words(views: Sequence[View]) -> str:
-    """How well label-free criteria order the members, judged by MIG."""
-    scores = [view.mig.value for view in views if view.mig is not None]
-    if len(scores) < 3:
-        return ""
-    found = rank_agreement(rank([view.diagnosis for view in views]), {"mig": scores})
-    said = {"dto": "DtO over chance", "entanglement-cost": "entanglement cost", "rank": "the combined ranking"}
-    parts = [f"{text} {found[name]['mig']:.2f}" for name, text in said.items() if found[name]["mig"] is not None]
-    if not parts:
-        return ""
-    return f"Rank correlation with MIG over {len(scores)} members (1: ordered as labels would): {', '.join(parts)}."
+class Judged(NamedTuple):
+    """Members ordered without labels, and how far metrics agree with that order."""
+
+    order: list[int]  # positions of the members, the best first
+    scores: dict[str, list[float]]  # metric -> one a member, for the metrics that all of them have
+    agreement: dict[str, dict[str, float | None]]  # criterion -> metric -> rank correlation
+
+
+def judge(views: Sequence[View], scores: Sequence[Mapping[str, float]]) -> Judged:
+    """Order by geometry and ask the metrics; fewer than three members say nothing of agreement."""
+    ranking = rank([view.diagnosis for view in views])
+    shared = common(scores) if len(views) > 2 else {}
+    return Judged(ranking.order, shared, rank_agreement(ranking, shared))
+
+
+def scores_of(run: Run, views: Sequence[View]) -> list[dict[str, float]]:
+    """Each member's MIG, and what `evaluate` has written of it."""
+    stored = stored_scores(run)
+    own = [{} if view.mig is None else {"mig": view.mig.value} for view in views]
+    return [{**mig, **stored.get(view.member, {}), **mig} for view, mig in zip(views, own, strict=True)]
 
 
 def loss_figures(run: Run, chosen: int) -> dict[str, Figure]:

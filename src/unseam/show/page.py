@@ -14,6 +14,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from unseam.progress import bar
+from unseam.show.cohort import CRITERIA
 from unseam.show.figures import save, svg
 from unseam.show.member import MemberPage, member_page
 from unseam.show.pictures import Album
@@ -78,6 +79,7 @@ def fill(template: str, album: Album, **values: Any) -> str:
     script, style = ((files("unseam.show") / "templates" / f"report.{kind}").read_text() for kind in ("js", "css"))
     return environment.get_template(template).render(
         captions=CAPTIONS,
+        criteria=CRITERIA,
         style=Markup(style + "\n" + album.css()),
         script=Markup(script),
         digest=b64encode(hashlib.sha256(script.encode()).digest()).decode(),

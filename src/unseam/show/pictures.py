@@ -6,7 +6,7 @@ Every picture is written into the page once, as a data URI behind a CSS class, a
 from __future__ import annotations
 
 import io
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -90,6 +90,11 @@ class Album:
         """Keep a picture; returns the CSS class that shows it."""
         self.pictures[name] = f"data:image/png;base64,{b64encode(png(image)).decode()}"
         return name
+
+    def image(self, name: str) -> Array:  # (H, W, 4)
+        """A picture that is in the album, as pixels."""
+        content = b64decode(self.pictures[name].partition(",")[2])
+        return np.asarray(Image.open(io.BytesIO(content)).convert("RGBA"))
 
     def size(self) -> int:
         return sum(map(len, self.pictures.values()))

@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 
 from unseam.errors import BadInput
 from unseam.show import made
-from unseam.show.cohort import agreement_words, loss_figures, sweep_axis, sweep_figures, table_rows
+from unseam.show.cohort import judge, loss_figures, scores_of, sweep_figures, table_rows
 from unseam.show.numbers import tiles
 from unseam.show.page import Shown, fill, inline, member_pages, save_figures
 from unseam.show.pictures import Album
+from unseam.show.plates import plates
 from unseam.show.runs import report_runs, run_folders
 from unseam.show.view import Findings, find, records, stable_active
 from unseam.show.words import headline, sentence, why
@@ -73,8 +74,9 @@ def write_report(
     pages = member_pages([(found.run, v, v not in first) for v in (*first, *rest)], album, show)
     write_atomic(path, render(found, album, pages, inline(drawn)))
     if figures is not None:
-        chosen = {f"member-{found.chosen.member}-{name}": figure for name, figure in pages[0].page.figures.items()}
-        save_figures({**drawn, **chosen}, figures, formats)
+        first_page = pages[0].page
+        own = {**first_page.figures, **plates(first_page, album)}
+        save_figures({**drawn, **{f"{found.chosen.anchor}-{name}": f for name, f in own.items()}}, figures, formats)
     return path
 
 
@@ -100,8 +102,7 @@ def render(found: Findings, album: Album, pages: Sequence[Shown], shared: Mappin
         pages=pages,
         full={each.page.view.member for each in pages},
         shared=shared,
-        agreement=agreement_words(found.views),
-        axis=sweep_axis(found.views)[0],
+        judged=judge(found.views, scores_of(found.run, found.views)),
         rows=table_rows(found.run, found.views),
         hyper=list(found.chosen.hyper),
         command=made.command(found.run),

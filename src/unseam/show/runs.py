@@ -16,10 +16,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from unseam.errors import BadInput
-from unseam.explain import common, stored_scores
-from unseam.geometry.rank import agreement, rank
 from unseam.show import made
-from unseam.show.cohort import member_numbers, sweep_axis, sweep_figures
+from unseam.show.cohort import Judged, judge, member_numbers, scores_of, sweep_figures
 from unseam.show.page import Shown, fill, inline, member_pages, save_figures
 from unseam.show.pictures import Album
 from unseam.show.scatter import run_colour
@@ -28,7 +26,6 @@ from unseam.show.words import headline, sentence
 from unseam.train import Run, load_run
 from unseam.train.checkpoint import write_atomic
 
-CRITERIA = {"dto": "DtO over chance", "entanglement-cost": "entanglement cost", "rank": "the combined ranking"}
 FIRST = 10  # members of a ranking that are shown at once
 
 
@@ -49,12 +46,17 @@ class Group:
     data: str
     entries: list[Entry]
     views: list[View]
-    scores: dict[str, list[float]]  # one a view, of the metrics that all of them have
-    agreement: dict[str, dict[str, float | None]]  # criterion -> metric -> rank correlation
+    judged: Judged
 
     @property
     def best(self) -> View:
         return self.views[0]
+
+    @property
+    def migs(self) -> list[float]:
+        """In the order of `views`; none where the data has no factors or there are too few members to compare."""
+        migs = self.judged.scores.get("mig")
+        return [migs[i] for i in self.judged.order] if migs else []
 
 
 def run_folders(folder: Path) -> list[Path]:
@@ -149,22 +151,10 @@ def data_name(run: Run) -> str:
 
 def group(label: str, entries: list[Entry]) -> Group:
     """Order all members of runs on one data set without labels, and ask every metric that they share."""
-    views, scores = [], []
-    for entry in entries:
-        assert entry.found is not None
-        stored = stored_scores(entry.found.run)
-        for view in entry.found.views:
-            views.append(view)
-            scores.append(stored.get(view.member, {}) | ({} if view.mig is None else {"mig": view.mig.value}))
-    ranking = rank([view.diagnosis for view in views])
-    shared = {name: values for name, values in common(scores).items() if len(views) > 2}
-    return Group(
-        data=label,
-        entries=entries,
-        views=[views[i] for i in ranking.order],
-        scores={name: [values[i] for i in ranking.order] for name, values in shared.items()},
-        agreement=agreement(ranking, shared),
-    )
+    found = [entry.found for entry in entries if entry.found]
+    views = [view for each in found for view in each.views]
+    judged = judge(views, [scores for each in found for scores in scores_of(each.run, each.views)])
+    return Group(label, entries, [views[i] for i in judged.order], judged)
 
 
 def group_figures(group: Group) -> dict[str, Figure]:
@@ -205,8 +195,6 @@ def render(
         headline=headline_of(groups, names),
         leads=[lead(group, names) for group in groups],
         rankings=[ranking_rows(group) for group in groups],
-        axes=[sweep_axis(group.views)[0] for group in groups],
-        criteria=CRITERIA,
         first=FIRST,
         pages=pages,
         full={each.page.view.anchor for each in pages},
@@ -282,16 +270,16 @@ def lead(group: Group, names: dict[int, str]) -> str:
         f"On {group.data}, {count} members of {len(group.entries)} run{'s' if len(group.entries) > 1 else ''}: without "
         f"labels {best.name} of run {names[best.run]} comes first"
     )
-    if "mig" not in group.scores:
+    migs = group.migs
+    if not migs:
         return text + "."
-    migs = group.scores["mig"]
     place = 1 + sum(value > migs[0] for value in migs)
     return f"{text}; by MIG ({migs[0]:.2f}) it is number {place}, and the best has {max(migs):.2f}."
 
 
 def ranking_rows(group: Group) -> list[dict[str, Any]]:
     """Members from best to worst by geometry, with the numbers of each and its place by MIG."""
-    migs = group.scores.get("mig", [])
+    migs = group.migs
     return [
         {
             "view": view,
