@@ -18,7 +18,12 @@ from unseam.exhibits.v3 import V3
 from unseam.exhibits.z1 import Z1
 from unseam.exhibits.z2 import Z2
 from unseam.exhibits.z3 import Z3
+from unseam.exhibits.z4 import Z4
+from unseam.exhibits.z5 import Z5
+from unseam.exhibits.z6 import Z6
+from unseam.exhibits.z7 import Z7
 from unseam.exhibits.z8 import Z8
+from unseam.exhibits.z9 import Z9
 from unseam.exhibits.z10 import Z10
 from unseam.exhibits.z14 import Z14
 from unseam.exhibits.z15 import Z15
@@ -32,7 +37,12 @@ IN_ORDER = (
     Z1,
     Z2,
     Z3,
+    Z4,
+    Z5,
+    Z6,
+    Z7,
     Z8,
+    Z9,
     Z10,
     Z14,
     Z15,
