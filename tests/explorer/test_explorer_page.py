@@ -304,6 +304,20 @@ def test_the_address_holds_the_state(page):
     assert page.address() == state
 
 
+def test_the_address_holds_both_scatters(page):
+    page.tab.click("#compare")
+    page.tab.wait_for_selector(".panel:nth-child(2)[data-z]")
+    across = ".panel:nth-child(2) select[aria-label='Horizontal latent']"
+    values = page.tab.eval_on_selector_all(f"{across} option", "all => all.map(o => o.value)")
+    page.tab.select_option(across, values[-1])
+    page.until(f"() => location.hash.match(/&x=\\d+/g)?.[1] === '&x={values[-1]}'")
+    state = page.address()
+    page.open(page.tab.url)
+    page.tab.wait_for_selector(".panel:nth-child(2)[data-z]")
+    assert page.tab.input_value(across) == values[-1]
+    assert page.address() == state
+
+
 def test_a_broken_address_opens_all_the_same(page, ask):
     broken = (
         "z=NaN,0,0,0",

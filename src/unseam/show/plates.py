@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from unseam.show.figures import plain, styled
 from unseam.show.member import Card, MemberPage, PairTable
 from unseam.show.pictures import Album
+from unseam.show.traversals import TABLE
+from unseam.types import Array
 
 WIDTH = 6.5  # inches: the text of a page
 
@@ -38,7 +40,7 @@ def traversals(cards: Sequence[Card], album: Album) -> Figure:
     figure = Figure(figsize=(WIDTH, len(cards) * (row + 0.06) + 0.35), layout="constrained")
     axes = figure.subplots(len(cards), 2, squeeze=False, width_ratios=(long, short))
     for (left, right), card, (film, moves) in zip(axes, cards, films, strict=True):
-        bare(left, film)
+        bare(left, film, len(card.values))
         bare(right, moves)
         known = f" {plain(card.factor[0])}" if card.factor else ""
         left.set_ylabel(f"$z_{{{card.latent.index}}}${known}", rotation=0, ha="right", va="center")
@@ -54,8 +56,8 @@ def examples(page: MemberPage, album: Album) -> Figure:
     image = album.image(page.examples)
     figure = Figure(figsize=(WIDTH, (WIDTH - 1.1) * image.shape[0] / image.shape[1] + 0.1), layout="constrained")
     axes = figure.add_subplot()
-    bare(axes, image)
-    axes.set_yticks(np.array([0.25, 0.75]) * image.shape[0], ["input", "reconstruction"])
+    bare(axes, image, page.count, 2)
+    axes.set_yticks(np.array([0.25, 0.75]) * image.shape[0], ["input", "output"])
     return figure
 
 
@@ -64,14 +66,18 @@ def pair(table: PairTable, album: Album) -> Figure:
     """Two latents: one to the right, one upwards."""
     figure = Figure(figsize=(3.2, 3.3), layout="constrained")
     axes = figure.add_subplot()
-    bare(axes, album.image(table.picture))
+    bare(axes, album.image(table.picture), TABLE, TABLE)
     axes.set(xlabel=f"$z_{{{table.pair.i}}}$", ylabel=f"$z_{{{table.pair.j}}}$")
     return figure
 
 
-def bare(axes: Any, image: Any) -> None:
-    """An image without ticks, grid or frame."""
+def bare(axes: Any, image: Array, columns: int = 1, rows: int = 1) -> None:
+    """An image without ticks, grid or frame; white lines between its frames."""
     axes.imshow(image, interpolation="nearest")
+    for k in range(1, columns):
+        axes.axvline(k * image.shape[1] / columns - 0.5, color="white", lw=1)
+    for k in range(1, rows):
+        axes.axhline(k * image.shape[0] / rows - 0.5, color="white", lw=1)
     axes.set(xticks=[], yticks=[])
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)

@@ -6,7 +6,6 @@ const finite = (text) => {
 };
 
 export function write(app) {
-  const view = app.panels[0].scatter.view;
   const fields = {
     models: app.panels.map((p) => p.model).join(","),
     z: app.panels.map((p) => p.z.map((v) => Number(v.toFixed(4))).join(",")).join(";"),
@@ -16,8 +15,9 @@ export function write(app) {
   if (app.axes !== "latents") fields.axes = app.axes;
   if (app.against !== "input") fields.against = app.against;
   if (app.panels.length > 1 && !app.linked) fields.linked = 0;
-  Object.assign(fields, { x: view.x, y: view.y, colour: view.colour });
-  history.replaceState(null, "", `#${new URLSearchParams(fields)}`);
+  const text = new URLSearchParams(fields);
+  for (const panel of app.panels) for (const name of ["x", "y", "colour"]) text.append(name, panel.scatter.view[name]);
+  history.replaceState(null, "", `#${text}`);
 }
 
 // What the address says, as far as it can be used with these models and this data.
@@ -29,7 +29,12 @@ export function read(about) {
     .filter((m) => known.has(m))
     .slice(0, 2);
   const row = Number(fields.get("row") ?? NaN);
-  const latent = (name) => (/^\d{1,4}$/.test(fields.get(name) ?? "") ? Number(fields.get(name)) : null);
+  const latent = (text) => (/^\d{1,4}$/.test(text ?? "") ? Number(text) : null);
+  const view = (i) => ({
+    x: latent(fields.getAll("x")[i]),
+    y: latent(fields.getAll("y")[i]),
+    colour: fields.getAll("colour")[i] ?? fields.get("colour"),
+  });
   return {
     models: models.length ? models : about.shown,
     z: (fields.get("z") ?? "").split(";").map(finite),
@@ -38,6 +43,6 @@ export function read(about) {
     axes: fields.get("axes") === "singular" ? "singular" : "latents",
     against: fields.get("against") === "start" ? "start" : "input",
     linked: fields.get("linked") !== "0",
-    view: { x: latent("x"), y: latent("y"), colour: fields.get("colour") },
+    views: [view(0), view(1)], // of the scatters, one a panel
   };
 }

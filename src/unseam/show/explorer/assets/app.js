@@ -31,23 +31,19 @@ export class App {
     byId("row").max = this.about.data.rows - 1;
     byId("file").accept = shape.length === 3 ? "image/*" : ".csv,.txt";
     for (const model of from.models) await this.add(model);
-    const looked = Object.entries({
-      ...from.view,
-      colour: from.view.colour ?? this.panels[0].info.latents[0].factor ?? "",
-    });
-    const colours = new Set(["", ...this.about.data.factors.map((f) => f.name)]);
-    const view = Object.fromEntries(looked.filter(([key, v]) => v !== null && (key !== "colour" || colours.has(v))));
     await this.restart(from.row ?? (from.z[0] ? null : this.about.first), from.z);
-    this.panels.forEach((p) => p.scatter.choose(this.fitting(p, view)));
+    this.panels.forEach((p, i) => p.scatter.choose(this.fitting(p, from.views[i])));
     this.show();
     document.body.dataset.ready = "yes";
   }
 
-  // The view that the address asks for, or the two most informative latents.
+  // The view that the address asks for, or the two most informative latents and the factor that the first knows.
   fitting(panel, view) {
     const has = (k) => panel.order.includes(k);
     const [x, y = x] = panel.order;
-    return { ...view, x: has(view.x) ? view.x : x, y: has(view.y) ? view.y : y };
+    const colours = ["", ...this.about.data.factors.map((f) => f.name)];
+    const colour = colours.includes(view.colour) ? view.colour : (this.panels[0].info.latents[0].factor ?? "");
+    return { x: has(view.x) ? view.x : x, y: has(view.y) ? view.y : y, colour };
   }
 
   async add(model) {
@@ -176,7 +172,7 @@ export class App {
       const turns = found.map(({ rotation }) => (this.aligned ? transposed(rotation) : rotation));
       this.aligned = !this.aligned;
       await this.turn(turns);
-      if (this.aligned) notice(found.map((f, i) => (found.length > 1 ? `${"AB"[i]}: ` : "") + f.verdict).join(" "));
+      if (this.aligned) notice(found.map((f, i) => (found.length > 1 ? `${"AB"[i]}: ` : "") + f.verdict).join(". "));
     });
 
   // The same points, in the new axes.
