@@ -200,7 +200,7 @@ def draw(numbers: Numbers) -> Figure:
     bars.set(yticks=place, yticklabels=NAMES.values(), xlim=(-0.03, 1.05), xlabel="score")
     bars.invert_yaxis()
     bars.set_title(f"the six metrics, d = {numbers['d'][0]}")
-    bars.legend(loc="upper left", bbox_to_anchor=(0, 0.52), frameon=True, framealpha=0.9, edgecolor="none")
+    bars.legend(loc="lower right")
     d = sorted(numbers["d"])
     for (name, label), colour in zip(NAMES.items(), (INK, GREY, RED, GREEN, BLUE, ORANGE), strict=True):
         left = [kept(numbers["size"][str(n)], str(STRONGEST), name) for n in d]

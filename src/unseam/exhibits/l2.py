@@ -47,6 +47,7 @@ class Settings:
     lr: float = 1e-3
     batch: int = 32
     samples: int = 4000
+    workers: int = 0  # processes; 0 lets `fit` decide
 
 
 def strengths(method: str, count: int) -> tuple[str, list[float]]:
@@ -70,6 +71,7 @@ def train(settings: Settings, work: Work, method: str) -> Run:
         seeds=list(range(settings.seeds)),
         steps=settings.steps,
         batch=settings.batch,
+        workers=settings.workers,
         lr=settings.lr,
         latents=settings.latents,
         network="mlp",
@@ -149,7 +151,7 @@ def judge(numbers: Numbers) -> list[Row]:
 def draw(numbers: Numbers) -> Figure:
     """Total correlation over strength, sampled left, mean right; a dot a run, a line a method."""
     fig = figure(9.6, 3.5)
-    axes = fig.subplots(1, 2)
+    axes = fig.subplots(1, 2, sharey=True)
     for ax, code in zip(axes, CODES, strict=True):
         for method, found in numbers.items():
             label, colour = METHODS[method]
@@ -165,7 +167,6 @@ def draw(numbers: Numbers) -> Figure:
         ax.set(xlabel="strength (published values)", xticks=(0, 1), xticklabels=("weakest", "strongest"))
         ax.set_title(f"{code} code")
     axes[0].set_ylabel("total correlation, nats")
-    axes[1].sharey(axes[0])
     axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig
 
@@ -211,7 +212,7 @@ L2 = Exhibit(
         "tiny": Settings(
             seeds=1, steps=4, methods=("beta-vae", "annealed-vae"), strengths=2, size=8, widths=(8,), samples=200
         ),
-        "quick": Settings(seeds=3, steps=1500),
+        "quick": Settings(seeds=2, steps=1500, lr=3e-3, workers=2),
         "paper": Settings(
             seeds=10,
             steps=300_000,

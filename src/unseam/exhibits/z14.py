@@ -217,7 +217,7 @@ def draw(numbers: Numbers) -> Figure:
     ax.set_xlabel("label-free score: cartesian −1 ... polar +1")
     ax.set_title("one dot a restart; colour: verdict with labels")
     for kind, x in zip(KINDS, (-0.62, 0, 0.62), strict=True):
-        ax.text(x, 1.5, kind, color=COLOURS[kind], ha="center", weight="bold", va="center")
+        ax.text(x, 1.5, kind, color=COLOURS[kind], ha="center", va="center", fontsize=8)
     return fig
 
 
