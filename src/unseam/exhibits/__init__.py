@@ -6,8 +6,14 @@ reproduce(EXHIBITS, ["V1"], scale="quick", out=Path("exhibits"))
 from unseam.exhibits.a1 import A1
 from unseam.exhibits.a2 import A2
 from unseam.exhibits.a3 import A3
+from unseam.exhibits.a4 import A4
+from unseam.exhibits.a5 import A5
+from unseam.exhibits.a6 import A6
 from unseam.exhibits.a7 import A7
+from unseam.exhibits.a8 import A8
 from unseam.exhibits.a9 import A9
+from unseam.exhibits.a10 import A10
+from unseam.exhibits.a11 import A11
 from unseam.exhibits.base import Exhibit
 from unseam.exhibits.l1 import L1
 from unseam.exhibits.l2 import L2
@@ -32,8 +38,14 @@ IN_ORDER = (
     A1,
     A2,
     A3,
+    A4,
+    A5,
+    A6,
     A7,
+    A8,
     A9,
+    A10,
+    A11,
     Z1,
     Z2,
     Z3,
