@@ -79,8 +79,8 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
             if interrupted.is_set():
                 raise KeyboardInterrupt
     state.seconds += time.monotonic() - began
-    finish(job, state, forward, data, test_rows if len(test_rows) else train_rows, rows)
     save()
+    finish(job, state, forward, data, test_rows if len(test_rows) else train_rows, rows)
 
 
 def update(state: State, losses: Mapping[str, Tensor]) -> None:

@@ -148,7 +148,8 @@ def fit(
 def resume(folder: str | Path, objective: type[Objective] | None = None, show: bool | None = None) -> Run:
     """Go on with a run that was stopped; a finished one is returned as it is."""
     run = load_run(folder)
-    run_cohort(run.folder, run.config, objective or lookup(OBJECTIVES, run.config.objective, "objective"), show)
+    if len(run.rows.read("runs")) < len(run.members):  # a group writes its members' rows when all else is on disk
+        run_cohort(run.folder, run.config, objective or lookup(OBJECTIVES, run.config.objective, "objective"), show)
     return run
 
 
