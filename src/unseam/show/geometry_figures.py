@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import numpy as np
 from unseam.explain import History
 from unseam.geometry import Diagnosis
 from unseam.geometry.regime import polarized_since
+from unseam.train.checkpoint import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,11 +36,10 @@ def diagnosis_figure(diagnosis: Diagnosis, history: History | None = None, title
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write by a temporary name, so that a reader never sees half a picture."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f".{path.name}.part")
-    figure.savefig(half, format=path.suffix.lstrip("."), dpi=120)
-    half.replace(path)
+    """Write by the name's ending, whole or not at all."""
+    buffer = BytesIO()
+    figure.savefig(buffer, format=path.suffix.lstrip("."), dpi=120)
+    write_atomic(path, buffer.getvalue())
     return path
 
 

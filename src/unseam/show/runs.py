@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from unseam.errors import BadInput
@@ -99,12 +100,13 @@ def report_runs(
     if not groups:
         reasons = "; ".join(f"{entry.name}: {entry.reason}" for entry in entries[:3])
         raise BadInput(f"run={str(folder)!r} holds no run that can be shown, {len(entries)} found: {reasons}")
-    drawn = {f"data-{n}-{name}": f for n, group in enumerate(groups) for name, f in group_figures(group).items()}
-    shared, album = inline(drawn), Album()
-    pages = member_pages(wanted(groups), album, show, sum(map(len, shared.values())))
+    drawn = [group_figures(group) for group in groups]
+    shared, album = [inline(each, f"data-{n}") for n, each in enumerate(drawn)], Album()
+    pages = member_pages(wanted(groups), album, show, sum(len(text) for each in shared for text in each.values()))
     write_atomic(path, render(folder, entries, groups, album, pages, shared))
     if figures is not None:
-        save_figures(drawn, figures, formats)
+        for n, each in enumerate(drawn):
+            save_figures({f"data-{n}-{name}": figure for name, figure in each.items()}, figures, formats)
     return path
 
 
@@ -177,7 +179,7 @@ def render(
     groups: Sequence[Group],
     album: Album,
     pages: Sequence[Shown],
-    shared: dict[str, Any],
+    shared: Sequence[dict[str, Markup]],
 ) -> str:
     """Fill in the template."""
     rows = {number: row for group in groups for number, row in run_rows(group).items()}
@@ -283,6 +285,7 @@ def ranking_rows(group: Group) -> list[dict[str, Any]]:
     return [
         {
             "view": view,
+            "order": i + 1,
             **member_numbers(view),
             "relative": view.relative_dto if view.active > 1 else None,
             "place": 1 + sum(other > migs[i] for other in migs) if migs else None,
