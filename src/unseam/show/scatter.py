@@ -14,6 +14,8 @@ from unseam.show.view import View
 
 RUNS = ("#0072b2", "#d55e00", "#00875f", "#8c5fb5", "#a06e00", "#bf4f86", "#5f6b7a", "#7a4b2a")  # white on each is read
 
+MANY = 24  # members from which on points are small
+
 
 def run_colour(number: int) -> str:
     """The colour of a run on a page with several, from 1; after eight they come again (runs are numbered too)."""
@@ -29,7 +31,7 @@ def members(
     places = across(views, x, log)
     for view in views:
         if view in y:
-            point(axes, places[view], y[view], view, view in chosen)
+            point(axes, (places[view], y[view]), view, view in chosen, len(views) > MANY)
     ticks = sorted({value(view, x) for view in views})
     if log:
         axes.set_xscale("log")
@@ -72,19 +74,20 @@ def agreement(views: Sequence[View], chosen: Collection[View]) -> Figure:
     figure, axes = new()
     for view in views:
         if view.mig is not None and view.active > 1:
-            point(axes, view.relative_dto, view.mig.value, view, view in chosen)
+            point(axes, (view.relative_dto, view.mig.value), view, view in chosen, len(views) > MANY)
     axes.set(xlabel="DtO / chance (no labels)", ylabel="MIG (labels)")
     axes.margins(0.1)
     axes.set_ylim(bottom=0)
     return figure
 
 
-def point(axes: Axes, x: float, y: float, view: View, best: bool) -> None:
+def point(axes: Axes, at: tuple[float, float], view: View, best: bool, small: bool = False) -> None:
     """One member: its number, and orange for the chosen; on a page of several runs the run's number and colour."""
     colour = run_colour(view.run) if view.run else CHOSEN if best else OTHER
     edge = INK if best and view.run else "none"
-    dot = axes.scatter([x], [y], s=130, color=colour, alpha=1 if best else 0.75, linewidths=1.6, edgecolors=edge)
+    size, letters = (75, 5.5) if small else (130, 7)
+    dot = axes.scatter(*at, s=size, color=colour, alpha=1 if best else 0.75, linewidths=1.6, edgecolors=edge)
     dot.set_zorder(4 if best else 3)
     dot.set_urls([f"#{view.anchor}"])
     text = str(view.run or view.member)
-    axes.text(x, y, text, ha="center", va="center_baseline", fontsize=7, color="white", zorder=5)
+    axes.text(*at, text, ha="center", va="center_baseline", fontsize=letters, color="white", zorder=5)
