@@ -90,6 +90,7 @@ def test_vectors_without_factors(folder: Path) -> None:
     assert "polyline" in page.tags
     assert "rect" in page.tags
     assert "Chosen without labels" not in page.words
+    assert "along blue ones" in page.words  # a net over two latents
 
 
 def test_vectors_with_continuous_factors_and_no_posterior(folder: Path) -> None:

@@ -45,9 +45,12 @@ class Card:
 
 @dataclass(frozen=True)
 class PairTable:
+    """Two latents at a time: a table of frames (a picture), or a net over the data (a drawing)."""
+
     pair: Pair
-    picture: str
     verdict: str
+    picture: str = ""
+    drawing: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
         hidden=max(0, len(view.diagnosis.latents) - CARDS),
         examples=shown,
         count=min(EXAMPLES, len(x)),
-        pairs=pair_tables(model, view, album) if picture else [],
+        pairs=pair_tables(model, view, album, None if picture else x),
         figures=drawn,
     )
 
@@ -126,16 +129,21 @@ def cards(run: Run, model: Autoencoder, view: View, album: Album, x: Tensor) -> 
     return out
 
 
-def pair_tables(model: Autoencoder, view: View, album: Album) -> list[PairTable]:
-    """The costliest pairs of active latents, each latent over its range."""
+def pair_tables(model: Autoencoder, view: View, album: Album, cloud: Tensor | None = None) -> list[PairTable]:
+    """The costliest pairs of active latents, each latent over its range; over a cloud of data that are no pictures."""
     z, _ = start_of(view)
     values = latent_values(view.seen.codes, any(k.kl is not None for k in view.diagnosis.latents), TABLE)
     out = []
     dtype = next(model.parameters()).dtype
     for pair in view.diagnosis.pairs[:PAIRS]:
         frames = traverse_pair(model.mean, z.to(dtype), pair.i, pair.j, values.to(dtype)).float()
-        picture = album.add(f"{view.anchor}-pair-{pair.i}-{pair.j}", table(frames))
-        out.append(PairTable(pair, picture, pair_verdict(pair, view.diagnosis.beta)))
+        verdict = pair_verdict(pair, view.diagnosis.beta)
+        if cloud is None:
+            shown = {"picture": album.add(f"{view.anchor}-pair-{pair.i}-{pair.j}", table(frames))}
+        else:
+            points = cloud.flatten(1).double().numpy()
+            shown = {"drawing": vectors.mesh(vectors.plane(cloud), points, frames.flatten(2).double().numpy())}
+        out.append(PairTable(pair, verdict, **shown))
     return out
 
 

@@ -49,16 +49,31 @@ def plane(x: Tensor) -> Plane:  # (N, n)
 
 def path(seen: Plane, cloud: Array, curve: Array) -> str:  # (N, n), (T, n)
     """SVG: the data as dots, the latent's path as a line, one ring a frame (the page shows the slider's)."""
-    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.3"/>' for x, y in seen.place(cloud[:CLOUD]))
     places = seen.place(curve)
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     rings = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/>' for x, y in places)
+    return drawing(seen, cloud, f'{line(places, CHOSEN, 2)}<g class="rings" fill="{CHOSEN}">{rings}</g>')
+
+
+def mesh(seen: Plane, cloud: Array, net: Array) -> str:  # (N, n), (T, T, n)
+    """SVG: the data as dots and a net over two latents: z_i changes along orange lines, z_j along blue ones."""
+    places = seen.place(net.reshape(-1, net.shape[-1])).reshape(*net.shape[:2], 2)
+    along_i = "".join(line(row, CHOSEN, 1.2) for row in places)
+    along_j = "".join(line(column, ACCENT, 1.2) for column in places.swapaxes(0, 1))
+    return drawing(seen, cloud, along_i + along_j)
+
+
+def drawing(seen: Plane, cloud: Array, content: str) -> str:
+    """Something drawn over the data's dots."""
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.3"/>' for x, y in seen.place(cloud[:CLOUD]))
     return (
         f'<svg class="path" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" style="overflow:hidden">'
-        f'<g fill="{OTHER}" opacity="0.5">{dots}</g>'
-        f'<polyline points="{line}" fill="none" stroke="{CHOSEN}" stroke-width="2"/>'
-        f'<g class="rings" fill="{CHOSEN}">{rings}</g></svg>'
+        f'<g fill="{OTHER}" opacity="0.5">{dots}</g>{content}</svg>'
     )
+
+
+def line(places: Array, colour: str, width: float) -> str:  # (T, 2)
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
 
 
 def bars(column: Tensor, largest: float) -> str:  # (n,)
