@@ -166,7 +166,7 @@ def draw(numbers: Numbers) -> Figure:
     left.axhline(DEGREES, color=INK, lw=0.8, ls="--")
     left.text(0, DEGREES * 1.08, "1 degree", color=INK, fontsize=8)
     left.text(steps[len(steps) // 3], 75, "full posterior", color=ORANGE, va="bottom")
-    left.text(steps[len(steps) // 3], 1.5, "diagonal posterior", color=BLUE, va="bottom", ha="right")
+    left.text(0, 3.5, "diagonal posterior", color=BLUE, va="bottom")
     left.set(yscale="log", xlabel="training step (dot: weights averaged over the last half)")
     left.set(ylabel="worst column, degrees from true axis", ylim=(0.1, 130))
     for place, (kind, colour) in enumerate((("diagonal", BLUE), ("full", ORANGE))):

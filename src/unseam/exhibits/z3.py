@@ -122,7 +122,7 @@ def draw(numbers: Numbers) -> Figure:
     for ax, (kind, label) in zip(axes, KINDS.items(), strict=True):
         for number, member in enumerate(numbers[kind]):
             start = member["full"][angles.index(0)]
-            base = max(np.add(member["diagonal"], member["cost"]))
+            base = np.mean(np.add(member["diagonal"], member["cost"]))
             ax.plot(angles, np.subtract(member["diagonal"], start), "o-", color=BLUE, ms=3, lw=1)
             ax.plot(angles, np.subtract(base, member["cost"]) - start, ":", color=INK, lw=1)
             ax.plot(angles, np.subtract(member["full"], start), color=ORANGE, lw=2)
@@ -137,7 +137,7 @@ def draw(numbers: Numbers) -> Figure:
         (INK, ":", "predicted from the entanglement cost"),
     ):
         axes[1].plot([], [], style, color=colour, label=name)
-    axes[1].legend(loc="lower right", fontsize=7)
+    fig.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig
 
 
