@@ -23,7 +23,7 @@ from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds
 from unseam.exhibits.draw import BLUE, GREEN, GREY, INK, ORANGE, figure
 from unseam.explain import weakest_correlation
 
-RATIO = 2.0  # of the shear curve
+RATIO = shapes.RATIO  # of the shear curve
 FOUND = 0.9  # a component counts as found above this rank correlation
 FAST = 1e-2  # a learning rate at which training itself turns the axes
 CLOSE = 0.05  # how near the medians must lie to the prediction
@@ -32,7 +32,7 @@ CONTROLS = {"beta-vae-sigma": ("full posterior", ORANGE, "s"), "ae": ("autoencod
 
 @dataclass(frozen=True)
 class Settings:
-    """The two curves: over the shear at ratio 2, and over the ratio without shear."""
+    """The two curves: over the shear at ratio 1.5, and over the ratio without shear."""
 
     shears: tuple[float, ...]
     ratios: tuple[float, ...]
@@ -45,7 +45,7 @@ class Settings:
 def predicted(shear: float, ratio: float = RATIO) -> float:
     """The rank correlation of a true component with the nearest singular direction.
 
-    >>> [round(predicted(a), 3) for a in (0.0, 0.75**0.5, 10.0)]
+    >>> [round(predicted(a, ratio=2.0), 3) for a in (0.0, 0.75**0.5, 10.0)]
     [1.0, 0.69, 0.995]
     """
     t = 0.5 * np.arctan2(2 * shear, 1 - shear**2 - ratio**-2)
@@ -204,7 +204,7 @@ def draw(numbers: Numbers) -> Figure:
     at = np.arange(len(ratios))
     scatter(right, ratios, at.tolist(), GREEN, "o", "true")
     right.plot(at, [median(p) for p in ratios], "_", color=GREEN, ms=12, mew=2)
-    right.plot([0, 0], [predicted(0.75**0.5), 1], "-", color=INK, lw=5, alpha=0.2)
+    right.plot([0, 0], [predicted(0.75**0.5, ratio=2.0), 1], "-", color=INK, lw=5, alpha=0.2)
     right.annotate("any rotation", (0, 0.72), (5, -12), textcoords="offset points", color=INK)
     right.plot(at[1:], np.ones(len(at) - 1), "-", color=INK, lw=1.4)
     labels = [f"{p['ratio']:g}\n{pull(p['ratio']):.3f}" for p in ratios]
@@ -265,24 +265,26 @@ A11 = Exhibit(
         "When it counts as found: above 0.9. When the curve fits: medians within 0.05. Differences: one-sided "
         "Mann-Whitney test over restarts at 5 %. These limits were fixed after trial runs and before the runs shown.",
         "The learning rate: trial runs at 0.01 aligned the full posterior too; 0.003 was taken for all, and the "
-        "control at 0.01 is shown. Shears end where the data becomes so long and thin that trial runs had not settled "
-        "(2 and 3).",
+        "control at 0.01 is shown.",
+        "The ratio of the shear curve: 2 was tried first, with 3,000 steps. It followed the prediction up to a shear "
+        "of 0.85; from 1.1 on the data is so thin that the second latent had not settled (median 0.53 for 0.76 at "
+        "shear 1.1), nor after 8,000 steps at 1.4. Ratio 1.5 and 6,000 steps were taken for that reason.",
     ),
     scales={
-        "tiny": Settings(shears=(0.0, 0.85), ratios=(1.0, 2.0), controls=(0.0,), restarts=2, steps=20, rows=200),
+        "tiny": Settings(shears=(0.0, 0.75), ratios=(1.0, 2.0), controls=(0.0,), restarts=2, steps=20, rows=200),
         "quick": Settings(
-            shears=(0.0, 0.2, 0.4, 0.6, 0.85, 1.1, 1.4),
+            shears=(0.0, 0.2, 0.4, 0.6, 0.75, 1.0, 1.2),
             ratios=(1.0, 1.1, 1.3, 2.0),
-            controls=(0.0, 0.85),
+            controls=(0.0, 0.75),
             restarts=5,
-            steps=3000,
+            steps=6000,
         ),
         "paper": Settings(
-            shears=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.6),
+            shears=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.05, 1.2, 1.4),
             ratios=(1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0),
-            controls=(0.0, 0.4, 0.85, 1.4),
+            controls=(0.0, 0.4, 0.75, 1.2),
             restarts=12,
-            steps=20_000,
+            steps=30_000,
         ),
     },
     compute=compute,

@@ -69,7 +69,7 @@ def grid(run: Run, member: int) -> list[Any]:
 
 def compute(settings: Settings, work: Work) -> Numbers:
     def way(objective: str) -> Any:
-        run = shapes.train(work, objective, settings.restarts, settings.steps, shear=0.0, ratio=2.0)
+        run = shapes.train(work, objective, settings.restarts, settings.steps, shear=0.0, ratio=shapes.RATIO)
         members = [look(run, m) for m in range(settings.restarts)]
         worst = int(np.argmax([m["contrast"] for m in members]))
         rows = shapes.held_out(run, 300)
@@ -182,8 +182,8 @@ A4 = Exhibit(
     ),
     scales={
         "tiny": Settings(restarts=2, steps=20),
-        "quick": Settings(restarts=5, steps=3000),
-        "paper": Settings(restarts=12, steps=20_000),
+        "quick": Settings(restarts=5, steps=6000),
+        "paper": Settings(restarts=12, steps=30_000),
     },
     compute=compute,
     judge=judge,

@@ -18,6 +18,7 @@ from unseam.types import Array
 S2 = 0.5  # variance of the likelihood; with beta 0.03 a VAE of variance 0.015 (Theorem 3)
 BETA = 0.03
 LR = 3e-3
+RATIO = 1.5  # of the lengths of the two columns, unless said otherwise
 SHAPE = {"kind": "parabolic", "spread": 0.5, "size": 10_000}
 NETWORK = {
     "network": "mlp",
