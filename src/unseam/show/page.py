@@ -90,10 +90,10 @@ def fill(template: str, album: Album, **values: Any) -> str:
 def fixed(value: Any, digits: int = 2) -> str:
     """A number for a column of like numbers; a dash for nothing.
 
-    >>> fixed(1.0), fixed(0.0664, 3), fixed(None)
-    ('1.00', '0.066', '–')
+    >>> fixed(1.0), fixed(0.0664, 3), fixed(-0.001), fixed(None)
+    ('1.00', '0.066', '0.00', '–')
     """
-    return "–" if value is None or value == "" else f"{value:.{digits}f}"
+    return f"{round(value, digits) + 0.0:.{digits}f}" if isinstance(value, (int, float)) else "–"
 
 
 def number(value: Any, digits: int = 3) -> str:

@@ -166,11 +166,11 @@ def group_figures(group: Group) -> dict[str, Figure]:
 
 
 def wanted(groups: Sequence[Group]) -> list[tuple[Run, View, bool]]:
-    """The chosen member of every run, then the others, the best first: as long as there is room."""
+    """The best of each data set, the chosen member of every run, then the others in their order."""
     runs = {entry.number: entry.found for group in groups for entry in group.entries if entry.found}
-    chosen = [found.chosen for found in runs.values()]
-    rest = [view for group in groups for view in group.views if view not in chosen]
-    return [(runs[view.run].run, view, True) for view in (*chosen, *rest)]
+    best, chosen = [group.best for group in groups], [found.chosen for found in runs.values()]
+    views = sorted((v for group in groups for v in group.views), key=lambda v: (v not in best, v not in chosen))
+    return [(runs[view.run].run, view, True) for view in views]
 
 
 def render(
