@@ -193,7 +193,8 @@ def judge(numbers: Numbers) -> list[Row]:
 def draw(numbers: Numbers) -> Figure:
     """Four models in the cloud; below, the angles of all restarts and their distances to orthogonality."""
     fig = figure(9.6, 5.0)
-    top, bottom = fig.subfigures(2, 1, height_ratios=(2.1, 1))
+    parts: Any = fig.subfigures(2, 1, height_ratios=(2.1, 1))
+    top, bottom = parts
     x, U = np.array(numbers["cloud"]), np.array(numbers["axes"])
     panels = (
         ("linear ae", LINEAR["ae"]),
@@ -202,20 +203,20 @@ def draw(numbers: Numbers) -> Figure:
         ("mlp beta-vae", CURVED["beta-vae"]),
     )
     normal, near = np.cross(*U.T), x[np.linalg.norm(x, axis=1) < 4]
-    elev, azim = 28.0, float(np.degrees(np.arctan2(normal[1], normal[0]))) + 38
+    elev, azim = np.degrees(np.arcsin(normal[2])) - 18, np.degrees(np.arctan2(normal[1], normal[0])) + 18
     for i, (name, title) in enumerate(panels):
-        ax: Any = top.add_axes((i / 4, -0.04, 0.25, 1), projection="3d")
-        ax.scatter(*near.T, s=2, color=GREEN, alpha=0.35, rasterized=True)
+        ax: Any = top.add_axes((i / 4, 0, 0.25, 0.9), projection="3d")
+        ax.scatter(*near.T, s=4, color=GREEN, alpha=0.6, lw=0, rasterized=True)
         for lines, colour in zip(np.array(numbers[name][0]["grid"]), (BLUE, ORANGE), strict=True):
             for k, line in enumerate(lines):
                 ax.plot(*line.T, color=colour, lw=2.2 if k == LINES // 2 else 0.5, alpha=1 if k == LINES // 2 else 0.6)
         if name.startswith("linear"):
             for axis, length in zip(U.T, (3.4, 2.2), strict=True):
                 ax.plot(*np.outer(axis, (-length, length)), color=INK, lw=1, ls=":")
-        ax.set_title(title, y=0.93)
+        ax.set_title(title, y=1.0)
         ax.view_init(elev=elev, azim=azim)
         ax.set(xlim=(-3, 3), ylim=(-3, 3), zlim=(-3, 3))
-        ax.set_box_aspect((1, 1, 1), zoom=1.6)
+        ax.set_box_aspect((1, 1, 1), zoom=1.35)
         ax.set_axis_off()
     left, right = bottom.subplots(1, 2)
     for row, objective in enumerate(reversed(LINEAR)):
@@ -265,7 +266,7 @@ Z1 = Exhibit(
     ),
     scales={
         "tiny": Settings(rows=300, restarts=2, linear_steps=20, curved_steps=20, curved_restarts=2, widths=(8,)),
-        "quick": Settings(rows=4000, restarts=16, linear_steps=5000, curved_steps=2500, curved_restarts=8),
+        "quick": Settings(rows=4000, restarts=12, linear_steps=5000, curved_steps=2500, curved_restarts=6),
         "paper": Settings(
             rows=50_000,
             restarts=100,
