@@ -20,6 +20,7 @@ from unseam.evaluate import evaluate
 from unseam.geometry.rank import correlate
 from unseam.show import runs
 from unseam.show.page import fixed
+from unseam.show.runs_page import ranking_rows
 from unseam.train import fit, load_run
 
 SMALL = {"latents": 3, "encoder": (16,), "decoder": (16,), "network": "mlp", "workers": 1, "show": False}
@@ -92,7 +93,7 @@ def test_the_order_without_labels_is_judged_by_every_shared_metric(folder: Path)
     dto = np.array([view.diagnosis.dto / view.diagnosis.dto_haar for view in sprites.views])  # type: ignore[operator]
     assert sprites.judged.agreement["dto"]["mig"] == pytest.approx(correlate(-dto, sprites.migs))
     assert [view.mig.value for view in sprites.views] == sprites.migs  # type: ignore[union-attr]
-    place = runs.ranking_rows(sprites)[0]["place"]
+    place = ranking_rows(sprites)[0]["place"]
     assert place == 1 + sum(value > sprites.migs[0] for value in sprites.migs)
 
 

@@ -15,7 +15,8 @@ from unseam.show.numbers import tiles
 from unseam.show.page import Shown, fill, inline, member_pages, save_figures
 from unseam.show.pictures import Album
 from unseam.show.plates import plates
-from unseam.show.runs import report_runs, run_folders
+from unseam.show.runs import run_folders
+from unseam.show.runs_page import report_runs
 from unseam.show.view import Findings, find, records, stable_active
 from unseam.show.words import headline, sentence, why
 from unseam.train import Run, load_run
