@@ -154,8 +154,8 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         )
     return " ".join(text) + (
         " The theorems say what is best with the decoder's singular values held fixed; training also has to "
-        "reconstruct, and in limited time it may stop with axes that still mix. The pressure they speak of shows in "
-        "the distance to the controls, which differ in the posterior alone."
+        "reconstruct, and in limited time it may stop with axes that still mix. The pressure they speak of is what "
+        "lies between a diagonal and a full posterior, which differ in nothing else."
     )
 
 

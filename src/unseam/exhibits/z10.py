@@ -16,11 +16,12 @@ from matplotlib.figure import Figure
 
 from unseam.exhibits import zietlow
 from unseam.exhibits.axes import angles, decoder
-from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds
+from unseam.exhibits.base import Exhibit, Numbers, Row, Verdict, Work, holds
 from unseam.exhibits.draw import BLUE, GREY, INK, ORANGE, figure
 from unseam.geometry import haar
 from unseam.geometry.orthogonality import distances
 from unseam.linear import linear_vae, ppca
+from unseam.train import Run
 from unseam.types import Array
 
 NAME = "Synth. Lin."
@@ -32,24 +33,41 @@ KINDS = {
 }
 SIGNED_PERMUTATION = 0.1  # |V - P|_F below which V counts as one; a random rotation has 0.55 on average
 DEGREES = 5.0
+BETAS = (1e-4, 1e-3, 1e-2)  # the published one first; latents collapse at 0.17
 TINY_NOISE = 1e-9
 
 
 def compute(size: zietlow.Size, work: Work) -> Numbers:
     out: Numbers = {kind: work.once(kind, lambda kind=kind: measure(kind, size, work)) for kind in KINDS}  # type: ignore[misc]
-    return out | {"exact": work.once("exact", lambda: exact(size, work)), "haar": haar(2)}
+    exact_ = work.once("exact", lambda: exact(size, work))
+    return out | {"exact": exact_, "haar": haar(2), "epochs": size.epochs}
 
 
-def measure(kind: str, size: zietlow.Size, work: Work) -> dict[str, Any]:
-    """V and U of every member's decoder W = U S V^T."""
-    run = zietlow.train(work, NAME, kind, size)
+def measure(kind: str, size: zietlow.Size, work: Work) -> list[dict[str, Any]]:
+    """V and U of every member's decoder W = U S V^T, one entry a beta."""
+    run = cohort(kind, size, work)
     axes = principal(data_covariance(run.data))
-    parts = [np.linalg.svd(decoder(run, m), full_matrices=False) for m in range(len(run.members))]
-    return {
-        "V": [distances(Vt.T[None])[0] for _, _, Vt in parts],  # from the nearest signed permutation
-        "turn": [turn(Vt.T) for _, _, Vt in parts],
-        "U": [angles(U, axes).max() for U, _, _ in parts],
-    }
+    out = []
+    for beta in BETAS if kind != "ae" else (0.0,):
+        chosen = [m for m, member in enumerate(run.members) if member.hyper.get("beta", 0.0) == beta]
+        parts = [np.linalg.svd(decoder(run, m), full_matrices=False) for m in chosen]
+        out.append(
+            {
+                "beta": beta,
+                "V": [distances(Vt.T[None])[0] for _, _, Vt in parts],  # from the nearest signed permutation
+                "turn": [turn(Vt.T) for _, _, Vt in parts],
+                "U": [angles(U, axes).max() for U, _, _ in parts],
+            }
+        )
+    return out
+
+
+def cohort(kind: str, size: zietlow.Size, work: Work) -> Run:
+    return zietlow.train(work, NAME, kind, size, BETAS)
+
+
+def pooled(numbers: Numbers, kind: str, key: str) -> Array:
+    return np.concatenate([entry[key] for entry in numbers[kind]])
 
 
 def data_covariance(data: Any) -> Array:  # (n, n)
@@ -75,7 +93,7 @@ def turn(V: Array) -> float:  # (2, 2)
 
 def exact(size: zietlow.Size, work: Work) -> dict[str, Any]:
     """The closed form of the linear VAE on this data, and the theorem's objective over the rotation."""
-    run = zietlow.train(work, NAME, "beta-vae", size)
+    run = cohort("beta-vae", size, work)
     S = data_covariance(run.data)
     best = linear_vae.optimum(S, 2, S2, zietlow.SETUPS[NAME].beta)
     C, t = np.diag(ppca.principal_axes(S)[0][:2]), np.radians(np.linspace(-45, 45, 91))
@@ -99,37 +117,40 @@ def stochastic_loss(C: Array, t: float) -> float:  # (2, 2)
 
 def judge(numbers: Numbers) -> list[Row]:
     exact, chance = numbers["exact"], f"random rotations {numbers['haar'][0]:.2f} +- {numbers['haar'][1]:.2f}"
-    V, U = (np.array(numbers["beta-vae"][key]) for key in ("V", "U"))
     best = exact["angles"][int(np.argmin(exact["loss"]))]
     rows = [
         Row("closed form: |V - P|", "0: a signed permutation", f"{exact['V']:.1g}", holds(exact["V"] < 1e-6)),
         Row("closed form: U", "principal axes", f"{exact['U']:.1g} degrees off", holds(exact["U"] < 1e-3)),
-        Row(
-            "the theorem's objective is least at",
-            "the principal axes",
-            f"{best:.0f} degrees from them",
-            holds(abs(best) < 0.5),
-        ),
-        Row(
-            f"trained beta-VAE, {len(V)} restarts: |V - P|",
-            "a signed permutation",
-            f"{_spread(V)}; {chance}",
-            holds(bool(np.median(V) < SIGNED_PERMUTATION)),
-        ),
-        Row("trained beta-VAE: U", "principal axes", f"{_spread(U)} degrees off", holds(bool(np.median(U) < DEGREES))),
+        Row("the theorem's objective is least", "on principal axes", f"{best:.0f} degrees off", holds(abs(best) < 0.5)),
     ]
+    for entry in numbers["beta-vae"]:
+        rows += _trained(entry, numbers["epochs"])
     for kind in ("beta-vae-sigma", "ae"):
-        control = np.array(numbers[kind]["V"])
+        control = pooled(numbers, kind, "V")
         rows.append(
             Row(
                 f"{KINDS[kind][0]}: |V - P|",
                 "any rotation (control)",
                 f"{_spread(control)}; {chance}",
                 holds(bool(np.median(control) > SIGNED_PERMUTATION)),
-                f"U {_spread(np.array(numbers[kind]['U']))} degrees off the principal axes",
+                f"U {_spread(pooled(numbers, kind, 'U'))} degrees off the principal axes",
             )
         )
     return rows
+
+
+def _trained(entry: dict[str, Any], epochs: float) -> list[Row]:
+    """A small beta can be judged after the published epochs only; the theorem itself names no beta."""
+    V, U, setup = np.array(entry["V"]), np.array(entry["U"]), zietlow.SETUPS[NAME]
+    short = entry["beta"] < max(BETAS) and epochs < setup.epochs
+    note = f"{epochs:g} of {setup.epochs} epochs: the rotation is slow at a small beta" if short else ""
+    what = f"trained beta-VAE, beta = {entry['beta']:g}"
+    good = [bool(np.median(V) < SIGNED_PERMUTATION), bool(np.median(U) < DEGREES)]
+    verdicts: list[Verdict] = ["not comparable" if short else holds(each) for each in good]
+    return [
+        Row(f"{what}, {len(V)} restarts: |V - P|", "a signed permutation", _spread(V), verdicts[0], note),
+        Row(f"{what}: U", "principal axes", f"{_spread(U)} degrees off", verdicts[1], note),
+    ]
 
 
 def _spread(values: Array) -> str:
@@ -143,11 +164,12 @@ def draw(numbers: Numbers) -> Figure:
     exact = numbers["exact"]
     left.plot(exact["angles"], exact["loss"], color=INK, lw=1.5)
     low, high = 1.0, max(exact["loss"])
-    for place, (kind, (label, colour)) in enumerate(KINDS.items()):
+    lines = [(f"beta-VAE, beta = {e['beta']:g}", BLUE, e["turn"]) for e in numbers["beta-vae"]]
+    lines += [(*KINDS[kind], pooled(numbers, kind, "turn")) for kind in ("beta-vae-sigma", "ae")]
+    for place, (label, colour, turns) in enumerate(lines):
         level = low - (place + 1) * 0.13 * (high - low)
-        turns = numbers[kind]["turn"]
-        left.plot(turns, np.full(len(turns), level), "o", color=colour, alpha=0.7, mew=0)
-        left.text(46, level, label, color=colour, va="center", fontsize=8)
+        left.plot(turns, np.full(len(turns), level), "o", color=colour, alpha=0.6, mew=0)
+        left.text(48, level, label, color=colour, va="center", fontsize=8)
     left.text(
         0, low + 0.8 * (high - low), "stochastic loss at a fixed KL\n(theorem's objective)", ha="center", fontsize=8
     )
@@ -155,8 +177,11 @@ def draw(numbers: Numbers) -> Figure:
         xlabel="rotation of the latents from the principal axes, degrees", xticks=range(-45, 46, 15), xlim=(-48, 80)
     )
     left.set_ylabel("loss / its least value")
-    for kind, (label, colour) in KINDS.items():
-        right.plot(numbers[kind]["V"], numbers[kind]["U"], "o", color=colour, alpha=0.7, mew=0, label=label)
+    for kind, (_, colour) in reversed(KINDS.items()):
+        for entry in numbers[kind]:
+            filled = colour if entry["beta"] in (0.0, max(BETAS)) else "none"
+            right.plot(entry["V"], entry["U"], "o", mec=colour, mfc=filled, alpha=0.7)
+    right.set_title(f"filled: beta = {max(BETAS):g}, or autoencoder")
     right.set(
         xlabel="|V - nearest signed permutation|", ylabel="U from the principal axes, degrees", xlim=(-0.03, None)
     )
@@ -164,14 +189,18 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
-    V = {kind: np.array(numbers[kind]["V"]) for kind in KINDS}
-    near = {kind: int((values < SIGNED_PERMUTATION).sum()) for kind, values in V.items()}
+    near = {kind: 100 * np.mean(pooled(numbers, kind, "V") < SIGNED_PERMUTATION) for kind in KINDS}
+    trained = ", ".join(
+        f"{int(np.sum(np.array(e['V']) < SIGNED_PERMUTATION))} of {len(e['V'])} at beta = {e['beta']:g}"
+        for e in numbers["beta-vae"]
+    )
     worst = 100 * (max(numbers["exact"]["loss"]) - 1)
     return (
-        f"In closed form the linear VAE's decoder is PCA's: V is a signed permutation and U the principal axes. Of "
-        f"{len(V['beta-vae'])} trained beta-VAEs {near['beta-vae']} have a V within {SIGNED_PERMUTATION} of a signed "
-        f"permutation, against {near['beta-vae-sigma']} with a full posterior and {near['ae']} autoencoders, which "
-        f"have no reason to stop at any rotation. The worst rotation costs {worst:.0f} % of the stochastic loss."
+        "In closed form the linear VAE's decoder is PCA's: V is a signed permutation and U the principal axes. "
+        f"After {numbers['epochs']:g} epochs V is within {SIGNED_PERMUTATION} of a signed permutation in {trained}, "
+        f"against {near['beta-vae-sigma']:.0f} % with a full posterior and {near['ae']:.0f} % of the autoencoders, "
+        f"which have no reason to stop at any rotation. The worst rotation costs {worst:.0f} % of the stochastic loss; "
+        "that loss is of the order of beta, so the smaller beta is, the longer the axes take to turn."
     )
 
 
@@ -182,8 +211,8 @@ Z10 = Exhibit(
     source="Zietlow 2022, Theorem 2 and section 5.2",
     choices=(
         *zietlow.CHOICES[:2],
-        "Data and training: Synth. Lin. as in Table 3.1 (beta = 1e-4, Adam 1e-3, 2 latents). The data is not centred; "
-        "biases take the mean.",
+        "Data and training: Synth. Lin. as in Table 3.1 (beta = 1e-4, Adam 1e-3, 2 latents, 600 epochs), and two larger"
+        " betas, of which the theorem's claim is the same. The data is not centred; biases take the mean.",
         f"What counts: a median |V - P| below {SIGNED_PERMUTATION} over restarts, and a median angle of U below "
         f"{DEGREES:g} degrees.",
         "The theorem's own objective needs no training: it is evaluated over the rotation with the data's covariance.",
