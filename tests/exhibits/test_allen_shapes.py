@@ -96,3 +96,11 @@ def test_points_on_the_half_circle() -> None:
     assert x.shape == (80, 2)
     np.testing.assert_allclose(np.linalg.norm(x, axis=1), a10.RADIUS, rtol=1e-6)
     assert len(np.unique(x.round(4), axis=0)) == 5
+
+
+def test_what_waking_gains_is_the_difference_of_the_best_linear_losses() -> None:
+    eigen = np.array([3.0, 2.0, 1.0])
+    for beta in (0.3, 0.8, 1.5):
+        best = linear_vae.optimum(np.diag(eigen), 3, s2=eigen[0], beta=beta).loss(np.diag(eigen))
+        asleep = linear_vae.best_encoder(np.zeros((3, 3)), eigen[0], beta).loss(np.diag(eigen))
+        assert a8.gain(eigen.tolist(), beta) == pytest.approx(asleep - best, abs=1e-9)

@@ -166,7 +166,7 @@ def draw(numbers: Numbers) -> Figure:
     for cell in numbers["vae"]:
         right.plot([cell["points"]] * len(cell["members"]), ratios(cell), "o", color=BLUE, alpha=0.5, ms=5, mew=0)
     right.plot([ae["points"]] * len(ae["members"]), ratios(ae), "^", color=GREY, ms=5, mew=0)
-    right.annotate("autoencoder", (ae["points"], 1.0), (8, -10), textcoords="offset points", color=GREY)
+    right.annotate("autoencoder", (ae["points"], 1.0), (6, -18), textcoords="offset points", color=GREY)
     right.axhline(1, color=INK, lw=0.8)
     right.set(
         xscale="log", yscale="log", xlabel="different data points", title="slope at / between the data", ylabel="ratio"
