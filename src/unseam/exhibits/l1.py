@@ -224,7 +224,8 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         f"Tests of the marginals and of the joint distribution {seen} between u and f(u), and log|det J| of f is 0 to "
         "rounding, so no model that is trained on data alone can prefer one to the other. Of the six metrics "
         f"{len(fallen)} lose more than half of their way above chance for every member of the family tried"
-        f"{' (' + ', '.join(fallen) + ')' if fallen else ''}. How much is lost depends on d: this A is I - 2vv', whose "
+        f"{' (' + ', '.join(fallen) + ')' if fallen else ''}. How much is lost depends on a and d: all entries of A = "
+        f"I - 2vv' have the size 1/2 at d = 4 and a = 0.25, the most even mixture, and its "
         f"diagonal goes to 1 as d grows. At d = {last} "
         + (f"{', '.join(high)} of the score is still there" if high else "no metric keeps half of its score")
         + ": every derivative differs from 0, but 'entangled' in the theorem's sense is not yet 'bad' in a metric's."

@@ -163,10 +163,10 @@ def draw(numbers: Numbers) -> Figure:
             style = ":" if method == APART else "-"
             ax.plot(np.linspace(0, 1, len(values)) + shift, middle, style, color=colour, lw=1.8, label=label)
         ax.set_yscale("symlog", linthresh=0.1)
-        ax.set_ylim(bottom=0)
         ax.set(xlabel="strength (published values)", xticks=(0, 1), xticklabels=("weakest", "strongest"))
         ax.set_title(f"{code} code")
     axes[0].set_ylabel("total correlation, nats")
+    axes[0].set_ylim(0, 1.5 * max(max(found[code]) for found in numbers.values() for code in CODES))
     axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig
 
