@@ -127,14 +127,15 @@ def draw(numbers: Numbers) -> Figure:
     fig = figure()
     ax = fig.subplots()
     steps = numbers["steps"]
-    for name, paths in numbers["pairs"].items():
-        colour = PAIRS[name][3]
-        for path in paths:
+    ends = {name: np.log10(np.maximum(paths, 1e-18))[:, -1].mean() for name, paths in numbers["pairs"].items()}
+    place = np.inf
+    for name in sorted(ends, key=lambda name: -ends[name]):
+        colour, place = PAIRS[name][3], min(ends[name], place - 1.1)  # labels a little more than a decade apart
+        for path in numbers["pairs"][name]:
             ax.plot(steps, np.maximum(path, 1e-18), color=colour, lw=1.2)
-        middle = np.exp(np.mean(np.log(np.maximum([p[-1] for p in paths], 1e-18))))
-        ax.text(steps[-1] * 1.01, middle, name, color=colour, va="center", fontsize=8)
+        ax.text(steps[-1] * 1.01, 10**place, name, color=colour, va="center", fontsize=8)
     ax.axhline(2.2e-16, color=INK, lw=0.8, ls="--")
-    ax.text(steps[0], 1.0e-16, "double precision", fontsize=8, va="top")
+    ax.text(0, 3e-16, "double precision", fontsize=8, va="bottom")
     ax.set(yscale="log", ylim=(1e-18, 10), xlabel="training step", ylabel="relative difference of the weights")
     ax.set_title("beta-VAE(s2) against VAE(beta s2), betas " + ", ".join(f"{b:g}" for b in numbers["betas"]))
     ax.set_xlim(0, steps[-1] * 1.28)

@@ -127,7 +127,14 @@ def draw(numbers: Numbers) -> Figure:
             ax.plot(angles, np.subtract(base, member["cost"]) - start, ":", color=INK, lw=1)
             ax.plot(angles, np.subtract(member["full"], start), color=ORANGE, lw=2)
             if not number:
-                ax.plot(angles, np.subtract(member["likelihood"], member["likelihood"][0]), "--", color=GREEN, lw=1.2)
+                ax.plot(
+                    angles,
+                    np.subtract(member["likelihood"], member["likelihood"][0]),
+                    "--",
+                    color=GREEN,
+                    lw=1.2,
+                    zorder=5,
+                )
         ax.set(title=label, xlabel="rotation of the latents, degrees", xticks=range(-45, 46, 15))
     axes[0].set_ylabel("nats, relative to no rotation")
     for colour, style, name in (
