@@ -157,9 +157,9 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
     control = (
         "Both controls are clearly worse."
         if not failed
-        else f"Not told apart from the VAE by the test: {' and '.join(failed)}; the true axes turned by 45 degrees would "
-        f"cost {np.log((shapes.RATIO + 1 / shapes.RATIO) / 2):.3f} nats, so there is not much room between good and "
-        "bad."
+        else f"Not told apart from the VAE by the test: {' and '.join(failed)}; the true axes turned by 45 degrees "
+        f"would cost {np.log((shapes.RATIO + 1 / shapes.RATIO) / 2):.3f} nats, so there is not much room between good "
+        "and bad."
     )
     angle = float(np.median(of(numbers, "beta-vae", "angle")))
     close = ", so the density is close to a product along them" if angle > 85 and vae < 0.02 else ""
