@@ -54,7 +54,7 @@ def strengths(method: str, count: int) -> tuple[str, list[float]]:
     """The published hyperparameter of a method, and `count` of its published values.
 
     >>> strengths("beta-vae", 3)
-    ('beta', [1.0, 6.0, 16.0])
+    ('beta', [1.0, 4.0, 16.0])
     """
     ((name, grid),) = OBJECTIVES[method].grid.items()
     return name, [float(grid[i]) for i in np.linspace(0, len(grid) - 1, count).round().astype(int)]
