@@ -1,7 +1,7 @@
 """Z5: Table 3.3 of Zietlow 2022. Orthogonal decoders and disentangled codes go together, and come from the diagonal."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -63,6 +63,8 @@ def compute(settings: Settings, work: Work) -> Numbers:
             for model, (run, chosen) in found.items()
         }
         run, restarts = found["AE"][0], max(10, size.restarts)
+        if SETUPS[name].betas:
+            models["beta-VAE"]["nearby"] = work.once(f"{name}-nearby", partial(nearby, found["beta-VAE"][0], name))
         models["random"] = {"DtO": work.once(f"{name}-random", partial(random_decoders, run, restarts))}
         sets[name] = {"epochs": size.epochs, "models": models, "chance": haar(SETUPS[name].latents)[0]}
     return {"sets": sets}
@@ -85,6 +87,13 @@ def cohorts(work: Work, name: str, size: Size) -> dict[str, tuple[Run, list[int]
     return runs
 
 
+def nearby(run: Run, name: str) -> dict[str, Numbers]:
+    """The same scores one step of the search over beta below and above: how much hangs on the scale of the loss."""
+    setup = SETUPS[name]
+    place = setup.betas.index(setup.beta)
+    return {f"{beta:g}": scores(run, members(run, beta)) for beta in (setup.betas[place - 1], setup.betas[place + 1])}
+
+
 def measured(run: Run, chosen: Sequence[int]) -> Numbers:
     factors = run.data.space is not None
     steps = run.snapshots()
@@ -101,7 +110,10 @@ def judge(numbers: Numbers) -> list[Row]:
             if "missing" in found:
                 rows.append(Row(what, published, "not run", "not comparable", found["missing"]))
             else:
-                rows.append(_row(name, what, published, (mean, deviation), found, found["models"][model][score]))
+                samples, near = found["models"][model][score], found["models"][model].get("nearby", {})
+                row = _row(name, what, published, (mean, deviation), found, samples)
+                others = ", ".join(f"{spread(result[score])} at beta = {beta}" for beta, result in near.items())
+                rows.append(replace(row, note="; ".join(part for part in (row.note, others) if part)))
     return rows + [
         row for name, found in numbers["sets"].items() if "missing" not in found for row in _order(name, found)
     ]
@@ -179,8 +191,8 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
     )
     return (
         f"{held} of {len(orders)} orderings hold at 5 %. {same} of {len(compared)} published values that can be "
-        f"compared ({len(trained)} of them of trained models) lie within their spread and our error. DtO of the diagonal model from the first tenth of training to "
-        f"the end: {drift}. The black marks are the published means and spreads. DtO of an untrained decoder depends "
+        f"compared ({len(trained)} of them of trained models) lie within their spread and our error. DtO of "
+        f"the diagonal model from the first tenth of training to the end: {drift}. The black marks are the published means and spreads. DtO of an untrained decoder depends "
         "on how its weights are drawn, which the thesis does not say; the dotted line is that of random axes (Haar)."
     )
 

@@ -149,7 +149,7 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         f"In the linear case the latents collapse one after the other, at beta = {collapse} (dotted), the variances "
         "along the principal axes over s2, and below that the KL of each follows 1/2 log(beta_i / beta) (orange). At "
         f"the two smallest betas, {found['betas'][0]:g} and {found['betas'][1]:g}, DS is {first[0]:.2f} and "
-        f"{first[1]:.2f}: the force that turns the axes is proportional to beta, so a small beta needs a long training. "
+        f"{first[1]:.2f}: the force that turns the axes is proportional to beta, so a small beta needs long training. "
         "The dashed lines are the betas of Table 3.1."
     )
 
