@@ -192,7 +192,8 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
     return (
         f"{held} of {len(orders)} orderings hold at 5 %. {same} of {len(compared)} published values that can be "
         f"compared ({len(trained)} of them of trained models) lie within their spread and our error. DtO of "
-        f"the diagonal model from the first tenth of training to the end: {drift}. The black marks are the published means and spreads. DtO of an untrained decoder depends "
+        f"the diagonal model from the first tenth of training to the end: {drift}. "
+        "The black marks are the published means and spreads. DtO of an untrained decoder depends "
         "on how its weights are drawn, which the thesis does not say; the dotted line is that of random axes (Haar)."
     )
 
