@@ -33,7 +33,7 @@ KINDS = {
 }
 SIGNED_PERMUTATION = 0.1  # |V - P|_F below which V counts as one; a random rotation has 0.55 on average
 DEGREES = 5.0
-BETAS = (1e-4, 1e-3, 1e-2)  # the published one first; latents collapse at 0.17
+BETAS = (1e-4, 1e-3, 1e-2, 5e-2)  # the published one first; the second latent collapses at 0.17
 TINY_NOISE = 1e-9
 
 
@@ -211,10 +211,12 @@ Z10 = Exhibit(
     source="Zietlow 2022, Theorem 2 and section 5.2",
     choices=(
         *zietlow.CHOICES[:2],
-        "Data and training: Synth. Lin. as in Table 3.1 (beta = 1e-4, Adam 1e-3, 2 latents, 600 epochs), and two larger"
+        "Data and training: Synth. Lin. as in Table 3.1 (beta = 1e-4, Adam 1e-3, 2 latents, 600 epochs), and larger"
         " betas, of which the theorem's claim is the same. The data is not centred; biases take the mean.",
         f"What counts: a median |V - P| below {SIGNED_PERMUTATION} over restarts, and a median angle of U below "
         f"{DEGREES:g} degrees.",
+        "A beta below the largest is judged only after all 600 epochs. beta = 0.05 was added because after 20 epochs "
+        "1e-2 had turned half of its restarts only.",
         "The theorem's own objective needs no training: it is evaluated over the rotation with the data's covariance.",
     ),
     scales={
