@@ -22,6 +22,7 @@ from unseam.exhibits.zietlow import (
     search,
     spread,
     train,
+    trend,
     within,
 )
 from unseam.geometry import haar
@@ -95,10 +96,7 @@ def nearby(run: Run, name: str) -> dict[str, Numbers]:
 
 
 def measured(run: Run, chosen: Sequence[int]) -> Numbers:
-    factors = run.data.space is not None
-    steps = run.snapshots()
-    trend = [scores(run, chosen, step, ds=False)["DtO"] for step in steps]
-    return {**scores(run, chosen, ds=factors), "steps": steps, "trend": trend}
+    return {**scores(run, chosen, ds=run.data.space is not None), **trend(run, chosen)}
 
 
 def judge(numbers: Numbers) -> list[Row]:

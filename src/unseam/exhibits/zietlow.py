@@ -22,6 +22,7 @@ HOLDOUT = 0.2  # 80 % training; evaluation and test (10 % each) are one held-out
 EVERY = 500  # batches between evaluations of Delta_KL
 MOMENTS = 10  # of training at which weights are kept
 POINTS = 1000  # held-out samples behind a DtO
+TREND = 200  # and behind one on the way
 ROWS = 5000  # held-out samples behind a DS
 CHOICES = (
     "The batch size: not given. Ours: 64. Table 3.2's 99.9 % at one evaluation in 500 batches needs at least 333,000 "
@@ -126,6 +127,12 @@ def search(work: Work, name: str, size: Size) -> Run:
 def members(run: Run, beta: float) -> list[int]:
     """The restarts at one beta."""
     return [i for i, member in enumerate(run.members) if member.hyper.get("beta") == beta]
+
+
+def trend(run: Run, chosen: Sequence[int]) -> dict[str, Any]:
+    """DtO of members at the kept moments of training."""
+    steps = run.snapshots()
+    return {"steps": steps, "trend": [[moment(run, m, step, TREND, 0)[1] for m in chosen] for step in steps]}
 
 
 def scores(run: Run, chosen: Iterable[int], step: int | None = None, ds: bool = True) -> dict[str, list[float]]:
