@@ -216,8 +216,8 @@ Z5 = Exhibit(
                 "dSprites": Size(10, 500),
                 "Synth. Lin.": Size(10, 600),
                 "Synth. Non-Lin.": Size(10, 600),
-                "MNIST": Size(5, 10),
-                "fMNIST": Size(5, 10),
+                "MNIST": Size(5, 5),
+                "fMNIST": Size(5, 5),
             }
         ),
     },
