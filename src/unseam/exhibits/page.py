@@ -20,10 +20,12 @@ section { margin: 3rem 0; } figure { margin: 1rem 0; overflow-x: auto; } figure 
 .note, .source { color: #555; font-size: .9rem; } code { background: #f3f3f3; padding: .1rem .3rem; }
 </style></head><body>
 <h1>What the papers show</h1>
-<p>Each section repeats something a paper shows. Only the published values are written down; the rest is computed.</p>
-<table><thead><tr><th>id</th><th>exhibit</th><th>verdict</th></tr></thead><tbody>
+<p>Each section repeats something a paper shows. Only the published values are written down; the rest is computed. An
+exhibit differs when any row of its table does.</p>
+<table><thead><tr><th>id</th><th>exhibit</th><th>verdict</th><th>rows that agree / differ / cannot be compared</th></tr>
+</thead><tbody>
 {% for e in exhibits %}<tr><td><a href="#{{ e.id }}">{{ e.id }}</a></td><td>{{ e.title }}</td>
-<td><span class="verdict {{ e.verdict }}">{{ e.verdict }}</span></td></tr>
+<td><span class="verdict {{ e.verdict }}">{{ e.verdict }}</span></td><td>{{ count(e) }}</td></tr>
 {% endfor %}</tbody></table>
 {% for e in exhibits %}<section id="{{ e.id }}">
 <h2>{{ e.id }}. {{ e.title }} <span class="verdict {{ e.verdict }}">{{ e.verdict }}</span></h2>
@@ -48,11 +50,12 @@ MARKDOWN = """# What the papers show
 
 Each section repeats something a paper shows. Only the published values are written down; the rest is computed by the
 command beside it, the verdict too: *agrees* (inside the central 95 % of our repetitions, or a stated ordering that a
-test confirms), *differs*, or *not comparable*. This page is `exhibits.md` of those commands' output folder.
+test confirms), *differs*, or *not comparable*. An exhibit differs when any row of its table does; the last column
+counts the rows that agree / differ / cannot be compared. This page is `exhibits.md` of those commands' output folder.
 
-| id | exhibit | verdict |
-| --- | --- | --- |
-{% for e in exhibits %}| [{{ e.id }}](#{{ e.id | lower }}) | {{ e.title }} | {{ e.verdict }} |
+| id | exhibit | verdict | rows |
+| --- | --- | --- | --- |
+{% for e in exhibits %}| [{{ e.id }}](#{{ e.id | lower }}) | {{ e.title }} | {{ e.verdict }} | {{ count(e) }} |
 {% endfor %}
 {% for e in exhibits %}## {{ e.id }}
 **{{ e.title }}** ({{ e.source }}). {{ e.claim }}
@@ -76,6 +79,16 @@ test confirms), *differs*, or *not comparable*. This page is `exhibits.md` of th
 {% endif %}{% endfor %}"""
 
 
+def count(entry: Mapping[str, Any]) -> str:
+    """Rows that agree / differ / cannot be compared.
+
+    >>> count({"rows": [{"verdict": "agrees"}, {"verdict": "agrees"}, {"verdict": "not comparable"}]})
+    '2 / 0 / 1'
+    """
+    verdicts = [row["verdict"] for row in entry["rows"]]
+    return " / ".join(str(verdicts.count(kind)) for kind in ("agrees", "differs", "not comparable"))
+
+
 def markdown(entries: Sequence[Mapping[str, Any]]) -> str:
     """The entries as Markdown, with the figures beside it in figures/.
 
@@ -85,7 +98,7 @@ def markdown(entries: Sequence[Mapping[str, Any]]) -> str:
     noted = [
         {**e, "notes": [f"{row['what']}: {row['note']}." for row in e["rows"] if row.get("note")]} for e in entries
     ]
-    text = Environment(autoescape=False, trim_blocks=False).from_string(MARKDOWN).render(exhibits=noted)
+    text = Environment(autoescape=False, trim_blocks=False).from_string(MARKDOWN).render(exhibits=noted, count=count)
     return text.rstrip() + "\n"
 
 
@@ -95,7 +108,7 @@ def page(entries: Sequence[Mapping[str, Any]]) -> str:
     >>> "What the papers show" in page([])
     True
     """
-    return Environment(autoescape=True).from_string(TEMPLATE).render(exhibits=entries, svg=inline)
+    return Environment(autoescape=True).from_string(TEMPLATE).render(exhibits=entries, svg=inline, count=count)
 
 
 def inline(path: str) -> Markup:
