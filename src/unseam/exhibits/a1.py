@@ -191,7 +191,7 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         "degrees once the noise of stochastic training is averaged out over the last half of the steps. "
         f"The decoders trained with a full posterior lose {own:.4f} nats against the optimum, so to that objective "
         f"they are {'as good as' if own < 0.01 else 'short of'} the principal axes; a diagonal posterior would lose "
-        f"{other:.2f} nats with them. That difference is all that turns the axes."
+        f"{other:.2f} nats with them. Nothing else in the two losses tells one rotation of the latents from another."
     )
 
 

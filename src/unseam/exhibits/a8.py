@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import mannwhitneyu, spearmanr
+from scipy.stats import spearmanr
 
 from unseam.data import load_data
-from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds
+from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds, p_above
 from unseam.exhibits.draw import BLUE, INK, ORANGE, figure
 from unseam.types import Array
 
@@ -111,7 +111,7 @@ def judge(numbers: Numbers) -> list[Row]:
         high, low = split(cells)
         kl_high, kl_low = np.array([c["kl"] for c in high]), np.array([c["kl"] for c in low])
         order = float(spearmanr([c["beta"] for c in cells], [np.mean(c["kl"]) for c in cells]).statistic)
-        p = float(mannwhitneyu(kl_low.ravel(), kl_high.ravel(), alternative="greater").pvalue)
+        p = p_above(kl_low.ravel(), kl_high.ravel())
         rows += [
             Row(
                 f"{label}, beta >= 1: Var[x|z] covers the data",
@@ -174,13 +174,13 @@ def draw(numbers: Numbers) -> Figure:
         ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
         ax.minorticks_off()
     left.annotate(
-        "the likelihood covers\nthe data: collapse",
+        "the likelihood\ncovers the data:\ncollapse",
         (1, left.get_ylim()[1] * 0.6),
         (5, 0),
         textcoords="offset points",
         fontsize=8,
     )
-    right.legend()
+    right.legend(loc="upper right")
     return fig
 
 
@@ -202,16 +202,16 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         most = max(gain(numbers["eigen"], b) for b in stuck)
         late = (
             f" At beta {', '.join(f'{b:g}' for b in stuck)} some deep models are still asleep although the corollary "
-            f"rules it out: it speaks of the optimum, and there waking gains so little ({most:.2f} nats or less for "
-            "the best linear decoder) that training may miss it."
+            "rules it out. It speaks of the optimum; a likely reason, which we did not test, is that waking gains so "
+            f"little there ({most:.2f} nats or less for the best linear decoder) that training misses it."
         )
     return (
         f"With a likelihood whose variance covers every direction of the data (s2 = {numbers['s2']:.2f}), {asleep} of "
         f"{sum(len(c['kl']) for c in high)} deep models at beta >= 1 have collapsed, and {awake} of "
         f"{sum(len(c['kl']) for c in low)} at beta <= 0.8 use their latents; at beta {deep[0]['beta']:g} they carry "
-        f"{np.mean(deep[0]['kl']):.1f} nats.{late} Latents wake one after another as beta falls: {rows[-1].ours} of "
-        "the closed form for the linear decoder. So beta < 1 helps by lowering Var[x|z], and only with the latents "
-        "whose variance it uncovers."
+        f"{np.mean(deep[0]['kl']):.1f} nats.{late} The KL of the linear decoder is {rows[-1].ours} of the closed form. "
+        "There beta < 1 helps by lowering Var[x|z]: latents wake one after another, each when beta s2 falls below its "
+        "variance of the data."
     )
 
 

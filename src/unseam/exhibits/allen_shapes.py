@@ -30,7 +30,7 @@ NETWORK = {
 CHOICES = (
     "The data: none is given. Ours: `manifolds`, w ~ N(0, I) in the plane, stretched (and sheared), bent by "
     "z -> (2 + z)^2 / 2, which keeps right angles, and embedded in 12 dimensions. Trial runs on the stronger log-polar "
-    "bend had not settled after 6,000 steps, so the milder one was taken, at spread 0.5.",
+    "bend had not settled after 6,000 steps, so the milder one was taken, at spread 0.5, not 0.7.",
     "The model: none is given. Ours: two hidden layers of 24 tanh units each way, Gaussian likelihood of variance 1/2, "
     "beta 0.03, Adam at 0.003, batches of 64.",
 )

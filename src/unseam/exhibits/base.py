@@ -92,7 +92,6 @@ class Work:
             path.with_suffix(".part").rename(path)
         return json.loads(path.read_text())
 
-
     def train(self, data: str | Array, objective: str = "beta-vae", **settings: Any) -> Run:
         """`unseam.fit(data, objective, **settings)`, trained at most once in this output folder and resumable."""
         from unseam.train import fit, resume
@@ -144,6 +143,39 @@ def central(samples: Sequence[float], share: float = 0.95) -> tuple[float, float
 
     low, high = np.quantile(np.asarray(samples, float), [(1 - share) / 2, (1 + share) / 2])
     return float(low), float(high)
+
+
+def p_above(high: Sequence[float] | Array, low: Sequence[float] | Array) -> float:
+    """p-value of "`high` is not above `low`": one-sided Mann-Whitney test over restarts.
+
+    >>> round(p_above([3, 4, 5], [0, 1, 2]), 3)
+    0.05
+    """
+    from scipy.stats import mannwhitneyu
+
+    return float(mannwhitneyu(high, low, alternative="greater").pvalue)
+
+
+def ranged(values: Sequence[float] | Array, form: str = ".2f", unit: str = "") -> str:
+    """The median and the ends.
+
+    >>> ranged([1, 2, 4], unit=" nats")
+    '2.00 nats (1.00 to 4.00)'
+    """
+    import numpy as np
+
+    return f"{np.median(values):{form}}{unit} ({min(values):{form}} to {max(values):{form}})"
+
+
+def plus_minus(values: Sequence[float] | Array, form: str = ".3f") -> str:
+    """Mean and standard deviation over restarts.
+
+    >>> plus_minus([1, 2, 3])
+    '2.000 +- 0.816'
+    """
+    import numpy as np
+
+    return f"{np.mean(values):{form}} +- {np.std(values):{form}}"
 
 
 def holds(condition: bool) -> Verdict:
