@@ -15,6 +15,7 @@ from unseam.data import load_data
 from unseam.errors import BadInput
 from unseam.exhibits.base import Exhibit, Numbers, Row, Verdict, Work, holds
 from unseam.exhibits.draw import BLUE, GREY, INK, ORANGE, figure
+from unseam.geometry.regime import ACTIVE_VARIANCE
 from unseam.linear.ppca import principal_axes
 from unseam.represent import represent
 from unseam.rng import numpy_generator
@@ -23,7 +24,6 @@ from unseam.types import Array
 
 ALPHA, SHOWN = 2.5, 5
 BETA, PIXELS = 4.0, 64 * 64 * 3  # of the thesis: beta for CelebA at 64 x 64 in colour
-ACTIVE = 0.8  # mean posterior variance below which a latent is in use
 ORDERS = 20  # random orders of the latents, as the control
 
 
@@ -83,7 +83,7 @@ def look(run: Run, member: int) -> dict[str, Any]:
     draw = numpy_generator(member, "z8")
     chance = [explained(model, x, z, draw.permutation(z.shape[1])) for _ in range(ORDERS)]
     start = model.encode(x[draw.choice(len(x), min(300, len(x)), replace=False)].mean(0, keepdim=True)).mean[0]
-    active = np.flatnonzero(seen.variances.mean(0) < ACTIVE)
+    active = np.flatnonzero(seen.variances.mean(0) < ACTIVE_VARIANCE)
     tail = np.abs(seen.codes[:, active] - start.numpy()[active]) if len(active) else np.zeros((1, 1))
     return {
         "sigma": sigma.tolist(),
@@ -244,15 +244,12 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
     five = [np.mean([m[name][SHOWN] for m in numbers["members"]]) for name in ("by_sigma", "by_chance")]
     return (
         f"Trained on {data[numbers['data']]}. The mean sigma of a latent and its impact on the reconstruction loss "
-        "have "
-        f"a rank correlation of {impact:.2f} among the active latents ({everything:.2f} with the passive ones). The "
-        "five "
-        f"latents with the smallest sigma explain {five[0]:.0%} of the variance, five at random {five[1]:.0%}, and "
-        "five "
-        f"principal components {numbers['pca']['share'][SHOWN]:.0%}. "
+        f"have a rank correlation of {impact:.2f} among the active latents ({everything:.2f} with the passive ones). "
+        f"The five latents with the smallest sigma explain {five[0]:.0%} of the variance, five at random "
+        f"{five[1]:.0%}, and five principal components {numbers['pca']['share'][SHOWN]:.0%}. "
         + (
             "So sigma does for a VAE what the eigenvalue does for PCA: it orders the components without looking at "
-            "the data."
+            "the reconstructions."
             if impact < -0.5
             else "So here sigma does not order the latents as eigenvalues order principal components."
         )
@@ -263,8 +260,7 @@ Z8 = Exhibit(
     id="Z8",
     title="Non-linear eigenfaces",
     claim="The latents of a beta-VAE, ordered by mean sigma, are non-linear eigenfaces: the first have the highest "
-    "impact "
-    "on the reconstruction.",
+    "impact on the reconstruction.",
     source="Zietlow 2022, section 3.3.5, Figure 3.6; set-up: Table 3.1 (CelebA)",
     choices=(
         "The data: CelebA there. Ours: the ORL faces (400 images, grey), which can be had without an account.",
