@@ -127,7 +127,7 @@ def draw(numbers: Numbers) -> Figure:
     for ax, (way, label) in zip(axes, WAYS.items(), strict=False):
         curves(ax, numbers[way])
         ax.set_title(f"{label}, worst restart", fontsize=9)
-        ax.set_xlabel("plane of the data; lines: z_1, z_2", fontsize=8)
+        ax.set_xlabel("blue: along z_1, orange: along z_2", fontsize=8)
     for i, way in enumerate(WAYS):
         contrast = np.maximum(of(numbers, way, "contrast"), 1e-6)
         axes[3].plot(i + np.linspace(-0.15, 0.15, len(contrast)), contrast, "o", color=INK, ms=5, alpha=0.6, mew=0)

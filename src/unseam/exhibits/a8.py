@@ -121,7 +121,7 @@ def judge(numbers: Numbers) -> list[Row]:
             ),
             Row(
                 f"{label}, beta <= 0.8: Var[x|z] < Var[x]",
-                "collapse is impossible",
+                "collapse is impossible (for some beta; with our s2 for each below 1)",
                 f"KL {kl_low.min():.2f} nats or more in every restart (p = {p:.2g})",
                 holds(bool(kl_low.min() > ASLEEP and p < 0.05)),
             ),

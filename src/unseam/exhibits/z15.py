@@ -249,7 +249,7 @@ def draw(numbers: Numbers) -> Figure:
     half = len(p) // 2
     at = column(numbers, "mixed", "apart").mean(0)[half] * 0.25
     right.loglog(p[half:], at * p[half] / p[half:], ":", color=INK, lw=1)
-    right.text(p[half], at * 0.8, "1/γ²", ha="center", va="top")
+    right.text(p[half] * 0.9, at, "1/γ²", ha="right", va="center")
     right.set(xlabel="decoder precision γ²", ylabel="gap, nats a sample", title="All decoders: thin lines one each")
     right.legend(loc="lower left")
     return fig

@@ -136,9 +136,9 @@ def draw(numbers: Numbers) -> Figure:
                     zorder=5,
                 )
         ax.set(title=label, xlabel="rotation of the latents, degrees", xticks=range(-45, 46, 15))
-    axes[0].set_ylabel("nats above the full posterior, not turned")
+    axes[0].set_ylabel("nats above the full posterior at 0")
     for colour, style, name in (
-        (GREEN, "--", "log p(x), less its own value"),
+        (GREEN, "--", "log p(x), less its value at -45"),
         (ORANGE, "-", "ELBO, full posterior"),
         (BLUE, "-", "ELBO, best diagonal posterior"),
         (INK, ":", "predicted from the entanglement cost"),

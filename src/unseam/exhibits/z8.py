@@ -186,7 +186,8 @@ def judge(numbers: Numbers) -> list[Row]:
             "ordering justified",
             f"{np.mean(five[0]):.0%} against {np.mean(five[1]):.0%}",
             all(a > b for a, b in zip(*five, strict=True)),
-            f"classical eigenfaces: {numbers['pca']['share'][SHOWN]:.0%}",
+            f"at random: of all {len(members[0]['sigma'])}, active or not, so an easy test; classical eigenfaces: "
+            f"{numbers['pca']['share'][SHOWN]:.0%}",
         ),
         row(
             f"codes within {ALPHA} of z_mean, active latents",
