@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.linalg import subspace_angles
 from scipy.stats import kstest, uniform
@@ -138,7 +139,8 @@ def p_uniform(angles: Array) -> float:
     return float(kstest(angles, uniform(0, 45).cdf).pvalue)
 
 
-def randomly(what: str, published: str, angles: Array, aligned: Array) -> Row:
+def randomly(numbers: Numbers, objective: str, what: str, published: str) -> Row:
+    angles, aligned = (first_axis(numbers, f"linear {one}") for one in (objective, "beta-vae"))
     p, low, high = p_uniform(angles), angles.min(), angles.max()
     ours = f"{low:.0f} to {high:.0f} degrees, median {np.median(angles):.0f} (against uniform: p = {p:.2g})"
     note = f"uniform on 0 to 45 degrees: median 22.5; the same test on the linear VAE: p = {p_uniform(aligned):.1g}"
@@ -146,7 +148,7 @@ def randomly(what: str, published: str, angles: Array, aligned: Array) -> Row:
 
 
 def judge(numbers: Numbers) -> list[Row]:
-    worst, aligned = of(numbers, "linear beta-vae", "axes").max(1), first_axis(numbers, "linear beta-vae")
+    worst = of(numbers, "linear beta-vae", "axes").max(1)
     planes = {m: of(numbers, f"linear {m}", "plane") for m in ("ae", "beta-vae")}
     error = {m: of(numbers, m, "error").mean() for m in ("linear ae", "mlp ae", "linear beta-vae", "mlp beta-vae")}
     ours, other = of(numbers, "mlp beta-vae", "dto"), of(numbers, "mlp ae", "dto")
@@ -167,18 +169,8 @@ def judge(numbers: Numbers) -> list[Row]:
             holds(bool(np.median(planes["ae"]) < ALIGNED)),
             f"median below {ALIGNED:g} degree",
         ),
-        randomly(
-            "linear AE: first axis to the nearer principal axis",
-            "randomly aligned",
-            first_axis(numbers, "linear ae"),
-            aligned,
-        ),
-        randomly(
-            "control, linear VAE with a full posterior: the same",
-            "not published; theory: free",
-            first_axis(numbers, "linear beta-vae-sigma"),
-            aligned,
-        ),
+        randomly(numbers, "ae", "linear AE: first axis to the nearer principal axis", "randomly aligned"),
+        randomly(numbers, "beta-vae-sigma", "control, full posterior: the same", "not published; theory: free"),
         Row(
             "squared error, non-linear against linear",
             "much better fitting",
@@ -226,23 +218,23 @@ def draw(numbers: Numbers) -> Figure:
         ax.set_box_aspect((1, 1, 1), zoom=1.2)
         ax.set_axis_off()
     left, right = bottom.subplots(1, 2)
-    for row, objective in enumerate(reversed(LINEAR)):
-        angles = of(numbers, f"linear {objective}", "axes")[:, 0]
-        left.plot(
-            angles, np.full(len(angles), row), "|", color=BLUE if objective == "beta-vae" else GREY, ms=14, mew=1.5
-        )
-    left.set(yticks=range(3), yticklabels=reversed(LINEAR.values()), xlim=(-1, 46), ylim=(-0.6, 2.6))
+    strips(left, LINEAR, [first_axis(numbers, f"linear {objective}") for objective in LINEAR])
+    left.set_xlim(-1, 46)
     left.set_xlabel("first axis to the nearer principal axis (dotted above), degrees")
-    for row, objective in enumerate(reversed(CURVED)):
-        values = of(numbers, f"mlp {objective}", "dto")
-        right.plot(
-            values, np.full(len(values), row), "|", color=BLUE if objective == "beta-vae" else GREY, ms=14, mew=1.5
-        )
+    strips(right, CURVED, [of(numbers, f"mlp {objective}", "dto") for objective in CURVED])
     right.axvline(haar(2)[0], color=INK, lw=0.8, ls="--")
     right.text(haar(2)[0] + 0.01, 1.45, "chance", va="top")
-    right.set(yticks=range(2), yticklabels=reversed(CURVED.values()), ylim=(-0.6, 1.6), xlim=(0, 1.0))
+    right.set_xlim(0, 1)
     right.set_xlabel("distance to orthogonality (0: locally orthogonal)")
     return fig
+
+
+def strips(ax: Axes, names: dict[str, str], values: Sequence[Array]) -> None:
+    """One line of ticks a model, the first on top."""
+    for row, (objective, one) in enumerate(zip(names, values, strict=True)):
+        colour = BLUE if objective == "beta-vae" else GREY
+        ax.plot(one, np.full(len(one), len(names) - 1 - row), "|", color=colour, ms=14, mew=1.5)
+    ax.set(yticks=range(len(names)), yticklabels=reversed(names.values()), ylim=(-0.6, len(names) - 0.4))
 
 
 def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
