@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from unseam.exhibits.axes import angles, averaged, decoder
-from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds
+from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds, plus_minus
 from unseam.exhibits.draw import BLUE, GREY, INK, ORANGE, figure
 from unseam.geometry import haar
 from unseam.geometry.orthogonality import distances
@@ -129,7 +129,7 @@ def judge(numbers: Numbers) -> list[Row]:
         Row(
             "diagonal posterior: R",
             "a signed permutation",
-            f"|R - P| = {distance.mean():.3f} +- {distance.std():.3f}; {chance}",
+            f"|R - P| = {plus_minus(distance)}; {chance}",
             holds(bool(distance.max() < mean / 10)),
         ),
         Row(
@@ -141,7 +141,7 @@ def judge(numbers: Numbers) -> list[Row]:
         Row(
             "full posterior: R",
             "arbitrary",
-            f"|R - P| = {arbitrary.mean():.2f} +- {arbitrary.std():.2f}; {chance}",
+            f"|R - P| = {plus_minus(arbitrary, '.2f')}; {chance}",
             holds(bool(arbitrary.min() > distance.max() and abs(arbitrary.mean() - mean) < 2 * spread)),
             f"columns off by {full.min():.0f} to {full.max():.0f} degrees",
         ),

@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unseam.exhibits import allen_shapes as shapes
+from unseam.exhibits.allen_shapes import pull
 from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds, p_above, ranged
 from unseam.exhibits.draw import BLUE, GREEN, GREY, INK, ORANGE, figure
 from unseam.explain import weakest_correlation
@@ -49,15 +50,6 @@ def predicted(shear: float, ratio: float = RATIO) -> float:
     """
     t = 0.5 * np.arctan2(2 * shear, 1 - shear**2 - ratio**-2)
     return float(6 / np.pi * np.arcsin(max(abs(np.cos(t)), abs(np.sin(t))) / 2))
-
-
-def pull(ratio: float) -> float:
-    """What the worst axes cost more than the best, in nats, for column lengths 1 and r: log((r + 1/r) / 2).
-
-    >>> pull(1.0), round(pull(2.0), 3)
-    (0.0, 0.223)
-    """
-    return float(np.log((ratio + 1 / ratio) / 2))
 
 
 def measure(

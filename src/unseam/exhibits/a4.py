@@ -154,7 +154,7 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         "Both controls are worse (p < 0.05 each)."
         if not failed
         else f"Not told apart from the VAE by the test: {' and '.join(failed)}; the true axes turned by 45 degrees "
-        f"would cost {np.log((shapes.RATIO + 1 / shapes.RATIO) / 2):.3f} nats, so there is not much room between good "
+        f"would cost {shapes.pull(shapes.RATIO):.3f} nats, so there is not much room between good "
         "and bad."
     )
     angle = float(np.median(of(numbers, "beta-vae", "angle")))

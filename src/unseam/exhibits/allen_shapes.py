@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -65,6 +66,15 @@ def components(data: Manifolds, rows: Tensor) -> Array:  # (N,) -> (N, 2)
     For a conformal bend these are the right singular vectors of the linear part, the same everywhere.
     """
     return align(truth(data), data.factors(rows).double(), s2=S2, beta=BETA).codes
+
+
+def pull(ratio: float) -> float:
+    """What the worst axes cost more than the best, in nats, for column lengths 1 and r: log((r + 1/r) / 2).
+
+    >>> pull(1.0), round(pull(2.0), 3)
+    (0.0, 0.223)
+    """
+    return math.log((ratio + 1 / ratio) / 2)
 
 
 def codes(run: Run, rows: Tensor) -> list[Array]:  # (N,) -> one (N, 2) a member

@@ -170,12 +170,13 @@ def ranged(values: Sequence[float] | Array, form: str = ".2f", unit: str = "") -
 def plus_minus(values: Sequence[float] | Array, form: str = ".3f") -> str:
     """Mean and standard deviation over restarts.
 
-    >>> plus_minus([1, 2, 3])
-    '2.000 +- 0.816'
+    >>> plus_minus([1, 2, 3]), plus_minus([1], ".1f")
+    ('2.000 +- 1.000', '1.0 +- 0.0')
     """
     import numpy as np
 
-    return f"{np.mean(values):{form}} +- {np.std(values):{form}}"
+    deviation = np.std(values, ddof=1) if len(values) > 1 else 0.0
+    return f"{np.mean(values):{form}} +- {deviation:{form}}"
 
 
 def holds(condition: bool) -> Verdict:

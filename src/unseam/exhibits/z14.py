@@ -261,7 +261,7 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         + (
             "So what looks like entanglement to MIG can be a regular code, and the geometry of the decoder says so."
             if found["polar"] and {r.verdict for r in rows[1:3]} == {"agrees"}
-            else "In this run the polar codes do not have the clean roles that the thesis shows."
+            else "Polar codes with the clean roles that the thesis shows were not found throughout."
         )
     )
 

@@ -158,7 +158,7 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         f"{flat:.1g} nats; on paper it is 0, and the sums that stand for the integrals have an error of their own. "
         f"With the best diagonal posterior for each angle it moves by {diagonal.min():.2g} to {diagonal.max():.2g}. "
         f"What the entanglement cost of the turned decoder predicts correlates with that over the angles at "
-        f"{np.min(fits):.3f} or more. Its best angle lies {np.mean(own):.0f} degrees (mean) from where training with a "
+        f"{np.min(fits):.3f} or more. The best angle lies {np.mean(own):.0f} degrees (mean) from where training with a "
         f"diagonal posterior ended, and {np.mean(other):.0f} from where training with a full one did."
     )
 
