@@ -64,7 +64,7 @@ counts the rows that agree / differ / cannot be compared. This page is `exhibits
 
 | what | published | ours | verdict |
 | --- | --- | --- | --- |
-{% for row in e.rows %}| {{ row.what }} | {{ row.published }} | {{ row.ours }} | {{ row.verdict }} |
+{% for row in e.rows %}| {{ row.what | cell }} | {{ row.published | cell }} | {{ row.ours | cell }} | {{ row.verdict }} |
 {% endfor %}
 ![{{ e.title }}](figures/{{ e.id }}.svg)
 
@@ -98,8 +98,18 @@ def markdown(entries: Sequence[Mapping[str, Any]]) -> str:
     noted = [
         {**e, "notes": [f"{row['what']}: {row['note']}." for row in e["rows"] if row.get("note")]} for e in entries
     ]
-    text = Environment(autoescape=False, trim_blocks=False).from_string(MARKDOWN).render(exhibits=noted, count=count)
-    return text.rstrip() + "\n"
+    environment = Environment(autoescape=False, trim_blocks=False)
+    environment.filters["cell"] = cell
+    return environment.from_string(MARKDOWN).render(exhibits=noted, count=count).rstrip() + "\n"
+
+
+def cell(text: str) -> str:
+    """Text for a cell of a Markdown table, where a bar would end the cell.
+
+    >>> print(cell("|R - P|"))
+    \\|R - P\\|
+    """
+    return text.replace("|", "\\|")
 
 
 def page(entries: Sequence[Mapping[str, Any]]) -> str:
