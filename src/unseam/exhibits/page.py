@@ -64,7 +64,7 @@ counts the rows that agree / differ / cannot be compared. This page is `exhibits
 
 | what | published | ours | verdict |
 | --- | --- | --- | --- |
-{% for row in e.rows %}| {{ row.what | cell }} | {{ row.published | cell }} | {{ row.ours | cell }} | {{ row.verdict }} |
+{% for row in e.rows %}| {{ row.what|cell }} | {{ row.published|cell }} | {{ row.ours|cell }} | {{ row.verdict }} |
 {% endfor %}
 ![{{ e.title }}](figures/{{ e.id }}.svg)
 
