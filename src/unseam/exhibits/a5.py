@@ -227,7 +227,7 @@ A5 = Exhibit(
         "Coordinates along the curves: not defined. Ours: where the other curve through a point crosses the curve "
         "through the origin. Points whose curves leave |z| < 4.5 before they cross are left out.",
         "Independent: distance correlation, permutation test, median p over draws above 5 %. Straight: curves turn by "
-        f"less than 1 degree. Along the axes: they leave an axis by less than {ON_AXIS}.",
+        f"less than 1 degree. Along the axes: they leave an axis by less than {ON_AXIS} (a limit set after the runs).",
     ),
     scales={
         "tiny": Settings(points=40, draws=1, step=0.5),

@@ -219,9 +219,10 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
     fallen = [label for (_, label), row in zip(NAMES.items(), rows[3:], strict=True) if row.verdict == "agrees"]
     left = {label: kept(numbers["size"][last], str(STRONGEST), name) for name, label in NAMES.items()}
     high = [f"{label} {value:.0%}" for label, value in left.items() if value >= COLLAPSED]
-    seen = "see no difference" if {r.verdict for r in rows[:2]} == {"agrees"} else "do not all call them the same"
+    same = {r.verdict for r in rows[:2]} == {"agrees"}
+    seen = "see no difference between" if same else "do not settle that there is no difference between"
     return (
-        f"Tests of the marginals and of the joint distribution {seen} between u and f(u). log|det J| of f is at most "
+        f"Tests of the marginals and of the joint distribution {seen} u and f(u). log|det J| of f is at most "
         f"{numbers['derivatives']['log_det']:.1g} in size; on paper it is 0, so that no model that is trained on data "
         f"alone can prefer one to the other. Of the six metrics {len(fallen)} lose more than half of their way above "
         f"chance for every member of the family tried{' (' + ', '.join(fallen) + ')' if fallen else ''}. How much is "

@@ -280,6 +280,8 @@ Z14 = Exhibit(
         "Settings changed after a look: with four latents and beta 1, 2, 4 most restarts did not use exactly two "
         "latents, and with 10 hues as the control (a bent line in colour space) both kinds and undecided ones came "
         "out.",
+        "The row of the MIG first took the cartesian restarts of both data sets, and agreed; since a MIG depends on "
+        "its data, it now takes those with all hues only.",
         "Told apart: `geometry.pair_coordinates` without and `geometry.labelled_coordinates` with labels; a frame wins "
         "when its cost is at least 20 % below the other's.",
     ),
