@@ -14,9 +14,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import kstest, spearmanr
 
-from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds
+from unseam.exhibits.allen_shapes import pull
+from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds, plus_minus
 from unseam.exhibits.draw import BLUE, GREY, INK, ORANGE, figure
-from unseam.exhibits.zietlow import CHOICES, SETUPS, Size, members, scores, search, spread, train, trend, within
+from unseam.exhibits.zietlow import CHOICES, SETUPS, Size, members, scores, search, train, trend, within
 from unseam.geometry import haar
 from unseam.rng import numpy_generator
 from unseam.types import Array
@@ -36,16 +37,6 @@ class Settings:
 
     ratios: tuple[float, ...]
     size: Size
-
-
-def force(ratio: Array | float) -> Array:
-    """log((r^2 + 1) / (2 r)): nats per beta that the worst rotation costs.
-
-    >>> float(force(1.0)), round(float(force(2.0)), 3)
-    (0.0, 0.223)
-    """
-    r = np.asarray(ratio, float)
-    return np.log((r**2 + 1) / (2 * r))
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
@@ -72,9 +63,9 @@ def judge(numbers: Numbers) -> list[Row]:
             samples = points[ratio][score]
             if short:
                 note = f"{numbers['epochs']:g} of {SETUPS[NAME].epochs} epochs"
-                rows.append(Row(what, value, spread(samples), "not comparable", note))
+                rows.append(Row(what, value, plus_minus(samples, ".2f"), "not comparable", note))
             else:
-                rows.append(Row(what, value, spread(samples), within(mean, deviation, samples)))
+                rows.append(Row(what, value, plus_minus(samples, ".2f"), within(mean, deviation, samples)))
     return [*rows, *_boundary(points)]
 
 
@@ -94,9 +85,10 @@ def _boundary(points: dict[float, Numbers]) -> list[Row]:
         Row(
             "at ratio 1 the axes are random",
             "yes",
-            f"DtO {spread(points[1.0]['DtO'])}, random axes {haar(2)[0]:.2f} +- {haar(2)[1]:.2f} "
+            f"DtO {plus_minus(points[1.0]['DtO'], '.2f')}, random axes {haar(2)[0]:.2f} +- {haar(2)[1]:.2f} "
             f"(Kolmogorov-Smirnov p = {p_chance:.2g})",
-            holds(p_chance > 0.05),
+            holds(p_chance > 0.05) if len(points[1.0]["DtO"]) >= 8 else "not comparable",
+            "" if len(points[1.0]["DtO"]) >= 8 else "fewer than 8 restarts cannot tell",
         ),
     ]
 
@@ -108,7 +100,7 @@ def plane_distances(count: int = 4000) -> Array:
 
 
 def draw(numbers: Numbers) -> Figure:
-    """DtO and DS over the ratio, the force that theory predicts, and how DtO falls over training."""
+    """DtO and DS over the ratio, the pull that theory predicts, and how DtO falls over training."""
     fig = figure(10.5, 3.4)
     axes = fig.subplots(1, 3)
     ratios = np.array([p["ratio"] for p in numbers["points"]])
@@ -124,9 +116,9 @@ def draw(numbers: Numbers) -> Figure:
     axes[0].set(title="not identified at ratio 1 (dashed)", xlabel="ratio of the singular values", ylim=(-0.05, 1.25))
     axes[0].legend()
     fine = np.linspace(1, ratios.max(), 200)
-    axes[1].plot(fine, force(fine), color=INK)
-    axes[1].plot(ratios, force(ratios), "o", color=INK, ms=4)
-    axes[1].set(title="predicted force: cost of turning by 45 degrees", xlabel="ratio", ylabel="nats per beta")
+    axes[1].plot(fine, [pull(r) for r in fine], color=INK)
+    axes[1].plot(ratios, [pull(r) for r in ratios], "o", color=INK, ms=4)
+    axes[1].set(title="predicted pull: cost of turning by 45 degrees", xlabel="ratio", ylabel="nats per beta")
     for shade, point in zip(np.linspace(0.75, 0.0, len(ratios)), numbers["points"], strict=True):
         mean = np.mean(point["trend"], 1)
         axes[2].plot(point["steps"], mean, "o-", ms=2.5, color=(shade, shade, 0.35 + shade / 2))
@@ -145,16 +137,16 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         if slow
         else "Every ratio above 1 has reached its axes (mean DtO at most 0.05). "
     )
-    forces = ", ".join(f"{force(r):.3f} at {r:g}" for r in points)
-    if rows[-1].verdict != "agrees":
-        return (
-            f"At ratio 1 the alignment is not that of chance in these runs. {waiting}The force towards the axes, in "
-            f"nats per beta: {forces}."
-        )
+    forces = ", ".join(f"{pull(r):.3f} at {r:g}" for r in points)
+    start = {
+        "agrees": "With equal singular values the alignment cannot be told from chance. ",
+        "differs": "With equal singular values the alignment is not that of chance in these runs. ",
+        "not comparable": "These are too few restarts to test chance at ratio 1. ",
+    }[rows[-1].verdict]
     return (
-        f"The boundary is where theory puts it: with equal singular values the alignment is that of chance. {waiting}"
-        "The optimum is aligned at every ratio above 1; how fast it is reached depends on the force, in nats per beta: "
-        f"{forces}. A spread between 1 and 1.5 is then a matter of training time, not of identifiability."
+        f"{start}{waiting}The optimum is aligned at every ratio above 1, but the pull towards it, in nats per beta, is "
+        f"{forces}: between 1 and 1.5 it is so weak that a spread over restarts is likely to be a matter of training "
+        "time rather than of identifiability (right panel)."
     )
 
 
@@ -163,7 +155,7 @@ Z7 = Exhibit(
     title="Table 3.4: degenerate singular values",
     claim="A linear beta-VAE finds the factors when their scales differ, and random axes when they are equal.",
     source="Zietlow 2022, Table 3.4 and Figure 3.5; Proposition 1",
-    choices=(*CHOICES[:2], "Agreement: our mean, give or take two standard errors, reaches into the published spread."),
+    choices=(*CHOICES[:2], "Agreement: our mean lies within the published mean +- deviation."),
     scales={
         "tiny": Settings((1.0, 1.2, 1.5), Size(2, 0.1)),
         "quick": Settings((1.0, 1.2, 1.5, 2.0), Size(4, 10)),
