@@ -196,7 +196,7 @@ def draw(numbers: Numbers) -> Figure:
             ylim=(-15, 15),
         )
         ax.grid(visible=False)
-    axes[0].set_xlabel("blue: data, red: reconstruction", fontsize=8)
+    axes[0].set_xlabel("blue: data, red: reconstruction", fontsize=8, loc="left")
     last = axes[-1]
     for (layout, cells), style in zip(numbers["layouts"].items(), ("--", "-"), strict=True):
         betas = [c["beta"] for c in cells]
