@@ -51,7 +51,9 @@ def test_agreement_needs_our_mean_within_the_published_spread() -> None:
 def test_short_trainings_are_not_compared_with_long_ones() -> None:
     score = {"DS": [0.5, 0.6], "DtO": [0.2, 0.3], "steps": [1], "trend": [[0.2]]}
     points = [{"ratio": ratio, **score} for ratio in (1.0, 1.2, 1.5)]
-    short, full = (EXHIBITS["Z7"].judge({"points": points, "epochs": epochs}) for epochs in (10, 600))
+    short, full = (
+        EXHIBITS["Z7"].judge({"points": points, "strong": [score] * 3, "epochs": epochs}) for epochs in (10, 600)
+    )
     assert {row.verdict for row in short[:6]} == {"not comparable"}
     assert "not comparable" not in {row.verdict for row in full[:6]}
     assert [row.published for row in full[:6:2]] == ["0.51 +- 0.28", "0.76 +- 0.25", "0.98 +- 0.06"]

@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 from scipy.stats import kstest, spearmanr
 
 from unseam.exhibits.allen_shapes import pull
@@ -28,6 +29,7 @@ PUBLISHED = {  # ratio: DS, DtO
     1.2: ((0.76, 0.25), (0.20, 0.24)),
     1.5: ((0.98, 0.06), (0.01, 0.06)),
 }
+STRONG = 1e-2  # a beta with a stronger pull, still far below the first collapse at 0.16
 STRETCHED = 2.0  # the ratio of Synth. Lin. itself: its cohort is Table 3.3's
 
 
@@ -37,21 +39,31 @@ class Settings:
 
     ratios: tuple[float, ...]
     size: Size
+    strong: Size  # the same with a beta a hundred times as large: the pull grows with beta
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
     """DS and DtO of every restart at every ratio, at the end and over training."""
-    points = []
-    for ratio in settings.ratios:
-        if ratio == STRETCHED:
-            run = search(work, NAME, settings.size)
-            chosen = members(run, SETUPS[NAME].beta)
-        else:
-            run = train(work, NAME, "beta-vae", settings.size, ratio=ratio)
-            chosen = list(range(len(run.members)))
-        end = work.once(f"{ratio}", partial(scores, run, chosen))
-        points.append({"ratio": ratio, **end, **work.once(f"{ratio}-trend", partial(trend, run, chosen))})
-    return {"points": points, "epochs": settings.size.epochs}
+    points = [
+        {"ratio": ratio, **work.once(f"{ratio}", partial(point, work, ratio, settings))} for ratio in settings.ratios
+    ]
+    strong = [work.once(f"{ratio}-strong", partial(turned, work, ratio, settings)) for ratio in settings.ratios]
+    return {"points": points, "strong": strong, "epochs": settings.size.epochs}
+
+
+def point(work: Work, ratio: float, settings: Settings) -> Numbers:
+    if ratio == STRETCHED:
+        run = search(work, NAME, settings.size)
+        chosen = members(run, SETUPS[NAME].beta)
+    else:
+        run = train(work, NAME, "beta-vae", settings.size, ratio=ratio)
+        chosen = list(range(len(run.members)))
+    return {**scores(run, chosen), **trend(run, chosen)}
+
+
+def turned(work: Work, ratio: float, settings: Settings) -> Numbers:
+    run = train(work, NAME, "beta-vae", settings.strong, (STRONG,), ratio=ratio)
+    return scores(run, range(len(run.members)))
 
 
 def judge(numbers: Numbers) -> list[Row]:
@@ -66,6 +78,10 @@ def judge(numbers: Numbers) -> list[Row]:
                 rows.append(Row(what, value, plus_minus(samples, ".2f"), "not comparable", note))
             else:
                 rows.append(Row(what, value, plus_minus(samples, ".2f"), within(mean, deviation, samples)))
+    strong = dict(zip(points, numbers["strong"], strict=True))
+    for ratio, found in strong.items():
+        ours = f"DS {plus_minus(found['DS'], '.2f')}, DtO {plus_minus(found['DtO'], '.2f')}"
+        rows.append(Row(f"ratio {ratio:g} at beta = {STRONG:g}", "not published", ours, "not comparable"))
     return [*rows, *_boundary(points)]
 
 
@@ -111,6 +127,8 @@ def draw(numbers: Numbers) -> Figure:
         column = 0 if score == "DS" else 1
         for ratio, published in PUBLISHED.items():
             axes[0].errorbar(ratio + 3 * place, published[column][0], published[column][1], fmt="_", color=INK, lw=1)
+    strong = [np.mean(found["DtO"]) for found in numbers["strong"]]
+    axes[0].plot(ratios, strong, "--", color=BLUE, label=f"DtO at beta = {STRONG:g}")
     axes[0].axvline(1, color=GREY, ls="--", lw=1)
     axes[0].axhline(haar(2)[0], color=GREY, ls=":", lw=1)
     axes[0].set(title="not identified at ratio 1 (dashed)", xlabel="ratio of the singular values", ylim=(-0.05, 1.25))
@@ -124,6 +142,7 @@ def draw(numbers: Numbers) -> Figure:
         axes[2].plot(point["steps"], mean, "o-", ms=2.5, color=(shade, shade, 0.35 + shade / 2))
         axes[2].annotate(f" {point['ratio']:g}", (point["steps"][-1], mean[-1]), fontsize=8, va="center")
     axes[2].set(title="DtO over training, by ratio", xlabel="batches", ylim=(0, None))
+    axes[2].xaxis.set_major_formatter(EngFormatter(sep=""))
     return fig
 
 
@@ -138,6 +157,12 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         else "Every ratio above 1 has reached its axes (mean DtO at most 0.05). "
     )
     forces = ", ".join(f"{pull(r):.3f} at {r:g}" for r in points)
+    closer = [float(np.mean(found["DtO"])) for found in numbers["strong"]]
+    sharper = (
+        f"At beta = {STRONG:g}, where the pull is a hundred times as strong, the mean DtO is "
+        + ", ".join(f"{distance:.2f} at {r:g}" for r, distance in zip(points, closer, strict=True))
+        + "."
+    )
     start = {
         "agrees": "With equal singular values the alignment cannot be told from chance. ",
         "differs": "With equal singular values the alignment is not that of chance in these runs. ",
@@ -145,8 +170,8 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
     }[rows[-1].verdict]
     return (
         f"{start}{waiting}The optimum is aligned at every ratio above 1, but the pull towards it, in nats per beta, is "
-        f"{forces}: between 1 and 1.5 it is so weak that a spread over restarts is likely to be a matter of training "
-        "time rather than of identifiability (right panel)."
+        f"{forces}: near 1 it is so weak that a spread over restarts is likely to be a matter of training time rather "
+        f"than of identifiability (right panel). {sharper}"
     )
 
 
@@ -155,11 +180,16 @@ Z7 = Exhibit(
     title="Table 3.4: degenerate singular values",
     claim="A linear beta-VAE finds the factors when their scales differ, and random axes when they are equal.",
     source="Zietlow 2022, Table 3.4 and Figure 3.5; Proposition 1",
-    choices=(*CHOICES[:2], "Agreement: our mean lies within the published mean +- deviation."),
+    choices=(
+        *CHOICES[:2],
+        "Agreement: our mean lies within the published mean +- deviation.",
+        "The scale of the loss decides how much beta = 1e-4 is. Ours sums over dimensions. As the restarts had not "
+        f"settled after 600 epochs, beta = {STRONG:g} was added after a look at the results, for fewer epochs.",
+    ),
     scales={
-        "tiny": Settings((1.0, 1.2, 1.5), Size(2, 0.1)),
-        "quick": Settings((1.0, 1.2, 1.5, 2.0), Size(4, 10)),
-        "paper": Settings((1.0, 1.1, 1.2, 1.5, 2.0), Size(10, 600)),
+        "tiny": Settings((1.0, 1.2, 1.5), Size(2, 0.1), Size(2, 0.1)),
+        "quick": Settings((1.0, 1.2, 1.5, 2.0), Size(8, 10), Size(8, 20)),
+        "paper": Settings((1.0, 1.1, 1.2, 1.5, 2.0), Size(10, 600), Size(10, 100)),
     },
     compute=compute,
     judge=judge,
