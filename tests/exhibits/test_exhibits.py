@@ -10,7 +10,7 @@ from unseam.errors import BadInput
 from unseam.exhibits import EXHIBITS, reproduce
 from unseam.exhibits.base import Exhibit, Row, Work, central, inside, overall
 from unseam.exhibits.draw import figure
-from unseam.exhibits.page import page
+from unseam.exhibits.page import cell, page
 from unseam.exhibits.run import choose, finished
 
 VERDICTS = {"agrees", "differs", "not comparable"}
@@ -36,7 +36,7 @@ def test_every_exhibit_at_a_tiny_scale(name, tmp_path):
     assert finished(tmp_path)[name]["rows"] == entry["rows"]
     text = (tmp_path / "exhibits.md").read_text()
     assert f"](figures/{name}.svg)" in text
-    assert all(row["ours"] in text for row in entry["rows"])
+    assert all(cell(row["ours"]) in text for row in entry["rows"])
 
 
 def test_published_numbers_of_vu_2024():

@@ -19,7 +19,7 @@ class Asker:
         self.url = f"http://127.0.0.1:{port}/"
 
     def __call__(self, path: str, body: bytes | dict | None = None, method: str | None = None, **headers: str):
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=120)
         content = json.dumps(body).encode() if isinstance(body, dict) else body
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method or ("GET" if body is None else "POST"), path, content, names)

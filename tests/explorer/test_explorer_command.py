@@ -63,9 +63,9 @@ def test_it_prints_its_address_serves_and_ends_with_ctrl_c(images):
         text += line
     url = urlsplit(json.loads(text)["url"])
     assert url.hostname == "127.0.0.1"
-    connection = HTTPConnection(url.hostname, url.port, timeout=20)
+    connection = HTTPConnection(url.hostname, url.port, timeout=120)
     connection.request("GET", "/api/about")  # the connection stays open, as a browser's does
     assert connection.getresponse().status == 200
     process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=30)
+    out, error = process.communicate(timeout=240)
     assert (process.returncode, out, error) == (0, "", "")

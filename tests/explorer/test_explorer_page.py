@@ -54,7 +54,7 @@ class Page:
         return np.array(json.loads(self.tab.locator(".panel").nth(panel).get_attribute("data-z")))
 
     def until(self, condition: str, argument=None) -> None:
-        self.tab.wait_for_function(condition, arg=argument, timeout=20_000)
+        self.tab.wait_for_function(condition, arg=argument, timeout=90_000)
 
     def moved(self, act, panel: int = 0) -> np.ndarray:
         """The new point, once it is drawn, after an action that moves."""
