@@ -117,7 +117,7 @@ def draw(numbers: Numbers) -> Figure:
             ax.fill_between(steps, delta.min(0), delta.max(0), color=colour, alpha=0.2, lw=0)
             ax.plot(steps, np.median(delta, 0), color=colour, lw=1.5, label=f"d = {d}")
         ax.axhline(LIMIT, color=INK, lw=1, ls="--")
-        ax.set(title=name, xscale="log", yscale="log", xlabel="batches", ylim=(1e-5, 20))
+        ax.set(title=SETUPS[name].label(name), xscale="log", yscale="log", xlabel="batches", ylim=(1e-5, 20))
         ax.legend()
     axes[0].set_ylabel("Delta_KL (dashed: 3 %)")
     return fig

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds, p_above, plus_minus
 from unseam.exhibits.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, figure
@@ -155,7 +156,8 @@ def draw(numbers: Numbers) -> Figure:
         for model, result in models.items():
             if "trend" in result:
                 column[2].plot(result["steps"], np.mean(result["trend"], 1), "o-", ms=2.5, color=COLOURS[model])
-        column[0].set_title(name)
+        column[0].set_title(SETUPS[name].label(name))
+        column[2].xaxis.set_major_formatter(EngFormatter(sep=""))
         column[1].set_ylim(bottom=0)
         column[2].set(xlabel="batches", ylim=(0, None))
     for ax, label in zip(axes[:, 0], ("DS", "DtO (dotted: chance)", "DtO over training"), strict=True):
@@ -164,6 +166,9 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def _points(ax: Any, name: str, score: str, models: Numbers) -> None:
+    if (name, score) not in TABLE:  # a digit's label is not a factor
+        ax.axis("off")
+        return
     ax.set(xlim=(-0.5, len(MODELS) - 0.5), xticks=range(len(MODELS)))
     ax.set_xticklabels(["b-VAE", "VAE", "AE", "b-VAE\n_Sigma", "random"], fontsize=7)
     for place, model in enumerate(MODELS):

@@ -47,7 +47,7 @@ def correlation(ages: Sequence[Numbers]) -> tuple[float, float, int]:
 def judge(numbers: Numbers) -> list[Row]:
     rows = []
     for name, found in numbers["sets"].items():
-        label = "sprites" if SETUPS[name].stands_in else name
+        label = SETUPS[name].label(name)
         rho, p, count = correlation(found["ages"][-1:])
         judged = SETUPS[name].stands_in
         published = "negative" if judged else "not published"
@@ -68,7 +68,7 @@ def draw(numbers: Numbers) -> Figure:
     for ax, (name, found) in zip(axes, numbers["sets"].items(), strict=True):
         for age, step, colour in zip(found["ages"], found["steps"], COLOURS, strict=True):
             ax.plot(age["DtO"], age["DS"], "o", color=colour, ms=5, alpha=0.8, mew=0, label=f"{step:,} batches")
-        label = "sprites" if SETUPS[name].stands_in else name
+        label = SETUPS[name].label(name)
         ax.set(title=f"{label}, beta = {found['beta']:g}", xlabel="DtO")
         ax.legend()
     axes[0].set_ylabel("DS")
@@ -79,7 +79,7 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
     parts = []
     for name, found in numbers["sets"].items():
         (whole, *_), (end, q, _) = correlation(found["ages"]), correlation(found["ages"][-1:])
-        label = "sprites" if SETUPS[name].stands_in else name
+        label = SETUPS[name].label(name)
         parts.append(
             f"On {label} the rank correlation is {end:.2f} among finished runs{'' if q < 0.05 else ' (no evidence)'} "
             f"and {whole:.2f} over all points."

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds
 from unseam.exhibits.draw import BLUE, GREY, INK, ORANGE, figure
@@ -105,7 +106,7 @@ def _ends(name: str, found: Numbers) -> Row:
     """Too large a beta is worse than the best one, in DS."""
     means = [float(np.mean(point["DS"])) for point in found["points"]]
     best = int(np.argmax(means))
-    label = "sprites" if SETUPS[name].stands_in else name
+    label = SETUPS[name].label(name)
     ours = f"best {means[best]:.2f} at beta = {found['betas'][best]:g}, {means[-1]:.2f} at {found['betas'][-1]:g}"
     return Row(f"{label}: DS rises, then collapses", "yes", ours, holds(means[-1] < means[best] - 0.05))
 
@@ -133,9 +134,10 @@ def draw(numbers: Numbers) -> Figure:
             for place in found.get("collapse", ()) if name == LINEAR else ():
                 ax.axvline(place, color=ORANGE, ls=":", lw=1.2)
             ax.set_xscale("log")
-        column[0].set_title("sprites" if SETUPS[name].stands_in else name)
+            ax.xaxis.set_minor_formatter(NullFormatter())
+        column[0].set_title(SETUPS[name].label(name))
         column[0].legend()
-        column[1].set_xlabel("beta (dashed: as in Table 3.1)")
+        column[1].set_xlabel("beta (dashed: the one of Z5)")
     axes[0, 0].set_ylabel("DS and DtO")
     axes[1, 0].set_ylabel("KL of each latent, nats")
     return fig
@@ -154,7 +156,7 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         "principal axes over s2; below that the KL of each should follow 1/2 log(beta_i / beta) (orange). At the two "
         f"smallest betas, {found['betas'][0]:g} and {found['betas'][1]:g}, DS is {first[0]:.2f} and {first[1]:.2f}: "
         "the force that turns the axes is proportional to beta, so a small beta needs long training. The dashed lines "
-        "are the betas of Table 3.1."
+        "are the betas of Z5 (Table 3.1 for the synthetic sets)."
     )
 
 

@@ -51,6 +51,10 @@ class Setup:
     data_parameters: tuple[tuple[str, Any], ...] = ()
     stands_in: bool = False  # for data we do not have
 
+    def label(self, name: str) -> str:
+        """What figures call it."""
+        return "sprites" if self.stands_in else name
+
     def steps(self, epochs: float) -> int:
         return round(epochs * self.rows * (1 - HOLDOUT) / BATCH)
 
