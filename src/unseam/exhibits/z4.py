@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from unseam.exhibits.base import Exhibit, Numbers, Row, Work, central, holds
 from unseam.exhibits.draw import BLUE, INK, ORANGE, figure
-from unseam.exhibits.zietlow import CHOICES, EVERY, SETUPS, Size, available, members, search, train
+from unseam.exhibits.zietlow import CHOICES, EVERY, SETUPS, SIZES, Size, available, members, search, train
 from unseam.explain import regime
 from unseam.geometry import polarized_share
 from unseam.train import Run
@@ -146,17 +146,10 @@ Z4 = Exhibit(
         "With ten latents Synth. Non-Lin. is trained for 60 of the 600 epochs and MNIST and fMNIST for one, for time.",
     ),
     scales={
-        "tiny": Settings({"dSprites": Size(2, 2), "Synth. Lin.": Size(2, 0.1), "MNIST": Size(1, 0.01)}),
-        "quick": Settings({"dSprites": Size(4, 120), "Synth. Lin.": Size(4, 10), "Synth. Non-Lin.": Size(4, 10)}),
+        "tiny": Settings(SIZES["tiny"] | {"MNIST": Size(1, 0.01)}),
+        "quick": Settings(SIZES["quick"]),
         "paper": Settings(
-            {
-                "dSprites": Size(10, 500),
-                "Synth. Lin.": Size(10, 600),
-                "Synth. Non-Lin.": Size(10, 600),
-                "MNIST": Size(5, 5),
-                "fMNIST": Size(5, 5),
-            },
-            wide={"Synth. Non-Lin.": Size(10, 60), "MNIST": Size(5, 1), "fMNIST": Size(5, 1)},
+            SIZES["paper"], wide={"Synth. Non-Lin.": Size(10, 60), "MNIST": Size(5, 1), "fMNIST": Size(5, 1)}
         ),
     },
     compute=compute,

@@ -14,6 +14,7 @@ from unseam.exhibits.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, figure
 from unseam.exhibits.zietlow import (
     CHOICES,
     SETUPS,
+    SIZES,
     Size,
     available,
     members,
@@ -215,17 +216,9 @@ Z5 = Exhibit(
         "Random decoder: PyTorch's initial weights, at draws from the prior.",
     ),
     scales={
-        "tiny": Settings({"dSprites": Size(2, 2), "Synth. Lin.": Size(2, 0.1), "MNIST": Size(2, 0.01)}),
-        "quick": Settings({"dSprites": Size(4, 120), "Synth. Lin.": Size(4, 10), "Synth. Non-Lin.": Size(4, 10)}),
-        "paper": Settings(
-            {
-                "dSprites": Size(10, 500),
-                "Synth. Lin.": Size(10, 600),
-                "Synth. Non-Lin.": Size(10, 600),
-                "MNIST": Size(5, 5),
-                "fMNIST": Size(5, 5),
-            }
-        ),
+        "tiny": Settings(SIZES["tiny"] | {"MNIST": Size(2, 0.01)}),
+        "quick": Settings(SIZES["quick"]),
+        "paper": Settings(SIZES["paper"]),
     },
     compute=compute,
     judge=judge,

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds
 from unseam.exhibits.draw import BLUE, GREEN, ORANGE, figure
-from unseam.exhibits.zietlow import CHOICES, SETUPS, Size, members, scores, search
+from unseam.exhibits.zietlow import CHOICES, SETUPS, SIZES, WITH_FACTORS, Size, members, scores, search
 
 AGES = (0.2, 0.6, 1.0)  # of the training: the thesis shows runs of 10, 30 and 50 epochs
 COLOURS = (ORANGE, GREEN, BLUE)
@@ -101,9 +101,9 @@ Z6 = Exhibit(
         "MNIST and fMNIST have no factors, so no DS.",
     ),
     scales={
-        "tiny": Settings({"dSprites": Size(2, 2), "Synth. Lin.": Size(2, 0.1)}),
-        "quick": Settings({"dSprites": Size(4, 120), "Synth. Lin.": Size(4, 10), "Synth. Non-Lin.": Size(4, 10)}),
-        "paper": Settings({"dSprites": Size(10, 500), "Synth. Lin.": Size(10, 600), "Synth. Non-Lin.": Size(10, 600)}),
+        "tiny": Settings(SIZES["tiny"]),
+        "quick": Settings(SIZES["quick"]),
+        "paper": Settings(WITH_FACTORS),
     },
     compute=compute,
     judge=judge,

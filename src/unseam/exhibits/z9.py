@@ -10,7 +10,7 @@ from matplotlib.ticker import NullFormatter
 
 from unseam.exhibits.base import Exhibit, Numbers, Row, Work, holds
 from unseam.exhibits.draw import BLUE, GREY, INK, ORANGE, figure
-from unseam.exhibits.zietlow import CHOICES, SETUPS, Size, members, scores, search
+from unseam.exhibits.zietlow import CHOICES, SETUPS, SIZES, WITH_FACTORS, Size, members, scores, search
 from unseam.train import Run
 from unseam.types import Array
 
@@ -171,8 +171,8 @@ Z9 = Exhibit(
     ),
     scales={
         "tiny": Settings({"Synth. Lin.": Size(2, 0.1)}),
-        "quick": Settings({"dSprites": Size(4, 120), "Synth. Lin.": Size(4, 10), "Synth. Non-Lin.": Size(4, 10)}),
-        "paper": Settings({"dSprites": Size(10, 500), "Synth. Lin.": Size(10, 600), "Synth. Non-Lin.": Size(10, 600)}),
+        "quick": Settings(SIZES["quick"]),
+        "paper": Settings(WITH_FACTORS),
     },
     compute=compute,
     judge=judge,

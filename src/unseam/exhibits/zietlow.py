@@ -90,6 +90,14 @@ class Size:
     epochs: float
 
 
+WITH_FACTORS = {"dSprites": Size(10, 500), "Synth. Lin.": Size(10, 600), "Synth. Non-Lin.": Size(10, 600)}
+SIZES = {  # of the tables, by scale: exhibits that ask for the same train it once
+    "tiny": {"dSprites": Size(2, 2), "Synth. Lin.": Size(2, 0.1)},
+    "quick": {"dSprites": Size(4, 120), "Synth. Lin.": Size(4, 10), "Synth. Non-Lin.": Size(4, 10)},
+    "paper": WITH_FACTORS | {"MNIST": Size(5, 5), "fMNIST": Size(5, 5)},
+}
+
+
 def available(name: str) -> str:
     """Why the files of a set-up's data are not here; empty when they are."""
     setup = SETUPS[name]
