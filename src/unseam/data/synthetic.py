@@ -1,6 +1,7 @@
 """The synthetic sets of Zietlow (2022), section 3.3.1: a unit square embedded in R^3 or R^6, and Allen's ring.
 
-Neither is centred or rescaled: the thesis names no such step, and its networks have biases.
+Neither is centred or rescaled: the thesis names no such step, and its networks have biases. `centred` takes the mean
+of the points away, which is the other reading.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ def uniform_square(size: int, seed: int) -> Tensor:  # (N, 2)
     return torch.rand(size, 2, generator=rng.generator(seed, "square"), dtype=torch.float64)
 
 
+def centre(x: Tensor, centred: bool) -> Tensor:  # (N, n) -> (n,)
+    """What is taken away from every point: the mean of all, or nothing."""
+    return x.mean(0) if centred else torch.zeros_like(x[0])
+
+
 @dataclass(frozen=True)
 class SynthLinear(SampledDataset):
     """x = R diag(ratio, 1) w in R^3: stretch one axis, embed, rotate 45 degrees about (1, -1, 1).
@@ -50,6 +56,7 @@ class SynthLinear(SampledDataset):
     ratio: float = 2.0  # how much longer w1 is than w2 (Table 3.4: 1.0, 1.2, 1.5)
     size: int = 50_000
     seed: int = 0
+    centred: bool = False
 
     name = "synth-linear"
     shape = (3,)
@@ -70,7 +77,11 @@ class SynthLinear(SampledDataset):
         return rotation((1, -1, 1), 45) @ embed @ torch.diag(torch.tensor([self.ratio, 1.0]).double())
 
     def function(self, factors: Tensor) -> Tensor:
-        return factors @ self.matrix.T
+        return factors @ self.matrix.T - self.centre
+
+    @cached_property
+    def centre(self) -> Tensor:  # (3,)
+        return centre(self.draw() @ self.matrix.T, self.centred)
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,7 @@ class SynthNonlinear(SampledDataset):
 
     size: int = 50_000
     seed: int = 0  # of the network and of the points
+    centred: bool = False
 
     name = "synth-nonlinear"
     shape = (6,)
@@ -107,8 +119,15 @@ class SynthNonlinear(SampledDataset):
         return tuple((uniform(b, a, fan_in=a), uniform(b, fan_in=a)) for a, b in widths)
 
     def function(self, factors: Tensor) -> Tensor:
+        return self.network(factors) - self.centre
+
+    def network(self, factors: Tensor) -> Tensor:
         (W1, b1), (W2, b2) = self.layers
         return torch.tanh(factors @ W1.T + b1) @ W2.T + b2
+
+    @cached_property
+    def centre(self) -> Tensor:  # (6,)
+        return centre(self.network(self.draw()), self.centred)
 
 
 @dataclass(frozen=True)

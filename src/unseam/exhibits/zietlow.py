@@ -20,6 +20,7 @@ from unseam.train import Run
 BATCH = 64
 HOLDOUT = 0.2  # 80 % training; evaluation and test (10 % each) are one held-out part here: nothing is chosen on it
 EVERY = 500  # batches between evaluations of Delta_KL
+WATCH = 1000  # fixed held-out samples behind each of them
 MOMENTS = 10  # of training at which weights are kept
 POINTS = 1000  # held-out samples behind a DtO
 TREND = 200  # and behind one on the way
@@ -70,12 +71,12 @@ SETUPS: dict[str, Setup] = {
     ),
     "Synth. Lin.": Setup(
         "synth-linear", 2, 600, 1e-4, {"network": "linear", **ADAM}, 50_000,
-        (1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.1, 0.14, 0.2, 0.4, 0.6, 0.75, 1.0),
+        (1e-5, 1e-4, 3e-4, 1e-3, 1e-2, 0.05, 0.1, 0.14, 0.2, 0.4, 0.6, 0.75, 1.0),
     ),
     "Synth. Non-Lin.": Setup(
         "synth-nonlinear", 2, 600, 1e-3,
         {"network": "mlp", "encoder": (60, 40, 20), "decoder": (60, 40, 20), **TANH, **ADAM}, 50_000,
-        (1e-5, 1e-4, 1e-3, 5e-3, 2e-2, 6e-2),
+        (1e-5, 1e-4, 1e-3, 6e-3, 2e-2, 6e-2),
     ),
     "MNIST": Setup("mnist", 6, 400, 1.0, DIGITS, 60_000),
     "fMNIST": Setup("fashion-mnist", 6, 500, 1.0, DIGITS, 60_000),
@@ -124,6 +125,7 @@ def train(
         batch=BATCH,
         holdout=HOLDOUT,
         log_every=EVERY,
+        watch=WATCH,
         snapshots=MOMENTS,
         **setup.network,
         **strength,

@@ -6,6 +6,7 @@ Noise is an argument: a posterior never draws.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -26,6 +27,9 @@ class Diagonal:
 
     def variance(self) -> Tensor:  # (B, K)
         return self.log_var.exp()
+
+    def log_variance(self) -> Tensor:  # (B, K), sums to log|Sigma|
+        return self.log_var
 
     def kl_per_latent(self) -> Tensor:  # (B, K)
         return 0.5 * (self.mean.square() + self.log_var.exp() - self.log_var - 1)
@@ -51,9 +55,13 @@ class Full:
     def variance(self) -> Tensor:
         return self.cholesky().square().sum(-1)
 
+    def log_variance(self) -> Tensor:
+        """log|Sigma| split by the Cholesky diagonal: what latent j varies by when those before it are known."""
+        return 2 * self.log_diagonal
+
     def kl_per_latent(self) -> Tensor:
-        """Each latent's share: with log|Sigma| split by the Cholesky diagonal, the shares sum to the KL."""
-        return 0.5 * (self.mean.square() + self.variance() - 2 * self.log_diagonal - 1)
+        """Each latent's share; the shares sum to the KL."""
+        return 0.5 * (self.mean.square() + self.variance() - self.log_variance() - 1)
 
     def kl(self) -> Tensor:
         return self.kl_per_latent().sum(1)
@@ -70,6 +78,9 @@ class Point:
 
     def variance(self) -> Tensor:
         return torch.zeros_like(self.mean)
+
+    def log_variance(self) -> Tensor:
+        return torch.full_like(self.mean, math.log(1e-30))  # minus infinity, as a number that can be stored
 
     def kl_per_latent(self) -> Tensor:
         return torch.zeros_like(self.mean)

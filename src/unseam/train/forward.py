@@ -80,11 +80,11 @@ def summary(pass_: Pass, terms: Mapping[str, Any]) -> dict[str, Tensor]:
     """What is logged of a member: each loss and term, and the statistics of each latent (K,)."""
     out = {f"loss/{player}" if player != "model" else "loss": t.loss() for player, t in terms.items()}
     out |= {name: value.mean() for t in terms.values() for name, value in t.values.items()}
-    mean, variance = pass_.posterior.mean, pass_.posterior.variance()
+    mean = pass_.posterior.mean
     out["latent/kl"] = pass_.posterior.kl_per_latent().mean(0)
     out["latent/mu"] = mean.mean(0)
     out["latent/mu_std"] = mean.std(0, correction=0)
     out["latent/mu2"] = mean.square().mean(0)
-    out["latent/sigma2"] = variance.mean(0)
-    out["latent/log_sigma2"] = variance.clamp_min(1e-30).log().mean(0)
+    out["latent/sigma2"] = pass_.posterior.variance().mean(0)
+    out["latent/log_sigma2"] = pass_.posterior.log_variance().mean(0)
     return {name: value.detach() for name, value in out.items()}

@@ -12,7 +12,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
 from typing import Any
@@ -30,6 +30,7 @@ from unseam.train.trace import written_step
 
 ACTIVE = 0.5  # a latent is active when std(mu_j) > 0.5 (Zietlow 2022, section 3.3.2)
 EVALUATION = 2048  # held-out samples behind the final numbers
+SUMS = ("loss", "reconstruction", "kl")  # what is kept of the held-out samples
 
 
 def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
@@ -38,8 +39,10 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
     objective = job.objective(**job.config.members[job.members[0]].hyper, **job.config.static)
     state = resume(job, start(job, objective, data.shape))
     rows, (train_rows, test_rows) = Rows(job.folder), split(len(data), training.holdout)
-    feed = Feed(data, train_rows, [job.config.members[m].seed for m in job.members], training.batch * objective.batches)
+    seeds = [job.config.members[m].seed for m in job.members]
+    feed = Feed(data, train_rows, seeds, training.batch * objective.batches)
     forward = Forward(job, objective, state, len(train_rows))
+    watch = HeldOut(forward, data, test_rows, seeds, training.watch) if training.watch and len(test_rows) else None
     snapshots = {round(steps * (i + 1) / training.snapshots) for i in range(training.snapshots)}
     log: dict[str, list[tuple[Any, ...]]] = {"log": [], "latents": []}
     written = written_step(forward, state, feed) if state.step < steps else None
@@ -62,7 +65,7 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
                 losses = written(state, x, noise)
             if logging:
                 speed = len(job.members) * (state.step - saved_step + 1) / (time.monotonic() - saved + 1e-9)
-                record(log, job, state.step, report, speed)
+                record(log, job, state.step, report, watch(state) if watch else {}, speed)
             update(state, losses)
             state.step += 1
             tick(1)
@@ -80,7 +83,8 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
                 raise KeyboardInterrupt
     state.seconds += time.monotonic() - began
     save()
-    finish(job, state, forward, data, test_rows if len(test_rows) else train_rows, rows)
+    last = HeldOut(forward, data, test_rows if len(test_rows) else train_rows, seeds, EVALUATION)
+    finish(job, state, last(state), rows)
 
 
 def update(state: State, losses: Mapping[str, Tensor]) -> None:
@@ -111,11 +115,36 @@ def freeze(state: State, losses: Mapping[str, Tensor]) -> None:
             hold(state, position)
 
 
+class HeldOut:
+    """What is logged, on the same samples every time: up to `count` of the rows, whole batches, each member its own."""
+
+    def __init__(self, forward: Forward, data: Dataset, rows: Tensor, seeds: Sequence[int], count: int) -> None:
+        batch = forward.batch * forward.objective.batches
+        self.forward, self.batches = forward, max(1, min(count, len(rows)) // batch)
+        self.feed = Feed(data, rows, seeds, batch, block=self.batches)
+
+    @torch.no_grad()
+    def __call__(self, state: State) -> dict[str, Tensor]:
+        """Means over the samples; the spread of mu is that over all of them."""
+        shapes = self.forward.shapes
+        reports = [self.forward(state, *self.feed(i, shapes), logging=True)[1] for i in range(self.batches)]
+        mean = {name: torch.stack([r[name] for r in reports]).mean(0) for name in reports[0]}
+        mean["latent/mu_std"] = (mean["latent/mu2"] - mean["latent/mu"].square()).clamp_min(0).sqrt()
+        return mean
+
+
 def record(
-    log: dict[str, list[tuple[Any, ...]]], job: Job, step: int, report: Mapping[str, Tensor], speed: float
+    log: dict[str, list[tuple[Any, ...]]],
+    job: Job,
+    step: int,
+    report: Mapping[str, Tensor],
+    held_out: Mapping[str, Tensor],
+    speed: float,
 ) -> None:
-    """The report of all members -> rows (scalars to `log`, per-latent statistics to `latents`)."""
+    """What all members say of the batch and of the held-out samples -> rows of `log` and `latents`."""
     scalars = {name: value.tolist() for name, value in report.items() if not name.startswith("latent/")}
+    scalars |= {f"held-out/{name}": held_out[name].tolist() for name in SUMS if name in held_out}
+    report = held_out or report
     scalars["active"] = (report["latent/mu_std"] > ACTIVE).sum(1).tolist()
     for position, member in enumerate(job.members):
         log["log"] += [(member, step, name, values[position]) for name, values in scalars.items()]
@@ -130,21 +159,13 @@ def latent_rows(job: Job, step: int, report: Mapping[str, Tensor]) -> Iterator[t
             yield (member, step, latent, *values)
 
 
-def finish(job: Job, state: State, forward: Forward, data: Dataset, rows_index: Tensor, rows: Rows) -> None:
+def finish(job: Job, state: State, mean: Mapping[str, Tensor], rows: Rows) -> None:
     """The final numbers of each member, on samples it never saw (or the training ones when none were held out)."""
-    batch = forward.batch * forward.objective.batches
-    count = max(1, min(EVALUATION, len(rows_index)) // batch)
-    seeds = [job.config.members[m].seed for m in job.members]
-    feed = Feed(data, rows_index, seeds, batch, block=count)
-    with torch.no_grad():
-        reports = [forward(state, *feed(i, forward.shapes), logging=True)[1] for i in range(count)]
-    mean = {name: torch.stack([r[name] for r in reports]).mean(0) for name in reports[0]}
-    mean["latent/mu_std"] = (mean["latent/mu2"] - mean["latent/mu"].square()).clamp_min(0).sqrt()
     rows.write("latents", latent_rows(job, job.config.training.steps, mean))
     active = (mean["latent/mu_std"] > ACTIVE).sum(1).tolist()
     for position, m in enumerate(job.members):
         member, note = job.config.members[m], state.frozen.get(position, "")
-        numbers = [float(mean[name][position]) if name in mean else 0.0 for name in ("loss", "reconstruction", "kl")]
+        numbers = [float(mean[name][position]) if name in mean else 0.0 for name in SUMS]
         status = "diverged" if note else "finished"
         hyper = json.dumps(dict(member.hyper))
         rows.write(
