@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from unseam import metrics as ours
+from unseam.files import cores
 from unseam.metrics.known import known
-from unseam.metrics.parallel import cores
 from unseam.types import Factor, FactorSpace
 
 sys.path.insert(0, str(Path(__file__).parent))

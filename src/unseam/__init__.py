@@ -19,7 +19,7 @@ PUBLIC = {
     "score": "unseam.metrics",
     "diagnose": "unseam.geometry",
     "align": "unseam.geometry",
-    "load_alignment": "unseam.aligned",
+    "load_alignment": "unseam.runs.align",
     "demo": "unseam.show",
     "report": "unseam.show",
 }

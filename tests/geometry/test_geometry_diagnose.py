@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from unseam import diagnose
 from unseam.errors import BadInput
 from unseam.geometry import Diagnosis, sigma_law
-from unseam.geometry.rank import agreement, rank
 from unseam.geometry.regime import (
     LatentStatistics,
     active_latents,
@@ -22,6 +21,7 @@ from unseam.geometry.regime import (
 )
 from unseam.models import Architecture
 from unseam.models.posterior import Diagonal, Full, Point
+from unseam.runs.choose import agreement, rank
 
 
 def linear_case(

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import unseam
-from unseam.aligned import load_alignment, save_alignment
 from unseam.cli import main
 from unseam.errors import BadInput
-from unseam.explain import explain, history, repair, stored_scores, weakest_correlation
-from unseam.geometry.rank import rank
+from unseam.runs.align import load_alignment, save_alignment
+from unseam.runs.choose import rank
+from unseam.runs.diagnose import explain, history, repair, stored_scores, weakest_correlation
 from unseam.show.geometry_figures import diagnosis_figure, save
 from unseam.train import Run, fit
 

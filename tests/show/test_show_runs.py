@@ -16,8 +16,8 @@ import unseam
 from browsing import reading
 from unseam.cli import main
 from unseam.errors import BadInput
-from unseam.evaluate import evaluate
-from unseam.geometry.rank import correlate
+from unseam.runs.choose import correlate
+from unseam.runs.evaluate import evaluate
 from unseam.show import runs
 from unseam.show.page import fixed
 from unseam.show.runs_page import ranking_rows

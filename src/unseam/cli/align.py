@@ -8,12 +8,12 @@ from typing import Any
 
 import tyro
 
-from unseam.aligned import save_alignment
 from unseam.cli.common import emit, stdout
 from unseam.errors import BadInput
-from unseam.explain import chosen_members, repair
 from unseam.geometry import Alignment
 from unseam.progress import bar
+from unseam.runs.align import save_alignment
+from unseam.runs.diagnose import chosen_members, repair
 from unseam.train import Run, load_run
 
 

@@ -10,9 +10,9 @@ import tyro
 
 from unseam.cli.common import emit, stdout
 from unseam.errors import BadInput
-from unseam.explain import explain, history, ranking, regime
 from unseam.geometry import Diagnosis, polarized_share, polarized_since
 from unseam.geometry.diagnosis import number
+from unseam.runs.diagnose import explain, history, ranking, regime
 from unseam.train import Run, load_run
 
 

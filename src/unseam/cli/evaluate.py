@@ -11,8 +11,8 @@ import tyro
 from rich.table import Table
 
 from unseam.cli.common import emit, stdout
-from unseam.evaluate import evaluate
 from unseam.metrics import Score
+from unseam.runs.evaluate import evaluate
 from unseam.train import load_run
 
 

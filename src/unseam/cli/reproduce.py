@@ -28,8 +28,8 @@ class Command:
     """Print one JSON document."""
 
     def run(self) -> None:
-        from unseam.exhibits import EXHIBITS
-        from unseam.exhibits.run import choose, describe, finished, reproduce
+        from unseam_papers import EXHIBITS
+        from unseam_papers.frame.run import choose, describe, finished, reproduce
 
         if self.listing:
             done = finished(self.out)

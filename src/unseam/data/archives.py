@@ -21,9 +21,10 @@ from torch import Tensor
 
 from unseam.data.arrays import load_array
 from unseam.data.checks import factor_rows
-from unseam.data.files import atomic_file, data_folder
+from unseam.data.files import data_folder
 from unseam.data.grid import GridDataset
 from unseam.errors import BadInput
+from unseam.files import atomic_file
 from unseam.progress import bar
 from unseam.types import Array, Factor, FactorSpace, Kind
 

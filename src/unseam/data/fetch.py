@@ -13,8 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from unseam.data.files import atomic_file, data_folder
+from unseam.data.files import data_folder
 from unseam.errors import BadInput, unknown
+from unseam.files import atomic_file
 from unseam.progress import bar
 
 TIMEOUT = 30  # seconds without an answer

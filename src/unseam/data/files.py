@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from unseam.files import atomic_file
 from unseam.types import Array
 
 
@@ -18,28 +17,6 @@ def data_folder() -> Path:
     if os.environ.get("UNSEAM_DATA"):
         return Path(os.environ["UNSEAM_DATA"]).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unseam"
-
-
-@contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
-    """A temporary name in the same folder; renamed to `path` if the block ends well, deleted if not.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with atomic_file(Path(folder) / "a.txt") as temporary:
-    ...         _ = temporary.write_text("whole")
-    ...     os.listdir(folder)
-    ['a.txt']
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
-    os.close(descriptor)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o644)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def cached_array(name: str, make: Callable[[], Array]) -> Array:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from unseam.data.files import atomic_file, data_folder
+from unseam.data.files import data_folder
+from unseam.files import atomic_file
 
 LARGE = 1 << 26  # bytes from which a note is worth keeping
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from unseam.files import cores
+
 if TYPE_CHECKING:
     from unseam.metrics.table import Table
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def side_by_side(function: Callable[[S], T], items: Iterable[S], workers: int | None = None) -> list[T]:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from unseam.explain import common, stored_scores
-from unseam.geometry.rank import agreement as rank_agreement
-from unseam.geometry.rank import rank
+from unseam.runs.choose import agreement as rank_agreement
+from unseam.runs.choose import rank
+from unseam.runs.diagnose import common, stored_scores
 from unseam.show import figures, scatter
 from unseam.show.member import columns, thinned
 from unseam.show.view import View, records

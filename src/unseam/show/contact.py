@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from unseam.data.base import Dataset
-from unseam.data.files import atomic_file
 from unseam.data.table import TableDataset
 from unseam.errors import BadInput
+from unseam.files import atomic_file
 from unseam.rng import generator
 from unseam.types import Array, FactorSpace
 

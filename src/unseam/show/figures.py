@@ -20,9 +20,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from unseam.files import write_atomic
 from unseam.geometry import Diagnosis
 from unseam.show.view import View
-from unseam.train.checkpoint import write_atomic
 from unseam.types import Array
 
 P = ParamSpec("P")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unseam.explain import History
+from unseam.files import write_atomic
 from unseam.geometry import Diagnosis
 from unseam.geometry.regime import polarized_since
-from unseam.train.checkpoint import write_atomic
+from unseam.runs.diagnose import History
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

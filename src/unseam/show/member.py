@@ -11,11 +11,11 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from unseam.explain import history
 from unseam.geometry.diagnosis import Latent, Pair
 from unseam.geometry.jacobian import jacobian
 from unseam.models import Autoencoder
 from unseam.rng import generator
+from unseam.runs.diagnose import history
 from unseam.show import figures, vectors
 from unseam.show.pictures import Album, is_picture, signed, strip, table
 from unseam.show.traversals import TABLE, latent_values, middle, traverse, traverse_pair

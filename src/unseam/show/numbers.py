@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from unseam.explain import see
 from unseam.geometry import metrics
 from unseam.geometry.jacobian import singular
 from unseam.geometry.orthogonality import distances, select
+from unseam.runs.diagnose import see
 from unseam.show.view import POINTS, View, dci, scored
 from unseam.train import Run
 from unseam.types import Array

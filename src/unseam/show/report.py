@@ -9,6 +9,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from unseam.errors import BadInput
+from unseam.files import write_atomic
 from unseam.show import made
 from unseam.show.cohort import judge, loss_figures, scores_of, sweep_figures, table_rows
 from unseam.show.numbers import tiles
@@ -20,7 +21,6 @@ from unseam.show.runs_page import report_runs
 from unseam.show.view import Findings, find, records, stable_active
 from unseam.show.words import headline, sentence, why
 from unseam.train import Run, load_run
-from unseam.train.checkpoint import write_atomic
 
 FORMATS = ("svg", "pdf", "png")
 

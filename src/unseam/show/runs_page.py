@@ -11,6 +11,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from unseam.errors import BadInput
+from unseam.files import write_atomic
 from unseam.show import made
 from unseam.show.cohort import member_numbers, sweep_figures
 from unseam.show.page import Shown, fill, inline, member_pages, save_figures
@@ -20,7 +21,6 @@ from unseam.show.scatter import run_colour
 from unseam.show.view import View
 from unseam.show.words import headline, sentence
 from unseam.train import Run
-from unseam.train.checkpoint import write_atomic
 
 FIRST = 10  # members of a ranking that are shown at once
 

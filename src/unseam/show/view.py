@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from unseam.errors import BadInput
-from unseam.explain import explain
 from unseam.geometry import Diagnosis
 from unseam.metrics import Score, score
 from unseam.metrics.mig import normalised
 from unseam.progress import bar
-from unseam.represent import represent, sample_rows, without_constants
+from unseam.runs.diagnose import explain
+from unseam.runs.represent import represent, sample_rows, without_constants
 from unseam.train import Run
 from unseam.types import Array, Representation
 

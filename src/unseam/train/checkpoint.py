@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,20 +14,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from unseam.errors import BadInput
-
-
-def write_atomic(path: Path, content: bytes | str) -> None:
-    """Write to a temporary name in the same folder, flush to disk, rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+from unseam.files import write_atomic
 
 
 def digest(tensors: Mapping[str, Tensor], meta: str) -> str:

@@ -21,9 +21,9 @@ import torch
 from unseam import __version__
 from unseam.data import load_data
 from unseam.errors import BadInput
+from unseam.files import cores, write_atomic
 from unseam.objectives import Objective
 from unseam.progress import bar
-from unseam.train.checkpoint import write_atomic
 from unseam.train.config import RunConfig
 from unseam.train.group import Job
 from unseam.train.loop import train_group
@@ -62,10 +62,6 @@ def plan(config: RunConfig, objective: Objective, shape: tuple[int, ...]) -> Run
 def fast_bfloat16() -> bool:
     """Whether this CPU multiplies bfloat16 natively (AVX512-BF16 or AMX)."""
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_cohort(folder: Path, config: RunConfig, objective: type, show: bool | None = None) -> None:

@@ -40,7 +40,14 @@ class Training:
     """auto: bfloat16 networks for conv where the CPU has it (weights, loss and optimiser stay float32), else float32"""
 
     def __post_init__(self) -> None:
-        for name, least in (("steps", 1), ("batch", 1), ("log_every", 1), ("watch", 0), ("checkpoint_steps", 0), ("snapshots", 0)):
+        for name, least in (
+            ("steps", 1),
+            ("batch", 1),
+            ("log_every", 1),
+            ("watch", 0),
+            ("checkpoint_steps", 0),
+            ("snapshots", 0),
+        ):
             if getattr(self, name) < least:
                 raise BadInput(f"{name}={getattr(self, name)} must be at least {least}")
         if not 0 <= self.holdout < 1:

@@ -20,9 +20,10 @@ from unseam.data.base import Dataset
 from unseam.data.checks import unit_range
 from unseam.data.user import UserData
 from unseam.errors import BadInput, lookup, unknown
+from unseam.files import write_atomic
 from unseam.models import Architecture, Autoencoder
 from unseam.objectives import OBJECTIVES, Objective, Optimiser
-from unseam.train.checkpoint import load_checkpoint, write_atomic
+from unseam.train.checkpoint import load_checkpoint
 from unseam.train.cohort import check_free, plan, run_cohort, start_folder
 from unseam.train.config import Member, RunConfig, Training, sweep
 from unseam.train.group import weights_path

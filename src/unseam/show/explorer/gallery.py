@@ -14,9 +14,9 @@ from torch import Tensor
 
 from unseam.data.base import Dataset
 from unseam.errors import BadInput, lookup
-from unseam.explain import repair
 from unseam.geometry import Alignment
-from unseam.represent import sample_rows
+from unseam.runs.diagnose import repair
+from unseam.runs.represent import sample_rows
 from unseam.show.explorer.subject import Subject, look, observe
 from unseam.train import Run, load_run
 

@@ -1,0 +1,58 @@
+"""Files appear whole or not at all; and how many cores there are to make them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """A temporary name in the same folder; on disk and renamed to `path` if the block ends well, deleted if not.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_file(Path(folder) / "a.txt") as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     os.listdir(folder)
+    ['a.txt']
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        flush(temporary)
+        os.replace(temporary, path)
+        flush(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_atomic(path: Path, content: bytes | str) -> None:
+    """The whole content under the name, or what was there before."""
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def flush(path: Path) -> None:
+    """Onto the disk: a file's bytes, or a folder's names (which some systems do not offer)."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,1 @@
+"""Where a trained run meets data, metrics and geometry."""

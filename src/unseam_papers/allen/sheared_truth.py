@@ -1,0 +1,278 @@
+"""A11: the true components are found if the true map's Jacobian has orthogonal columns, and lost when it is sheared.
+
+With x = g(S A w), g conformal, the singular directions of the map are those of S A = U T V^T, the same everywhere. A
+diagonal posterior finds V^T w. A true w_i and the nearest of these have Pearson correlation c = max(|cos t|, |sin t|)
+and, being Gaussian, rank correlation 6/pi asin(c / 2), where for S = diag(1, 1/r) and a shear a
+
+    tan 2t = 2 a / (1 - a^2 - 1/r^2).
+
+So the recovery must fall from 1 to 0.69 at a = sqrt(1 - 1/r^2), and then rise again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from unseam.runs.diagnose import weakest_correlation
+from unseam_papers.allen import shapes
+from unseam_papers.allen.shapes import pull
+from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, figure
+from unseam_papers.frame.exhibit import Exhibit, Numbers, Row, Work, holds, p_above, ranged
+
+RATIO = shapes.RATIO  # of the shear curve
+FOUND = 0.9  # a component counts as found above this rank correlation
+FAST = 1e-2  # a learning rate at which training itself turns the axes
+CLOSE = 0.05  # how near the medians must lie to the prediction
+CONTROLS = {"beta-vae-sigma": ("full posterior", ORANGE, "s"), "ae": ("autoencoder", GREY, "^")}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The two curves: over the shear at ratio 1.5, and over the ratio without shear."""
+
+    shears: tuple[float, ...]
+    ratios: tuple[float, ...]
+    controls: tuple[float, ...]  # shears at which the controls are trained
+    restarts: int
+    steps: int
+    rows: int = 1000
+
+
+def predicted(shear: float, ratio: float = RATIO) -> float:
+    """The rank correlation of a true component with the nearest singular direction.
+
+    >>> [round(predicted(a, ratio=2.0), 3) for a in (0.0, 0.75**0.5, 10.0)]
+    [1.0, 0.69, 0.995]
+    """
+    t = 0.5 * np.arctan2(2 * shear, 1 - shear**2 - ratio**-2)
+    return float(6 / np.pi * np.arcsin(max(abs(np.cos(t)), abs(np.sin(t))) / 2))
+
+
+def measure(
+    settings: Settings, work: Work, objective: str, shear: float, ratio: float, lr: float = shapes.LR
+) -> dict[str, Any]:
+    """Per restart: the weakest match of a latent with a true component, and with a predicted one."""
+    run = shapes.train(work, objective, settings.restarts, settings.steps, lr, shear=shear, ratio=ratio)
+    rows = shapes.held_out(run, settings.rows)
+    true, theory = run.data.factors(rows).numpy(), shapes.components(run.data, rows)  # type: ignore[arg-type]
+    found = shapes.codes(run, rows)
+    return {
+        "shear": shear,
+        "ratio": ratio,
+        "predicted": predicted(shear, ratio),
+        "true": [weakest_correlation(z, true) for z in found],
+        "theory": [weakest_correlation(z, theory) for z in found],
+    }
+
+
+def compute(settings: Settings, work: Work) -> Numbers:
+    """One cohort a point of a curve; each point is remembered."""
+
+    def point(objective: str, shear: float, ratio: float = RATIO) -> Any:
+        name = f"{objective}-shear{shear}-ratio{ratio}"
+        return work.once(name, lambda: measure(settings, work, objective, shear, ratio))
+
+    fast = "beta-vae-sigma-fast"
+    return {
+        "fast": work.once(fast, lambda: measure(settings, work, "beta-vae-sigma", 0.0, RATIO, FAST)),
+        "shear": [point("beta-vae", a) for a in settings.shears],
+        "ratio": [point("beta-vae", 0.0, r) for r in settings.ratios],
+        "controls": {c: [point(c, a) for a in settings.controls] for c in CONTROLS},
+    }
+
+
+def median(point: dict[str, Any], what: str = "true") -> float:
+    return float(np.median(point[what]))
+
+
+def judge(numbers: Numbers) -> list[Row]:
+    curve, ratios = numbers["shear"], numbers["ratio"]
+    straight, worst = curve[0], min(curve, key=lambda p: p["predicted"])
+    off = max(curve, key=lambda p: abs(median(p) - p["predicted"]))
+    axes = min(curve, key=lambda p: median(p, "theory"))
+    equal, unequal = ratios[0], ratios[1:]
+    lost, random = p_above(straight["true"], worst["true"]), p_above(ratios[-1]["true"], equal["true"])
+    rows = [
+        Row(
+            "no shear: rank correlation of each true component with one latent, the weaker",
+            "one latent each (we ask for > 0.9)",
+            ranged(straight["true"]),
+            holds(median(straight) > FOUND),
+        ),
+        Row(
+            f"shear {worst['shear']:g}, where the prediction is lowest",
+            f"lost; predicted {worst['predicted']:.2f}",
+            f"{ranged(worst['true'])}, below no shear with p = {lost:.2g}",
+            holds(lost < 0.05),
+        ),
+        Row(
+            f"the curve over {len(curve)} shears against the prediction",
+            "singular directions of the true map (we ask for medians within 0.05)",
+            f"largest difference {median(off) - off['predicted']:+.3f}, at shear {off['shear']:g}",
+            holds(abs(median(off) - off["predicted"]) < CLOSE),
+        ),
+        Row(
+            "rank correlation with the singular directions, at every shear",
+            "found at every shear (we ask for > 0.9)",
+            f"lowest median {ranged(axes['theory'])}, at shear {axes['shear']:g}",
+            holds(median(axes, "theory") > FOUND),
+        ),
+        Row(
+            "equal singular values (ratio 1)",
+            "not identified",
+            f"{ranged(equal['true'])}, below ratio {ratios[-1]['ratio']:g} with p = {random:.2g}",
+            holds(random < 0.05),
+        ),
+        Row(
+            "singular values that differ",
+            "identified (we ask for > 0.9)",
+            "; ".join(f"ratio {p['ratio']:g}: {median(p):.2f}" for p in unequal),
+            holds(all(median(p) > FOUND for p in unequal)),
+        ),
+    ]
+    for name, (label, _, _) in CONTROLS.items():
+        control = numbers["controls"][name][0]
+        p = p_above(straight["true"], control["true"])
+        rows.append(
+            Row(
+                f"control, no shear: {label}",
+                "no axis is preferred, so worse than the VAE",
+                f"{ranged(control['true'])}, below the VAE with p = {p:.2g}",
+                holds(p < 0.05),
+            )
+        )
+    note = "the loss sees no rotation: only the training can turn the axes"
+    fast = ranged(numbers["fast"]["true"])
+    rows.append(
+        Row(f"full posterior, learning rate {FAST:g} for {shapes.LR:g}", "not published", fast, "not comparable", note)
+    )
+    return rows
+
+
+def scatter(
+    ax: Axes, points: Sequence[dict[str, Any]], x: Sequence[float], colour: str, marker: str, what: str
+) -> None:
+    for point, at in zip(points, x, strict=True):
+        ax.plot([at] * len(point[what]), point[what], marker, color=colour, alpha=0.45, ms=4.5, mew=0)
+
+
+def draw(numbers: Numbers) -> Figure:
+    """Recovery over the shear beside the prediction; the same against the predicted axes; recovery over the ratio."""
+    fig = figure(10.0, 3.5)
+    left, middle, right = fig.subplots(1, 3, sharey=True)
+    curve, ratios = numbers["shear"], numbers["ratio"]
+    shears = [p["shear"] for p in curve]
+    fine = np.linspace(0, max(shears), 200)
+    left.plot(fine, [predicted(a) for a in fine], "-", color=INK, lw=1.4)
+    left.annotate("predicted", (fine[60], predicted(fine[60])), (6, 6), textcoords="offset points", color=INK)
+    scatter(left, curve, shears, BLUE, "o", "true")
+    left.plot(shears, [median(p) for p in curve], "_", color=BLUE, ms=12, mew=2)
+    left.set(title="with the true components", xlabel="shear of the true map", ylabel="weakest rank correlation")
+    middle.axhline(1, color=INK, lw=1.4)
+    scatter(middle, curve, shears, BLUE, "o", "theory")
+    for name, (label, colour, marker) in CONTROLS.items():
+        for ax, what in ((left, "true"), (middle, "theory")):
+            points = numbers["controls"][name]
+            shift = 0.045 if marker == "s" else 0.09
+            scatter(ax, points, [p["shear"] + shift for p in points], colour, marker, what)
+        middle.plot([], [], marker, color=colour, label=label)
+    middle.plot([], [], "o", color=BLUE, label="diagonal posterior (VAE)")
+    middle.legend(loc="lower left")
+    middle.set(title="with the singular directions", xlabel="shear of the true map")
+    at = np.arange(len(ratios))
+    scatter(right, ratios, at.tolist(), GREEN, "o", "true")
+    right.plot(at, [median(p) for p in ratios], "_", color=GREEN, ms=12, mew=2)
+    right.plot([0, 0], [predicted(0.75**0.5, ratio=2.0), 1], "-", color=INK, lw=5, alpha=0.2)
+    right.annotate("any rotation", (0, 0.72), (5, -12), textcoords="offset points", color=INK)
+    right.plot(at[1:], np.ones(len(at) - 1), "-", color=INK, lw=1.4)
+    labels = [f"{p['ratio']:g}\n{pull(p['ratio']):.3f}" for p in ratios]
+    right.set(title="no shear, other ratios", xlabel="ratio of the singular values, and its pull in nats")
+    right.set_xticks(at, labels)
+    right.set_ylim(max(0.0, min(0.48, *right.get_ylim())), 1.03)
+    return fig
+
+
+def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
+    curve, ratios = numbers["shear"], numbers["ratio"]
+    off = float(np.mean([abs(median(p) - p["predicted"]) for p in curve]))
+    lowest, worst = min(curve, key=median), min(curve, key=lambda p: p["predicted"])
+    weak = [p for p in ratios[1:] if median(p) <= FOUND]
+    slow = (
+        f" At ratio {' and '.join(format(p['ratio'], 'g') for p in weak)} the median stays below {FOUND}: the pull on "
+        f"the axes is {max(pull(p['ratio']) for p in weak):.3f} nats at most, likely too little for the training given."
+        if weak
+        else ""
+    )
+    control = (
+        " The full posterior, whose loss sees no rotation, does worse."
+        if rows[6].verdict == "agrees"
+        else " The full posterior is not shown to do worse, although its loss is the same for every rotation."
+    )
+    fast = median(numbers["fast"])
+    if fast > FOUND:
+        control += (
+            f" At a learning rate of {FAST:g} its median is {fast:.2f}, though, so an aligned model does not prove by "
+            "itself that the diagonal posterior did it. A likely reason, which we did not test: steps of Adam are not "
+            "the same in every rotation."
+        )
+    kept = min(median(p, "theory") for p in curve)
+    shift = (
+        "The shear does not stop the model from finding components, it changes which ones: "
+        if kept > FOUND
+        else "Not every shear was followed in the training given: "
+    )
+    return (
+        f"The recovery of the true components over the shear lies {off:.3f} from the prediction on average; there is "
+        f"no free number in the prediction. It is lowest at shear {lowest['shear']:g} (predicted: "
+        f"{worst['shear']:g}). {shift}against the singular directions of the sheared map the medians are {kept:.2f} or "
+        f"more. With equal singular values restarts end between {min(ratios[0]['true']):.2f} and "
+        f"{max(ratios[0]['true']):.2f}.{slow}{control}"
+    )
+
+
+A11 = Exhibit(
+    id="A11",
+    title="Non-linear truth: components are found if the columns are orthogonal, lost when sheared",
+    claim="If the true map is non-linear with orthogonal Jacobian columns, a VAE gives each true component a latent of "
+    "its own; with a shear it finds the singular directions instead, and with equal singular values no axes at all.",
+    source="Allen 2024, Corollary 2.1 and section 3.2.3",
+    choices=(
+        *shapes.CHOICES,
+        "How recovery is measured: not given. Ours: factors and latents matched one to one by absolute rank "
+        "correlation; the weakest matched one counts. A rotation by t gives 6/pi asin(max(|cos t|, |sin t|) / 2), so "
+        "0.69 is the worst that a rotation alone can do.",
+        "When it counts as found: above 0.9. When the curve fits: medians within 0.05. Differences: one-sided "
+        "Mann-Whitney test over restarts at 5 %. These limits were fixed after trial runs and before the runs shown.",
+        "The learning rate: trial runs at 0.01 aligned the full posterior too; 0.003 was taken for all, and the "
+        "control at 0.01 is shown.",
+        "The ratio of the shear curve: 2 was tried first, with 3,000 steps. It followed the prediction up to a shear "
+        "of 0.85; from 1.1 on the second latent had not settled (median 0.53 for 0.76 at shear 1.1), and ratio 1.1 "
+        "without shear fell short (0.89). Ratio 1.5 and 6,000 steps were taken for that reason. The quick scale ends "
+        "at a shear of 1.2, because 8,000 steps had not settled every restart at 1.4.",
+    ),
+    scales={
+        "tiny": Settings(shears=(0.0, 0.75), ratios=(1.0, 2.0), controls=(0.0,), restarts=2, steps=20, rows=200),
+        "quick": Settings(
+            shears=(0.0, 0.2, 0.4, 0.6, 0.75, 1.0, 1.2),
+            ratios=(1.0, 1.1, 1.3, 2.0),
+            controls=(0.0, 0.75),
+            restarts=5,
+            steps=6000,
+        ),
+        "paper": Settings(
+            shears=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.05, 1.2, 1.4),
+            ratios=(1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0),
+            controls=(0.0, 0.4, 0.75, 1.2),
+            restarts=12,
+            steps=30_000,
+        ),
+    },
+    compute=compute,
+    judge=judge,
+    draw=draw,
+    conclude=conclude,
+)

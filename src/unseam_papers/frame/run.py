@@ -1,0 +1,94 @@
+"""Run exhibits, keep what is finished, and write the page.
+
+OUT/exhibits.json, .html, .md             every exhibit finished in this folder so far
+OUT/figures/V1.svg                        its figure
+OUT/work/V1-quick-1a2b3c4d5e/             its finished steps; the name holds the settings
+OUT/runs/sprites-beta-vae-1a2b3c4d5e/     a trained cohort, shared by the exhibits that ask for it
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from unseam.errors import lookup
+from unseam.progress import bar
+from unseam_papers.frame.draw import save, style
+from unseam_papers.frame.exhibit import Exhibit, Scale, Work, overall
+from unseam_papers.frame.page import markdown, page
+
+
+def choose(exhibits: Mapping[str, Exhibit], ids: Sequence[str]) -> list[Exhibit]:
+    """The exhibits named, in any case; all of them for no name or `all`.
+
+    >>> choose({"V1": 1, "V2": 2}, ["v2"]), choose({"V1": 1, "V2": 2}, [])
+    ([2], [1, 2])
+    """
+    if not ids or [i.lower() for i in ids] == ["all"]:
+        return list(exhibits.values())
+    return [lookup(exhibits, i.upper(), "exhibit") for i in dict.fromkeys(ids)]
+
+
+def run_one(exhibit: Exhibit, scale: Scale, out: Path) -> dict[str, Any]:
+    """Compute (or take up) one exhibit and return its entry for exhibits.json."""
+    start = time.perf_counter()
+    settings = exhibit.settings(scale)
+    work = Work(out / "work" / f"{exhibit.id}-{scale}-{exhibit.digest(scale)}", out / "runs")
+    numbers = exhibit.compute(settings, work)
+    rows = list(exhibit.judge(numbers))
+    with style():
+        figure = save(exhibit.draw(numbers), out / "figures" / f"{exhibit.id}.svg")
+    return {
+        **describe(exhibit),
+        "scale": scale,
+        "settings": asdict(settings),
+        "verdict": overall(rows),
+        "rows": [asdict(row) for row in rows],
+        "conclusion": exhibit.conclude(numbers, rows),
+        "figure": str(figure),
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+def describe(exhibit: Exhibit) -> dict[str, Any]:
+    """What is known of an exhibit before it runs."""
+    return {
+        "id": exhibit.id,
+        "title": exhibit.title,
+        "claim": exhibit.claim,
+        "source": exhibit.source,
+        "choices": list(exhibit.choices),
+    }
+
+
+def reproduce(
+    exhibits: Mapping[str, Exhibit], ids: Sequence[str] = (), scale: Scale = "quick", out: Path = Path("exhibits")
+) -> list[dict[str, Any]]:
+    """Run the named exhibits and bring OUT up to date after each; returns the entries of those named."""
+    named, done = choose(exhibits, ids), []
+    with bar("exhibits", len(named)) as advance:
+        for exhibit in named:
+            advance(0, note=exhibit.id)
+            done.append(run_one(exhibit, scale, out))
+            publish(exhibits, done[-1], out)
+            advance()
+    return done
+
+
+def finished(out: Path) -> dict[str, dict[str, Any]]:
+    """The entries already in OUT/exhibits.json, by id."""
+    path = out / "exhibits.json"
+    return {e["id"]: e for e in json.loads(path.read_text())["exhibits"]} if path.exists() else {}
+
+
+def publish(exhibits: Mapping[str, Exhibit], entry: Mapping[str, Any], out: Path) -> None:
+    """Put one entry into exhibits.json, .html and .md, beside those already there, in the registry's order."""
+    entries = finished(out) | {entry["id"]: dict(entry)}
+    ordered = [entries[i] for i in exhibits if i in entries]
+    texts = {"json": json.dumps({"exhibits": ordered}, indent=2), "html": page(ordered), "md": markdown(ordered)}
+    for kind, text in texts.items():
+        part = out / f"exhibits.{kind}.part"
+        part.write_text(text)
+        part.rename(out / f"exhibits.{kind}")
