@@ -36,10 +36,10 @@ def in_words(error: BaseException) -> str:
         return "out of memory; use smaller data, a smaller batch or fewer --workers"
     if isinstance(error, sqlite3.Error):
         return f"results.sqlite: {error}; see that its folder can be written and no other program holds it"
-    place = f"{error.filename}: " if getattr(error, "filename", None) else ""
+    where, number = getattr(error, "filename", None), getattr(error, "errno", None)
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-    return " ".join(f"{place}{reason}; {'make room' if full else 'mend that'} and try again".split())
+    remedy = "make room" if number in (errno.ENOSPC, errno.EDQUOT) else "mend that"
+    return " ".join(f"{f'{where}: ' if where else ''}{reason}; {remedy} and try again".split())
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> BadInput:

@@ -56,7 +56,10 @@ def test_every_verb_has_help_with_an_example_that_parses(
         (["train", "sprites", "--objective", "betavae"], "did you mean 'beta-vae'"),
         (["train", "sprites", "--betta", "4"], "did you mean --beta"),
         (["train", "sprites", "--stps", "4"], "did you mean --steps"),
-        (["train", "sprites", "--steps", "many"], "Error parsing --steps: invalid literal for int() with base 10: 'many'"),
+        (
+            ["train", "sprites", "--steps", "many"],
+            "Error parsing --steps: invalid literal for int() with base 10: 'many'",
+        ),
         (["train", "sprites", "--steps"], "Missing value for argument '--steps'"),
         (["train", "sprites", "--how", "stack"], "'--how'. Expected one of ('auto', 'stacked', 'side-by-side')"),
         (["train", "sprites", "--latents", "0"], "unseam: latents=0 must be at least 1\n"),

@@ -208,7 +208,9 @@ with atomic_file(Path(sys.argv[1])) as temporary:
 def test_temporary_files_of_dead_processes_go_when_a_run_is_resumed(tmp_path: Path) -> None:
     run = small(tmp_path / "run", steps=2)
     target = run.folder / "checkpoints/group-000.safetensors"
-    dead = subprocess.run([sys.executable, "-c", DIES_WRITING, str(target)], capture_output=True, text=True, check=False)
+    dead = subprocess.run(
+        [sys.executable, "-c", DIES_WRITING, str(target)], capture_output=True, text=True, check=False
+    )
     left = target.with_name(dead.stdout.strip())
     assert left.exists()
     at_work = target.with_name(f".group-000.{MARK}-{os.getpid()}.abcdefgh.safetensors")
