@@ -12,7 +12,8 @@ if TYPE_CHECKING:  # so that type checkers and editors know them; a test compare
     from unseam.geometry import align, diagnose
     from unseam.metrics import score
     from unseam.runs.align import load_alignment
-    from unseam.show import demo, report
+    from unseam.show.demo import demo
+    from unseam.show.report import report
     from unseam.train import fit, load_run, resume
     from unseam.types import Factor, FactorSpace
 
@@ -30,8 +31,8 @@ PUBLIC = {
     "diagnose": "unseam.geometry",
     "align": "unseam.geometry",
     "load_alignment": "unseam.runs.align",
-    "demo": "unseam.show",
-    "report": "unseam.show",
+    "demo": "unseam.show.demo",
+    "report": "unseam.show.report",
 }
 __all__ = [
     "BadInput", "Factor", "FactorSpace", "__version__", "align", "demo", "diagnose", "fit", "load_alignment",

@@ -1,5 +1,6 @@
 """What a run writes down is what it says: columns by name, held-out rows, an objective's own KL weight, old files."""
 
+import errno
 import json
 import os
 import sqlite3
@@ -15,7 +16,7 @@ import pandas as pd
 import pytest
 import torch
 
-from unseam.errors import BadInput
+from unseam.errors import BadInput, Failed
 from unseam.files import MARK, remove_leftovers
 from unseam.objectives import Context, Objective
 from unseam.train import Run, cohort, fit, load_run, resume
@@ -192,6 +193,19 @@ def test_a_run_can_be_started_or_resumed_wherever_it_died(
     again = resume(out) if (out / "config.json").exists() else small(out)
     whole = small(tmp_path / "whole")
     assert again.table()["loss"].tolist() == whole.table()["loss"].tolist()
+
+
+def test_a_full_disk_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "group-000.safetensors")
+
+    monkeypatch.setattr("unseam.train.loop.save_checkpoint", full)
+    with pytest.raises(Failed) as told:
+        small(tmp_path / "my run")
+    way = f"go on with: unseam train --resume '{tmp_path}/my run'"
+    assert str(told.value) == f"group-000.safetensors: No space left on device; make room and try again; then {way}"
+    monkeypatch.undo()
+    assert resume(tmp_path / "my run").table()["status"].tolist() == ["finished"]
 
 
 DIES_WRITING = """

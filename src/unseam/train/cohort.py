@@ -222,6 +222,6 @@ def _work(jobs: list[Job], steps: Any, line: Any, parent: int) -> None:
     except BadInput as error:
         line.send(("BadInput", str(error)))
     except ENVIRONMENT as error:
-        line.send(("Failed", in_words(error)))
+        line.send(("Failed", f"{in_words(error)}; then go on with: {way_on(jobs[0].folder)}"))
     except BaseException:
         line.send(("bug", f"a training process failed:\n{traceback.format_exc()}"))

@@ -71,7 +71,7 @@ class Results:
             reason = str(error.__cause__ or error).splitlines()[0]
             raise BadInput(f"{self.path} cannot be read ({reason}); `unseam train --resume` makes what is missing, "
                            "a damaged file must be deleted first") from None  # fmt: skip
-        frame = frame.reindex(columns=[*columns, *frame.columns.difference(columns, sort=False)])
+        frame = frame.reindex(columns=[*columns, *(name for name in frame if name not in columns)])
         return frame.astype({name: float for name, kind in columns.items() if kind == "real"})  # all null is nan
 
     def write_scores(self, member: int, scores: Mapping[str, tuple[float, Mapping[str, Any]]]) -> None:
