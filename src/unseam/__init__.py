@@ -4,7 +4,18 @@ The public names, loaded when first used (so that `import unseam.metrics` does n
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # so that type checkers and editors know them; a test compares both lists
+    from unseam.data import load_data
+    from unseam.errors import BadInput
+    from unseam.geometry import align, diagnose
+    from unseam.metrics import score
+    from unseam.runs.align import load_alignment
+    from unseam.show.demo import demo
+    from unseam.show.report import report
+    from unseam.train import fit, load_run, resume
+    from unseam.types import Factor, FactorSpace
 
 __version__ = "0.1.0"
 
@@ -20,16 +31,20 @@ PUBLIC = {
     "diagnose": "unseam.geometry",
     "align": "unseam.geometry",
     "load_alignment": "unseam.runs.align",
-    "demo": "unseam.show",
-    "report": "unseam.show",
+    "demo": "unseam.show.demo",
+    "report": "unseam.show.report",
 }
-__all__ = sorted([*PUBLIC, "__version__"])
+__all__ = [
+    "BadInput", "Factor", "FactorSpace", "__version__", "align", "demo", "diagnose", "fit", "load_alignment",
+    "load_data", "load_run", "report", "resume", "score",
+]  # fmt: skip
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    if name in PUBLIC:
-        return getattr(import_module(PUBLIC[name]), name)
-    raise AttributeError(f"module 'unseam' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in PUBLIC:
+            return getattr(import_module(PUBLIC[name]), name)
+        raise AttributeError(f"module 'unseam' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

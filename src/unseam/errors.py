@@ -1,21 +1,45 @@
 """Errors that teach: they name the argument, its value, the limit and the remedy.
 
-`BadInput` is the one error a user can cause. The command line prints it as one line and exits with 2.
+`BadInput` is the one error a user can cause: the command line prints it as one line and exits with 2. `Failed` is the
+machine's: one line, the way on, exit code 1. Anything else is a bug and keeps its traceback.
 """
 
+import errno
+import sqlite3
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from difflib import get_close_matches
-from typing import TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+ENVIRONMENT = (OSError, sqlite3.Error, MemoryError)  # what the machine does to us
+PATHS = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
 
 
 class BadInput(ValueError):
     """The user's input cannot be used as it is; the message says which, why and what to do."""
 
 
-class Diverged(RuntimeError):
-    """A computation left the finite numbers; the message says where."""
+class Failed(RuntimeError):
+    """The machine stood in the way (a process was killed, a disk is full); the message says how to go on."""
+
+
+def in_words(error: BaseException) -> str:
+    """One line for what the machine did, with what to do about it.
+
+    >>> in_words(MemoryError())
+    'out of memory; use smaller data, a smaller batch or fewer --workers'
+    >>> in_words(OSError(28, "No space left on device", "runs/a"))
+    'runs/a: No space left on device; make room and try again'
+    """
+    if isinstance(error, MemoryError):
+        return "out of memory; use smaller data, a smaller batch or fewer --workers"
+    if isinstance(error, sqlite3.Error):
+        return f"results.sqlite: {error}; see that its folder can be written and no other program holds it"
+    where, number = getattr(error, "filename", None), getattr(error, "errno", None)
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    remedy = "make room" if number in (errno.ENOSPC, errno.EDQUOT) else "mend that"
+    return " ".join(f"{f'{where}: ' if where else ''}{reason}; {remedy} and try again".split())
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> BadInput:
@@ -25,7 +49,7 @@ def unknown(what: str, name: object, known: Iterable[str]) -> BadInput:
     dataset='sprite' is unknown; did you mean 'sprites'? Known: rooms, sprites
     """
     names = sorted(known)
-    close = get_close_matches(str(name), names, n=1, cutoff=0.5)
+    close = get_close_matches(str(name), names, n=1, cutoff=0.6)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     return BadInput(f"{what}={name!r} is unknown{hint} Known: {', '.join(names)}")
 
@@ -39,3 +63,26 @@ def lookup(registry: Mapping[str, T], name: str, what: str) -> T:
     if name not in registry:
         raise unknown(what, name, registry)
     return registry[name]
+
+
+def choices(kind: type, field: str) -> tuple[str, ...]:
+    """The words that a dataclass allows in a field: those of its Literal.
+
+    >>> from unseam.types import Factor
+    >>> choices(Factor, "kind")
+    ('categorical', 'ordinal', 'cyclic', 'continuous')
+    """
+    hint = get_type_hints(kind)[field]
+    return get_args(hint) if get_origin(hint) is Literal else ()
+
+
+def check_literals(thing: Any, said: Mapping[str, str] | None = None) -> None:
+    """Refuse a dataclass that holds a word its Literals do not know; `said` is how users call a field.
+
+    >>> from unseam.objectives import Optimiser
+    >>> check_literals(Optimiser(name="sgd"), {"name": "optimiser"})
+    """
+    for f in fields(thing):
+        known = choices(type(thing), f.name)
+        if known and getattr(thing, f.name) not in known:
+            raise unknown((said or {}).get(f.name, f.name), getattr(thing, f.name), known)

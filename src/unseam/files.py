@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+MARK = hashlib.sha256(platform.node().encode()).hexdigest()[:6]  # of this machine, in the names of temporary files
 
 
 @contextmanager
@@ -20,7 +25,9 @@ def atomic_file(path: Path) -> Iterator[Path]:
     ['a.txt']
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
+    descriptor, name = tempfile.mkstemp(
+        dir=path.parent, prefix=f".{path.stem}.{MARK}-{os.getpid()}.", suffix=path.suffix
+    )
     os.close(descriptor)
     temporary = Path(name)
     try:
@@ -31,6 +38,29 @@ def atomic_file(path: Path) -> Iterator[Path]:
         flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(*folders: Path) -> list[str]:
+    """Delete the temporary files of processes of this machine that died while writing; their names."""
+    found = [path for folder in folders if folder.is_dir() for path in folder.glob(".*") if _orphaned(path.name)]
+    for path in found:
+        path.unlink(missing_ok=True)
+    return [path.name for path in found]
+
+
+def _orphaned(name: str) -> bool:
+    parts = re.search(rf"\.{MARK}-(\d+)\.[a-z0-9_]{{8}}(\.\w+)?$|\.(\d+)\.tmp$", name)
+    return parts is not None and not _running(int(parts[1] or parts[3]))
+
+
+def _running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it runs, and is another user's
+        return True
+    return True
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:

@@ -1,22 +1,51 @@
 """The command line as a whole: every verb has help with an example, bad input is one line and exit code 2."""
 
+import errno
 import json
+import re
+import shlex
+import sqlite3
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from unseam.cli import VERBS, main
+from unseam.cli.common import parse
+from unseam.errors import Failed
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS))
-def test_every_verb_has_help_with_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def commands(verb: str) -> list[type]:
+    """The dataclass of a verb, or those of its sub-verbs."""
+    command = import_module(f"unseam.cli.{VERBS[verb][0]}").Command
+    return [get_args(part)[0] for part in get_args(command)] or [command]
+
+
+EXAMPLES = [
+    (verb, example)
+    for verb in VERBS
+    for command in commands(verb)
+    for example in re.findall(r"Example: unseam (.*)", command.__doc__ or "") or [""]
+]
+
+
+@pytest.mark.parametrize(("verb", "example"), EXAMPLES)
+def test_every_verb_has_help_with_an_example_that_parses(
+    verb: str, example: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = shlex.split(example)
+    assert words[:1] == [verb], "every verb's docstring has a line `Example: unseam VERB ...`"
+    several = len(commands(verb)) > 1
     with pytest.raises(SystemExit) as stop:
-        main([verb, "--help"])
+        main([*words[: 2 if several else 1], "--help"])
     assert stop.value.code == 0
-    told = capsys.readouterr().out
-    assert f"unseam {verb}" in told
+    told = " ".join(re.sub("[^\x20-\x7e]+", " ", capsys.readouterr().out).split())
+    assert f"Example: unseam {example}" in told
+    module = import_module(f"unseam.cli.{VERBS[verb][0]}")
+    assert type(parse(module.Command, words[1:], f"unseam {verb}")) in commands(verb)
 
 
 @pytest.mark.parametrize(
@@ -26,9 +55,29 @@ def test_every_verb_has_help_with_an_example(verb: str, capsys: pytest.CaptureFi
         (["train", "sprits"], "did you mean 'sprites'"),
         (["train", "sprites", "--objective", "betavae"], "did you mean 'beta-vae'"),
         (["train", "sprites", "--betta", "4"], "did you mean --beta"),
-        (["train", "sprites", "--stps", "4"], "--steps"),
-        (["train", "sprites", "--steps", "many"], "--steps"),
+        (["train", "sprites", "--stps", "4"], "did you mean --steps"),
+        (
+            ["train", "sprites", "--steps", "many"],
+            "Error parsing --steps: invalid literal for int()",
+        ),
+        (["train", "sprites", "--steps"], "Missing value for argument '--steps'"),
+        (["train", "sprites", "--how", "stack"], "'--how'. Expected one of ('auto', 'stacked', 'side-by-side')"),
+        (["train", "sprites", "--latents", "0"], "unseam: latents=0 must be at least 1\n"),
+        (["train", "sprites", "more"], "'more' is not understood; see unseam train --help"),
+        (["train", "sprites", "--device", "cuda"], "'--device' is not understood; see"),
+        (["train", "sprites", "--optimiser", "adm"], "did you mean 'adam'"),
+        (["score", "codes.npy"], "FACTORS"),
+        (["data", "shw"], "{list, show, fetch}"),
+        (["version"], "verb='version' is unknown. Known"),
         (["train", "sprites", "--seeds", "a..b"], "--seeds='a..b'"),
+        (["train", "sprites", "--seeds", "1.5"], "'1.5' is not a whole number"),
+        (["train", "sprites", "--seeds", "nan"], "'nan' is not a whole number"),
+        (["train", "sprites", "--seeds", "0,1,0"], "0 is given twice"),
+        (["train", "sprites", "--seeds", str(2**63)], "63 bits"),
+        (["train", "sprites", "--seeds", "0..99999999999"], "100,000,000,000 numbers"),
+        (["train", "--resume", "run", "--steps", "9"], "--steps cannot be changed with --resume"),
+        (["train", "--resume", "run", "--beta=7"], "--beta cannot be changed with --resume"),
+        (["train", "sprites", "--resume", "run"], "'sprites' cannot be changed with --resume"),
         (["train", "sprites", "--data.sise", "32"], "did you mean 'size'"),
         (["train", "missing/array.npy"], "no such file"),
         (["train"], "DATA is missing"),
@@ -80,3 +129,76 @@ def test_train_and_evaluate_speak_json(tmp_path: Path, capsys: pytest.CaptureFix
 def test_python_m_unseam_and_version() -> None:
     done = subprocess.run([sys.executable, "-m", "unseam", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("unseam ")
+
+
+FLAGS = "--data.size 200 --network mlp --encoder 8,4 --decoder 4 --latents 2 --seeds 0,1 --steps 2e1 --batch 16"
+
+
+def test_numbers_are_taken_as_people_write_them() -> None:
+    command = parse(import_module("unseam.cli.train").Command, ["synth-linear", *FLAGS.split()], "unseam train")
+    assert command.architecture.encoder == (8, 4)
+    assert command.training.steps == 20
+
+
+def test_all_members_diverging_is_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--out", str(tmp_path / "[red]run")]  # and a path is not markup
+    assert main(["train", "synth-linear", *FLAGS.split(), "--lr", "1e30", *out]) == 0
+    told = capsys.readouterr().out
+    assert told.count("diverged") == 2
+    assert "member 1 stopped early: its loss was not finite at step" in told
+    assert f"run folder: {tmp_path}/[red]run" in told
+
+
+def test_adam_without_epsilon_survives_dead_units(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A relu that never fires has gradient 0, and Adam's 0/0 was not a number."""
+    flags = [*FLAGS.split(), "--eps", "0", "--encoder-activation", "relu", "--decoder-activation", "relu", "--json"]
+    assert main(["train", "synth-linear", *flags, "--out", str(tmp_path / "run")]) == 0
+    assert [m["status"] for m in json.loads(capsys.readouterr().out)["members"]] == ["finished", "finished"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "runs/a"), 1, "runs/a: No space left on device; make room"),
+        (NotADirectoryError(errno.ENOTDIR, "Not a directory", "afile/x"), 2, "afile/x: Not a directory"),
+        (sqlite3.OperationalError("database is locked"), 1, "database is locked; see that"),
+        (MemoryError(), 1, "out of memory; use"),
+        (Failed("a training process died;\ngo on with: x"), 1, "unseam: a training process died; go on with: x"),
+    ],
+)
+def test_what_the_machine_does_is_one_line(
+    error: Exception, code: int, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("unseam.cli.objectives.Command.run", fails)
+    assert main(["objectives"]) == code
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert words in told
+
+
+def test_a_bug_keeps_its_traceback_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("unseam.cli.objectives.Command.run", fails)
+    with pytest.raises(ZeroDivisionError) as bug:
+        main(["objectives"])
+    assert "bug in unseam" in bug.value.__notes__[0]
+
+
+def test_a_path_that_cannot_be_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "afile").touch()
+    assert main(["train", "synth-linear", *FLAGS.split(), "--out", str(tmp_path / "afile/run")]) == 2
+    assert "afile" in capsys.readouterr().err
+
+
+def test_a_full_disk_behind_stdout_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "unseam", "objectives"], stdout=full, stderr=subprocess.PIPE,
+                              text=True, check=False)  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "No space left" in done.stderr

@@ -1,15 +1,17 @@
 """The command line: `unseam VERB ...`. Each verb is one small file here that parses, calls one function and prints.
 
 A verb's module holds `Command`, a dataclass (or a union of them, for `data list | show | fetch`) that tyro turns
-into flags, with `run() -> None`. Bad input prints one line and exits with 2; Ctrl-C exits with 130.
+into flags, with `run() -> None`. Bad input prints one line and exits with 2, the machine's failures (a full disk, a
+killed process) with 1 and the way on, Ctrl-C with 130; a bug keeps its traceback.
 """
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 from unseam import __version__
-from unseam.errors import BadInput, unknown
+from unseam.errors import ENVIRONMENT, PATHS, BadInput, Failed, in_words, unknown
 
 # verb -> (module in unseam.cli, what it does)
 VERBS = {
@@ -56,12 +58,31 @@ def main(argv: list[str] | None = None) -> int:
 
         module = import_module(f"unseam.cli.{VERBS[args[0]][0]}")
         parse(module.Command, args[1:], prog=f"unseam {args[0]}").run()
+        sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has left, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_stdout()
     except BadInput as error:
-        print(f"unseam: {error}", file=sys.stderr)
-        return 2
+        return _tell(error, 2)
     except KeyboardInterrupt as stop:
-        print(f"unseam: {stop or 'interrupted'}", file=sys.stderr)
-        return 130
+        return _tell(stop if str(stop) else "interrupted", 130)
+    except Failed as error:
+        return _tell(error, 1)
+    except ENVIRONMENT as error:
+        _close_stdout()
+        return _tell(in_words(error), 2 if isinstance(error, PATHS) else 1)
+    except Exception as error:
+        error.add_note("This is a bug in unseam: please report it with the command and this traceback.")
+        raise
     return 0
+
+
+def _tell(what: object, code: int) -> int:
+    """One line on stderr, however many the error has."""
+    print(f"unseam: {' '.join(str(what).split())}", file=sys.stderr)
+    return code
+
+
+def _close_stdout() -> None:
+    """What is still to be written goes nowhere, so that Python does not stumble over it again when it ends."""
+    with suppress(OSError, ValueError):  # a test's stdout has no number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

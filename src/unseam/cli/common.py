@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import redirect_stderr
@@ -18,6 +19,8 @@ from unseam.cli.options import split_options
 from unseam.errors import BadInput
 
 stdout = Console()
+LISTS = ("--encoder", "--decoder")  # flags that take several whole numbers
+MANY = 100_000  # numbers in a list on the command line
 
 
 def parse(command: Any, args: list[str], prog: str) -> Any:
@@ -31,31 +34,57 @@ def parse(command: Any, args: list[str], prog: str) -> Any:
     told = StringIO()
     try:
         with redirect_stderr(told):
-            parsed = tyro.cli(command, args=rest, prog=prog)
+            parsed, strange = tyro.cli(command, args=as_written(rest), prog=prog, return_unknown_args=True)
     except SystemExit as error:
         if error.code:
-            raise BadInput(one_line(told.getvalue()) + meant(rest, names)) from None
+            raise our_own(error) or BadInput(one_line(told.getvalue())) from None
         raise
+    if strange:
+        raise BadInput(f"{strange[0]!r} is not understood{meant(command, strange[0], names)}; see {prog} --help")
     if options:
         if not hasattr(parsed, "options"):
             raise BadInput(f"{prog} takes no --data.* flags, got --data.{next(iter(options))}")
         parsed.options.update(options)
     if hyper:
         parsed.hyperparameters.update(hyper)
+    if hasattr(parsed, "given"):
+        parsed.given.extend(word.partition("=")[0] for word in args if word.startswith("--"))
     return parsed
 
 
-def one_line(box: str) -> str:
-    """What tyro says in a box, as one line: the problem and what was probably meant."""
-    lines = [line.strip("│╭╮╰╯─|+ \t") for line in box.splitlines()[1:]]
-    text = [line for line in lines if line.strip("-") and not line.startswith(("For full helptext", "unseam "))]
-    return "; ".join(text[:3]).replace(":;", ":") or "the arguments cannot be used; see --help"
+def our_own(error: BaseException | None) -> BadInput | None:
+    """The error of a dataclass of ours that tyro turned into a page of its own."""
+    while error is not None and not isinstance(error, BadInput):
+        error = error.__context__
+    return error
 
 
-def meant(args: list[str], names: Iterable[str]) -> str:
-    """The objective's flag that a misspelt one was meant to be; tyro does not know those."""
-    flags = [f"--{name}".replace("_", "-") for name in names]
-    close = [match for arg in args if arg.startswith("--") for match in get_close_matches(arg, flags, n=1)]
+def one_line(page: str) -> str:
+    """What tyro says on a page drawn with lines, as one line: the words between its title and the help text."""
+    rows = ["".join(c for c in row if not 0x2500 <= ord(c) < 0x2600).strip(" |+-") for row in page.splitlines()[1:]]
+    end = next((i for i, row in enumerate(rows) if row.startswith(("Argument helptext", "For full helptext"))), None)
+    return " ".join(row for row in rows[:end] if row) or "the arguments cannot be used; see --help"
+
+
+def as_written(args: list[str]) -> list[str]:
+    """Numbers as people write them, for tyro: `--steps 1e4` and `--encoder 64,64`.
+
+    >>> as_written(["--steps", "1e4", "--encoder", "64,32", "--lr", "1e-3"])
+    ['--steps', '10000', '--encoder', '64', '32', '--lr', '1e-3']
+    """
+    out: list[str] = []
+    for before, word in zip(["", *args], args, strict=False):
+        if before.startswith("--") and re.fullmatch(r"[0-9.]+e[0-9]{1,2}", word) and float(word).is_integer():
+            word = str(int(float(word)))
+        out += word.split(",") if before in LISTS and re.fullmatch("[0-9]+(,[0-9]+)+", word) else [word]
+    return out
+
+
+def meant(command: Any, word: str, names: Iterable[str]) -> str:
+    """The flag that a misspelt one was probably meant to be: one of the verb's, or of the objectives'."""
+    flags = [flag for action in tyro.extras.get_parser(command)._actions for flag in action.option_strings]
+    flags += [f"--{name}".replace("_", "-") for name in names]
+    close = get_close_matches(word.partition("=")[0], flags, n=1, cutoff=0.75) if word.startswith("-") else []
     return f"; did you mean {close[0]}?" if close else ""
 
 
@@ -82,22 +111,24 @@ def emit(document: Any) -> None:
     sys.stdout.write("\n")
 
 
-def numbers(text: str, what: str) -> list[float]:
-    """A list of numbers as people write it: `4`, `1,2,4,8`, and `0..9` for whole ranges.
+def numbers(text: str, what: str, kind: type[Any] = float) -> list[Any]:
+    """A list of numbers as people write it: `4`, `1,2,4,8`, and `0..9` for whole ranges; whole ones with kind=int.
 
-    >>> numbers("1,2,4", "--beta"), numbers("0..3", "--seeds")
-    ([1.0, 2.0, 4.0], [0.0, 1.0, 2.0, 3.0])
+    >>> numbers("1,2,4", "--beta"), numbers("0..3", "--seeds", int)
+    ([1.0, 2.0, 4.0], [0, 1, 2, 3])
     """
-    out: list[float] = []
+    out: list[Any] = []
     for part in str(text).split(","):
+        first, dots, last = part.partition("..")
         try:
-            if ".." in part:
-                first, last = (int(end) for end in part.split(".."))
-                out += [float(i) for i in range(first, last + 1)]
-            else:
-                out.append(float(part))
+            start, end = (int(first), int(last)) if dots else (0, 0)
+            alone = [] if dots else [kind(part)]
         except ValueError:
-            raise BadInput(f"{what}={text!r}: {part!r} is not a number; write 4 or 1,2,4,8 or 0..9") from None
+            name = "whole number" if kind is int else "number"
+            raise BadInput(f"{what}={text!r}: {part!r} is not a {name}; write 4 or 1,2,4,8 or 0..9") from None
+        if end - start >= MANY:
+            raise BadInput(f"{what}={text!r} are {end - start + 1:,} numbers; at most {MANY:,} can be asked for")
+        out += map(kind, range(start, end + 1)) if dots else alone
     if not out:
         raise BadInput(f"{what}={text!r} is empty; write 4 or 1,2,4,8 or 0..9")
     return out

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 from rich.table import Table
+from rich.text import Text
 
 from unseam.cli.common import emit, numbers, stdout
 from unseam.cli.options import Options, convert, named_data
-from unseam.errors import BadInput, lookup, unknown
+from unseam.errors import BadInput, choices, lookup, unknown
 from unseam.models import Architecture
-from unseam.objectives import OBJECTIVES, Objective, hyperparameters
+from unseam.objectives import OBJECTIVES, Objective, Optimiser, hyperparameters
 from unseam.train import Run, Training, fit, resume
 
 
@@ -37,20 +39,21 @@ class Command:
     """Run folder; runs/DATA-OBJECTIVE when not given."""
     resume: Path | None = None
     """Go on with a run that was stopped; every other flag comes from the run."""
-    optimiser: Literal["adam", "adagrad", "sgd"] = "adam"
+    optimiser: Annotated[str, tyro.conf.arg(metavar="|".join(choices(Optimiser, "name")))] = Optimiser.name
     """How parameters step."""
-    lr: float = 1e-3
+    lr: float = Optimiser.lr
     """Learning rate."""
-    eps: float = 1e-8
+    eps: float = Optimiser.eps
     """Adam's epsilon; 0 makes it blind to the loss's scale."""
-    weight_decay: float = 0.0
+    weight_decay: float = Optimiser.weight_decay
     """Decoupled weight decay of Adam."""
     architecture: tyro.conf.OmitArgPrefixes[Architecture] = field(default_factory=Architecture)
     training: tyro.conf.OmitArgPrefixes[Training] = field(default_factory=Training)
     json: bool = False
     """Print one JSON document."""
     options: Options = field(default_factory=dict)
-    hyperparameters: Annotated[dict[str, str], tyro.conf.Suppress] = field(default_factory=dict)
+    hyperparameters: Options = field(default_factory=dict)
+    given: Annotated[list[str], tyro.conf.Suppress] = field(default_factory=list)  # every flag that was typed
 
     @staticmethod
     def option_names() -> list[str]:
@@ -58,8 +61,16 @@ class Command:
         return sorted({f.name for kind in OBJECTIVES.values() for f in fields(kind)})  # type: ignore[arg-type]
 
     def run(self) -> None:
-        run = resume(self.resume) if self.resume else self.train()
+        run = self.go_on(self.resume) if self.resume else self.train()
         emit(document(run)) if self.json else show(run)
+
+    def go_on(self, folder: Path) -> Run:
+        """A resumed run is what it was begun as, so a flag that asks for something else is refused, not ignored."""
+        others = [flag for flag in self.given if flag not in ("--resume", "--json")]
+        if self.data is not None or others:
+            told = others[0] if others else repr(self.data)
+            raise BadInput(f"{told} cannot be changed with --resume: {folder} goes on as it was begun; leave it out")
+        return resume(folder)
 
     def train(self) -> Run:
         if self.data is None:
@@ -74,7 +85,7 @@ class Command:
             "weight_decay": self.weight_decay,
             **hyper(self.objective, objective, self.hyperparameters),
         }
-        return fit(data, objective, seeds=[int(s) for s in numbers(self.seeds, "--seeds")], out=self.out, **settings)
+        return fit(data, objective, seeds=numbers(self.seeds, "--seeds", int), out=self.out, **settings)
 
 
 def hyper(name: str, objective: type[Objective], words: dict[str, str]) -> dict[str, Any]:
@@ -103,14 +114,15 @@ def show(run: Run) -> None:
     """The members as a table, and where the run is."""
     frame = run.table()
     varying = [c for c in frame.columns[2 : frame.columns.get_loc("status")] if frame[c].nunique() > 1]
-    table = Table(title=f"{run.config.objective} on {run.config.data['name']}, {run.config.training.steps} steps")
+    title = f"{run.config.objective} on {run.config.data['name']}, {run.config.training.steps} steps"
+    table = Table(title=Text(title))
     for name in ("member", "seed", *varying, "status", "loss", "reconstruction", "kl", "active"):
         table.add_column(name, justify="left" if name == "status" else "right")
     for row in frame.to_dict("records"):
         cells = [f"{row[c]:g}" for c in varying]
-        nats = [f"{row[c]:.2f}" for c in ("loss", "reconstruction", "kl")]
+        nats = [f"{row[c]:.2f}" if isfinite(row[c]) else "-" for c in ("loss", "reconstruction", "kl")]
         table.add_row(f"{row['member']}", f"{row['seed']}", *cells, row["status"], *nats, f"{row['active']}")
     stdout.print(table)
     for row in frame[frame["note"] != ""].to_dict("records"):
-        stdout.print(f"member {row['member']} stopped early: {row['note']}")
-    stdout.print(f"run folder: {run.folder}", soft_wrap=True)
+        print(f"member {row['member']} stopped early: {row['note']}")
+    print(f"run folder: {run.folder}")

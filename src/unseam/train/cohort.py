@@ -10,9 +10,13 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shlex
 import traceback
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +24,34 @@ import torch
 
 from unseam import __version__
 from unseam.data import load_data
-from unseam.errors import BadInput
+from unseam.errors import ENVIRONMENT, BadInput, Failed, in_words
 from unseam.files import cores, write_atomic
 from unseam.objectives import Objective
-from unseam.progress import bar
+from unseam.progress import bar, stderr
 from unseam.train.config import RunConfig
 from unseam.train.group import Job
-from unseam.train.loop import train_group
-from unseam.train.rows import Rows
+from unseam.train.loop import interruptible, train_group
+from unseam.train.private import fast_bfloat16
+from unseam.train.results import Results
 
 STACKABLE = 400_000  # parameters of one member up to which a stack is faster than one member at a time
 WORTH_A_PROCESS = 20_000  # member-steps below which starting a process costs more than it saves
+
+
+def way_on(folder: Path) -> str:
+    """The command that goes on with a run, as a shell takes it.
+
+    >>> way_on(Path("my runs/a"))
+    "unseam train --resume 'my runs/a'"
+    """
+    return f"unseam train --resume {shlex.quote(str(folder))}"
 
 
 class Interrupted(KeyboardInterrupt):
     """Training stopped by the user; the run folder holds all that is needed to go on."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(f"stopped; go on with: unseam train --resume {folder}")
+        super().__init__(f"stopped; go on with: {way_on(folder)}")
         self.folder = folder
 
 
@@ -59,35 +73,33 @@ def plan(config: RunConfig, objective: Objective, shape: tuple[int, ...]) -> Run
     return replace(config, training=replace(training, how=how, workers=workers, precision=precision), groups=groups)
 
 
-def fast_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 natively (AVX512-BF16 or AMX)."""
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
-
-
 def run_cohort(folder: Path, config: RunConfig, objective: type, show: bool | None = None) -> None:
     """Train every group that is not finished; call it again to go on where it stopped."""
     jobs = [Job(config, objective, members, number, folder) for number, members in enumerate(config.groups)]
     total = len(config.members) * config.training.steps
     description = f"training {len(config.members)} x {config.objective}"
-    with bar(description, total, show) as advance:
-        if config.training.workers <= 1:
-            _inline(jobs, advance)
-        else:
-            _processes(jobs, config.training.workers, advance)
+    try:
+        with bar(description, total, show) as advance:
+            if config.training.workers <= 1:
+                _inline(jobs, advance)
+            else:
+                _processes(jobs, config.training.workers, advance)
+    except ENVIRONMENT as error:
+        raise Failed(f"{in_words(error)}; then go on with: {way_on(folder)}") from error
 
 
 def check_free(folder: Path) -> None:
     """Refuse a folder that already holds a run."""
     if (folder / "config.json").exists():
-        raise BadInput(f"out={str(folder)!r} already holds a run; go on with --resume {folder} or choose another --out")
+        raise BadInput(f"out={str(folder)!r} already holds a run; go on with {way_on(folder)} or choose another --out")
 
 
 def start_folder(folder: Path, config: RunConfig) -> None:
     """Lay out a new run folder."""
     document = {"unseam": __version__, "torch": str(torch.__version__), **config.to_json()}
     (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
+    Results(folder).create()  # before config.json: what has one can be resumed
     write_atomic(folder / "config.json", json.dumps(document, indent=2))
-    Rows(folder).create()
 
 
 def _inline(jobs: Sequence[Job], advance: Any) -> None:
@@ -105,72 +117,111 @@ def _inline(jobs: Sequence[Job], advance: Any) -> None:
 
 
 def _processes(jobs: Sequence[Job], workers: int, advance: Any) -> None:
-    """One single-threaded process a worker; each takes the next group when it is done with one."""
+    """One single-threaded process a worker; each asks for the next group when it is done with one."""
     context = multiprocessing.get_context("spawn")
-    steps = context.RawArray("q", len(jobs))
-    queue: Any = context.SimpleQueue()
-    failures: Any = context.Queue()
-    for number in (*range(len(jobs)), *([-1] * workers)):
-        queue.put(number)
-    arguments = (list(jobs), queue, steps, failures, os.getpid())
-    processes = [context.Process(target=_work, args=arguments, daemon=True) for _ in range(workers)]
-    threads = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"  # inherited by the workers, before they load their libraries
+    steps, seen = context.RawArray("q", len(jobs)), 0
+    todo, deaths = deque(range(len(jobs))), Counter[int]()
+    with interruptible() as interrupted:
+        staff = [Worker(context, jobs, steps) for _ in range(workers)]
+        try:
+            while any(worker.line for worker in staff):
+                for worker in wait_for(staff):
+                    if worker.answer(todo) == "died":
+                        todo.appendleft(bury(worker, deaths, jobs[0].folder))
+                        staff[staff.index(worker)] = Worker(context, jobs, steps)
+                done = sum(n * len(job.members) for n, job in zip(steps, jobs, strict=True))
+                advance(done - seen)
+                seen = done
+                if interrupted.is_set():
+                    raise Interrupted(jobs[0].folder)
+        except BaseException:
+            for worker in staff:  # ask those still at work for a last checkpoint
+                worker.process.terminate()
+            raise
+        finally:
+            for worker in staff:
+                worker.process.join(60)
+
+
+class Worker:
+    """A process that trains the groups it is handed, and the line to it."""
+
+    def __init__(self, context: Any, jobs: Sequence[Job], steps: Any) -> None:
+        ours, theirs = context.Pipe()
+        self.line: Any = ours  # None once there is nothing left to hand out
+        self.number, self.folder = -1, jobs[0].folder  # of the group it has
+        self.process = context.Process(target=_work, args=(list(jobs), steps, theirs, os.getpid()), daemon=True)
+        with one_thread():
+            self.process.start()
+        theirs.close()  # so that the line ends when the process does
+
+    def answer(self, todo: deque[int]) -> str:
+        """Take what the worker says and hand it the next group; "died" when it will say nothing more."""
+        try:
+            kind, text = self.line.recv()
+            if kind == "stopped":
+                raise Interrupted(self.folder)
+            if kind != "next":
+                raise {"BadInput": BadInput, "Failed": Failed}.get(kind, RuntimeError)(text)
+            self.number = todo.popleft() if todo else -1
+            self.line.send(self.number)
+        except (EOFError, OSError):
+            return "died"
+        if self.number < 0:
+            self.line = None
+        return kind
+
+
+def wait_for(staff: Sequence[Worker]) -> list[Worker]:
+    """Those who have something to say, or died; after a fifth of a second nobody."""
+    lines = {worker.line: worker for worker in staff if worker.line}
+    return [lines[line] for line in connection.wait(list(lines), 0.2)]
+
+
+def bury(worker: Worker, deaths: Counter[int], folder: Path) -> int:
+    """The group of a worker that was killed, for another to go on with; a group that kills two of them is given up."""
+    worker.process.join()
+    deaths[worker.number] += 1
+    told = f"a training process died (exit code {worker.process.exitcode}; out of memory?)"
+    if worker.number < 0 or deaths[worker.number] > 1:
+        raise Failed(f"{told}; free memory or use fewer --workers, then go on with: {way_on(folder)}")
+    stderr.print(f"{told}; another goes on with its group", highlight=False, soft_wrap=True)
+    return worker.number
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Processes started here use one thread; they read it before they load their libraries."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
     try:
-        for process in processes:
-            process.start()
+        yield
     finally:
-        os.environ.pop("OMP_NUM_THREADS") if threads is None else os.environ.update(OMP_NUM_THREADS=threads)
-    seen = 0
-    try:
-        while any(process.is_alive() for process in processes):
-            processes[0].join(0.2)
-            for process in processes[1:]:
-                process.join(0.0 if processes[0].is_alive() else 0.2)
-            done = sum(n * len(job.members) for n, job in zip(steps, jobs, strict=True))
-            advance(done - seen)
-            seen = done
-    except KeyboardInterrupt:
-        _stop(processes)
-        raise Interrupted(jobs[0].folder) from None
-    if not failures.empty():
-        kind, text = failures.get()
-        raise BadInput(text) if kind == "BadInput" else RuntimeError(f"a training process failed:\n{text}")
-    if any(process.exitcode == 130 for process in processes):
-        raise Interrupted(jobs[0].folder)
-    if any(process.exitcode for process in processes):
-        codes = [process.exitcode for process in processes]
-        raise RuntimeError(
-            f"a training process died (exit codes {codes}); go on with: unseam train --resume {jobs[0].folder}"
-        )
+        os.environ.pop("OMP_NUM_THREADS") if before is None else os.environ.update(OMP_NUM_THREADS=before)
 
 
-def _stop(processes: Sequence[Any]) -> None:
-    """Ask every worker for a last checkpoint and wait for it."""
-    for process in processes:
-        if process.is_alive():
-            process.terminate()
-    for process in processes:
-        process.join(60)
-
-
-def _work(jobs: list[Job], queue: Any, steps: Any, failures: Any, parent: int) -> None:
-    """A worker's life: take a group, train it, take the next; end when there is none or the parent is gone."""
+def _work(jobs: list[Job], steps: Any, line: Any, parent: int) -> None:
+    """A worker's life: ask for a group, train it, ask again; end when there is none or the parent is gone."""
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
+
+    def tick(n: int) -> None:
+        steps[number] += n
+        if os.getppid() != parent:
+            os._exit(1)
+
     try:
-        while (number := queue.get()) >= 0:
-
-            def tick(n: int, number: int = number) -> None:
-                steps[number] += n
-                if os.getppid() != parent:
-                    os._exit(1)
-
+        line.send(("next", ""))
+        while (number := line.recv()) >= 0:
             train_group(jobs[number], load_data(**jobs[number].config.data), tick)
+            line.send(("next", ""))
     except KeyboardInterrupt:
-        os._exit(130)
+        line.send(("stopped", ""))
+    except (EOFError, BrokenPipeError):
+        pass
     except BadInput as error:
-        failures.put(("BadInput", str(error)))
+        line.send(("BadInput", str(error)))
+    except ENVIRONMENT as error:
+        line.send(("Failed", f"{in_words(error)}; then go on with: {way_on(jobs[0].folder)}"))
     except BaseException:
-        failures.put(("", traceback.format_exc()))
-        raise
+        line.send(("bug", f"a training process failed:\n{traceback.format_exc()}"))

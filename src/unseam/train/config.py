@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import product
+from numbers import Integral
 from typing import Any, Literal
 
-from unseam.errors import BadInput, unknown
+from unseam.errors import BadInput, check_literals, unknown
 from unseam.models import Architecture
 from unseam.objectives import Objective, Optimiser, hyperparameters
 
@@ -40,27 +42,15 @@ class Training:
     """auto: bfloat16 networks for conv where the CPU has it (weights, loss and optimiser stay float32), else float32"""
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("steps", 1),
-            ("batch", 1),
-            ("log_every", 1),
-            ("watch", 0),
-            ("checkpoint_steps", 0),
-            ("snapshots", 0),
-        ):
+        least_of = {"steps": 1, "batch": 1, "log_every": 1, "watch": 0, "checkpoint_steps": 0, "snapshots": 0}
+        for name, least in least_of.items():
             if getattr(self, name) < least:
                 raise BadInput(f"{name}={getattr(self, name)} must be at least {least}")
         if not 0 <= self.holdout < 1:
             raise BadInput(f"holdout={self.holdout} must be in [0, 1): it is the share of the data kept for testing")
         if self.workers < 0:
             raise BadInput(f"workers={self.workers} must be 0 (decide for me) or a number of processes")
-        for name in ("how", "precision"):
-            known = {
-                "how": ("auto", "stacked", "side-by-side"),
-                "precision": ("auto", "float32", "bfloat16", "float64"),
-            }[name]
-            if getattr(self, name) not in known:
-                raise unknown(name, getattr(self, name), known)
+        check_literals(self)
 
 
 @dataclass(frozen=True)
@@ -69,6 +59,7 @@ class Member:
 
     seed: int
     hyper: Mapping[str, float]
+    kl_weight: float | None = None  # what its objective says; runs from before it was kept do not know
 
 
 @dataclass(frozen=True)
@@ -96,7 +87,7 @@ class RunConfig:
             data=document["data"],
             objective=document["objective"],
             static=document["static"],
-            members=tuple(Member(m["seed"], m["hyper"]) for m in document["members"]),
+            members=tuple(Member(m["seed"], m["hyper"], m.get("kl_weight")) for m in document["members"]),
             architecture=Architecture(**architecture),
             training=Training(**document["training"]),
             optimiser=Optimiser(**document["optimiser"]),
@@ -118,15 +109,27 @@ def sweep(
     for name in settings:
         if name not in known:
             raise unknown(f"{objective.__name__}: hyperparameter", name, known or ["(none)"])
-    if not seeds:
-        raise BadInput("seeds is empty; give at least one, for instance 0..4")
     grid = {name: _floats(name, settings.get(name, default)) for name, default in hyper.items()}
     static = {name: value for name, value in settings.items() if name not in hyper}
-    combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-    members = tuple(Member(int(seed), combination) for combination in combinations for seed in seeds)
-    for combination in combinations:
-        objective(**combination, **static).check()
-    return members, static
+    whole, members = _seeds(seeds), []
+    for values in product(*grid.values()):
+        combination = dict(zip(grid, values, strict=True))
+        one = objective(**combination, **static)
+        one.check()
+        members += [Member(seed, combination, one.kl_weight()) for seed in whole]
+    return tuple(members), static
+
+
+def _seeds(seeds: Sequence[int]) -> list[int]:
+    """Whole numbers that a row can hold, each once: a member is its seed and its hyperparameters."""
+    if not len(seeds):
+        raise BadInput("seeds is empty; give at least one, for instance 0..4")
+    strange = [s for s in seeds if not isinstance(s, Integral) or not -(2**63) <= s < 2**63]
+    if strange:
+        raise BadInput(f"seeds: {strange[0]!r} is no whole number of at most 63 bits; write 0, 0,1,5 or 0..9")
+    if twins := [s for s, count in Counter(seeds).items() if count > 1]:
+        raise BadInput(f"seeds: {twins[0]} is given twice, and would train the same member twice; give it once")
+    return [int(s) for s in seeds]
 
 
 def _floats(name: str, value: Any) -> list[float]:

@@ -49,6 +49,7 @@ class State:
     seconds: float = 0.0
     frozen: dict[int, str] = field(default_factory=dict)  # position in the group -> why it stopped
     held: dict[int, dict[str, list[Tensor]]] = field(default_factory=dict)  # its last finite parameters
+    why_not: str = ""  # why the step was not written out (trace.py), where it was tried
 
 
 def start(job: Job, objective: Objective, shape: tuple[int, ...]) -> State:
@@ -80,6 +81,7 @@ def describe(job: Job, state: State, weights_only: bool = False) -> tuple[dict[s
         "step": state.step,
         "seconds": state.seconds,
         "frozen": {str(k): v for k, v in state.frozen.items()},
+        "why_not_written_out": state.why_not,
         "versions": {"unseam": __version__, "torch": str(torch.__version__)},
     }
     return tensors, meta

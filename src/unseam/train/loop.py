@@ -21,16 +21,18 @@ import torch
 from torch import Tensor
 
 from unseam.data.base import Dataset
+from unseam.geometry.regime import active_latents
 from unseam.train.checkpoint import save_checkpoint
 from unseam.train.forward import Forward
 from unseam.train.group import Job, State, describe, hold, resume, start, weights_path
 from unseam.train.order import Feed, split
-from unseam.train.rows import Rows
+from unseam.train.results import Results
 from unseam.train.trace import written_step
 
-ACTIVE = 0.5  # a latent is active when std(mu_j) > 0.5 (Zietlow 2022, section 3.3.2)
 EVALUATION = 2048  # held-out samples behind the final numbers
 SUMS = ("loss", "reconstruction", "kl")  # what is kept of the held-out samples
+LATENT = ("kl", "mu_std", "mu2", "sigma2", "log_sigma2")  # and of each latent
+Row = dict[str, Any]
 
 
 def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
@@ -38,19 +40,19 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
     training, steps = job.config.training, job.config.training.steps
     objective = job.objective(**job.config.members[job.members[0]].hyper, **job.config.static)
     state = resume(job, start(job, objective, data.shape))
-    rows, (train_rows, test_rows) = Rows(job.folder), split(len(data), training.holdout)
+    results, (train_rows, test_rows) = Results(job.folder), split(len(data), training.holdout)
     seeds = [job.config.members[m].seed for m in job.members]
     feed = Feed(data, train_rows, seeds, training.batch * objective.batches)
     forward = Forward(job, objective, state, len(train_rows))
     watch = HeldOut(forward, data, test_rows, seeds, training.watch) if training.watch and len(test_rows) else None
     snapshots = {round(steps * (i + 1) / training.snapshots) for i in range(training.snapshots)}
-    log: dict[str, list[tuple[Any, ...]]] = {"log": [], "latents": []}
+    log: dict[str, list[Row]] = {"log": [], "latents": []}
     written = written_step(forward, state, feed) if state.step < steps else None
     saved, saved_step, began = time.monotonic(), state.step, time.monotonic()
 
     def save() -> None:
         for table in log:
-            rows.write(table, log[table])
+            results.write(table, log[table])
             log[table].clear()
         save_checkpoint(job.checkpoint, *describe(job, state))
 
@@ -84,7 +86,7 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
     state.seconds += time.monotonic() - began
     save()
     last = HeldOut(forward, data, test_rows if len(test_rows) else train_rows, seeds, EVALUATION)
-    finish(job, state, last(state), rows)
+    finish(job, state, last(state), results)
 
 
 def update(state: State, losses: Mapping[str, Tensor]) -> None:
@@ -134,7 +136,7 @@ class HeldOut:
 
 
 def record(
-    log: dict[str, list[tuple[Any, ...]]],
+    log: dict[str, list[Row]],
     job: Job,
     step: int,
     report: Mapping[str, Tensor],
@@ -145,42 +147,48 @@ def record(
     scalars = {name: value.tolist() for name, value in report.items() if not name.startswith("latent/")}
     scalars |= {f"held-out/{name}": held_out[name].tolist() for name in SUMS if name in held_out}
     report = held_out or report
-    scalars["active"] = (report["latent/mu_std"] > ACTIVE).sum(1).tolist()
+    scalars |= {"active": count_active(report), "throughput": [speed] * len(job.members)}
     for position, member in enumerate(job.members):
-        log["log"] += [(member, step, name, values[position]) for name, values in scalars.items()]
-        log["log"].append((member, step, "throughput", speed))
+        at = {"member": member, "step": step}
+        log["log"] += [{**at, "name": name, "value": values[position]} for name, values in scalars.items()]
     log["latents"] += latent_rows(job, step, report)
 
 
-def latent_rows(job: Job, step: int, report: Mapping[str, Tensor]) -> Iterator[tuple[Any, ...]]:
-    columns = [report[f"latent/{name}"].tolist() for name in ("kl", "mu_std", "mu2", "sigma2", "log_sigma2")]
+def latent_rows(job: Job, step: int, report: Mapping[str, Tensor]) -> Iterator[Row]:
+    columns = {name: report[f"latent/{name}"].tolist() for name in LATENT}
     for position, member in enumerate(job.members):
-        for latent, values in enumerate(zip(*(column[position] for column in columns), strict=True)):
-            yield (member, step, latent, *values)
+        for latent in range(job.config.architecture.latents):
+            numbers = {name: column[position][latent] for name, column in columns.items()}
+            yield {"member": member, "step": step, "latent": latent, **numbers}
 
 
-def finish(job: Job, state: State, mean: Mapping[str, Tensor], rows: Rows) -> None:
+def count_active(report: Mapping[str, Tensor]) -> list[int]:  # (S,)
+    """Latents in use, by geometry's rule; a point posterior has no variance to go by, only the spread of its means."""
+    sigma2 = report["latent/sigma2"].masked_fill(report["latent/sigma2"] == 0, 1.0)
+    return active_latents(report["latent/mu_std"].cpu().numpy(), sigma2.cpu().numpy()).sum(1).tolist()
+
+
+def finish(job: Job, state: State, mean: Mapping[str, Tensor], results: Results) -> None:
     """The final numbers of each member, on samples it never saw (or the training ones when none were held out)."""
-    rows.write("latents", latent_rows(job, job.config.training.steps, mean))
-    active = (mean["latent/mu_std"] > ACTIVE).sum(1).tolist()
+    results.write("latents", latent_rows(job, job.config.training.steps, mean))
+    active, rows = count_active(mean), []
     for position, m in enumerate(job.members):
         member, note = job.config.members[m], state.frozen.get(position, "")
-        numbers = [float(mean[name][position]) if name in mean else 0.0 for name in SUMS]
-        status = "diverged" if note else "finished"
-        hyper = json.dumps(dict(member.hyper))
-        rows.write(
-            "runs", [(m, member.seed, hyper, status, state.step, *numbers, active[position], state.seconds, note)]
-        )
+        row: Row = {"member": m, "seed": member.seed, "hyper": json.dumps(dict(member.hyper)), "step": state.step}
+        row |= {name: float(mean[name][position]) if name in mean else 0.0 for name in SUMS}
+        row |= {"status": "diverged" if note else "finished", "note": note}
+        rows.append(row | {"active": active[position], "seconds": state.seconds})
+    results.write("runs", rows)
 
 
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM set an event instead of tearing a step apart (main thread only)."""
+    """Ctrl-C, SIGTERM and a closed terminal set an event instead of tearing a step apart (main thread only)."""
     event = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield event
         return
-    signals = (signal.SIGINT, signal.SIGTERM)
+    signals = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     previous = [signal.signal(s, lambda *_: event.set()) for s in signals]
     try:
         yield event

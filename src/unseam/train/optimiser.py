@@ -1,4 +1,8 @@
-"""One optimiser step of a whole stack: one kernel over its flat buffer, without torch.optim's bookkeeping around it."""
+"""One optimiser step of a whole stack: torch's fused kernel, once over its flat buffer.
+
+Calling the kernels directly (`torch._fused_adamw_`) was measured against torch.optim: 0.16 against 0.33 ms for ten
+60-40-20 MLPs, of a step of 6 to 11 ms (medians of 9 alternating turns): 2 to 3 %, not worth a private name.
+"""
 
 from __future__ import annotations
 
@@ -19,25 +23,27 @@ class Stepper:
     """
 
     def __init__(self, settings: Optimiser, parameter: Tensor) -> None:
-        assert parameter.grad is not None
-        self.settings, self.parameter = settings, parameter
-        moments = {"adam": ("exp_avg", "exp_avg_sq"), "adagrad": ("sum",), "sgd": ()}[settings.name]
-        self.state = {name: torch.zeros_like(parameter) for name in moments} | {"step": torch.zeros(())}
+        s, tiny = settings, torch.finfo(parameter.dtype).tiny
+        makers = {
+            # eps 0: Adam's 0/0 of a gradient that was never there is 0; to any other step, tiny adds nothing
+            "adam": lambda p: torch.optim.AdamW(p, s.lr, (s.b1, s.b2), s.eps or tiny, s.weight_decay, fused=True),
+            "adagrad": lambda p: torch.optim.Adagrad(p, s.lr, fused=True),
+            "sgd": lambda p: torch.optim.SGD(p, s.lr),
+        }
+        self.parameter, self.optimiser = parameter, makers[settings.name]([parameter])
+        if settings.name == "adam":  # torch makes these at the first step; a run may be stored before it
+            moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+            self.optimiser.state[parameter] = {"step": torch.zeros(()), **moments}
 
     def step(self) -> None:
-        s, p, state = self.settings, [self.parameter], self.state
-        assert self.parameter.grad is not None
-        gradient = [self.parameter.grad]
-        state["step"] += 1
-        if s.name == "adam":
-            torch._fused_adamw_(
-                p, gradient, [state["exp_avg"]], [state["exp_avg_sq"]], [], [state["step"]], lr=s.lr, beta1=s.b1,
-                beta2=s.b2, weight_decay=s.weight_decay, eps=s.eps, amsgrad=False, maximize=False,
-            )  # fmt: skip
-        elif s.name == "adagrad":
-            torch._fused_adagrad_(
-                p, gradient, [state["sum"]], [state["step"]], lr=s.lr, lr_decay=0.0, weight_decay=0.0, eps=1e-10,
-                maximize=False,
-            )  # fmt: skip
-        else:
-            self.parameter.add_(gradient[0], alpha=-s.lr)
+        self.optimiser.step()
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What a checkpoint must hold, by torch's names; nothing for SGD."""
+        return {name: value for name, value in self.optimiser.state[self.parameter].items() if value is not None}
+
+    @state.setter
+    def state(self, moments: dict[str, Tensor]) -> None:
+        known = self.state
+        self.optimiser.state[self.parameter].update({name: moments[name] for name in known if name in moments})

@@ -20,7 +20,7 @@ from unseam.data.base import Dataset
 from unseam.data.checks import unit_range
 from unseam.data.user import UserData
 from unseam.errors import BadInput, lookup, unknown
-from unseam.files import write_atomic
+from unseam.files import remove_leftovers, write_atomic
 from unseam.models import Architecture, Autoencoder
 from unseam.objectives import OBJECTIVES, Objective, Optimiser
 from unseam.train.checkpoint import load_checkpoint
@@ -28,7 +28,7 @@ from unseam.train.cohort import check_free, plan, run_cohort, start_folder
 from unseam.train.config import Member, RunConfig, Training, sweep
 from unseam.train.group import weights_path
 from unseam.train.order import split
-from unseam.train.rows import Rows
+from unseam.train.results import Results
 from unseam.types import Array
 
 
@@ -48,8 +48,8 @@ class Run:
         return self.config.members
 
     @property
-    def rows(self) -> Rows:
-        return Rows(self.folder)
+    def rows(self) -> Results:
+        return Results(self.folder)
 
     def table(self) -> pd.DataFrame:
         """One row a member: seed, hyperparameters, status, final numbers."""
@@ -70,11 +70,11 @@ class Run:
         train, test = split(len(self.data), self.config.training.holdout)
         return test if len(test) else train
 
-    def beta(self, member: int) -> float:
-        """The weight of the KL in a member's loss (1 where the objective has none)."""
+    def beta(self, member: int) -> float | None:
+        """The weight of the KL in a member's loss, as its objective says (`kl_weight`); None where it does not."""
         hyper, kind = self.members[member].hyper, OBJECTIVES.get(self.config.objective)
-        if kind is None:
-            return float(hyper.get("beta", 1.0))
+        if kind is None:  # a user's own objective: what it said when it was trained
+            return self.members[member].kl_weight
         known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
         gone = [name for name in (*hyper, *self.config.static) if name not in known]
         if gone:
@@ -149,6 +149,8 @@ def fit(
 def resume(folder: str | Path, objective: type[Objective] | None = None, show: bool | None = None) -> Run:
     """Go on with a run that was stopped; a finished one is returned as it is."""
     run = load_run(folder)
+    remove_leftovers(run.folder, run.folder / "checkpoints")
+    run.rows.create()
     if len(run.rows.read("runs")) < len(run.members):  # a group writes its members' rows when all else is on disk
         run_cohort(run.folder, run.config, objective or lookup(OBJECTIVES, run.config.objective, "objective"), show)
     return run

@@ -3,7 +3,11 @@
 An objective is Python for one member. vmap and autograd turn it into tensor operations of the cohort, at every step
 in the same way; so one step is watched (make_fx), its list is cleaned, and from then on the list alone is run. The
 operations are the same, in the same order: what changes is who calls them. A step that cannot be written out (Python
-that looks at values) is found by comparing one other batch, and runs as it is.
+that looks at values) is found by comparing one other batch, and runs as it is; `why_not` of the state says why.
+
+What it buys: 6.0 against 10.6 ms a step for ten 60-40-20 MLPs, a ratio of 1.7 (medians of 9 alternating turns on a
+busy machine; another run 1.6). torch.compile(backend="aot_eager") and functorch's aot_function were tried for the same:
+both refuse a vmapped step ("Cannot access storage of BatchedTensorImpl"; tensors from outside the function).
 """
 
 from __future__ import annotations
@@ -14,11 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 from torch.func import functionalize
-from torch.fx.experimental.proxy_tensor import make_fx
 
+from unseam.train import private
 from unseam.train.forward import Forward
 from unseam.train.group import State
 from unseam.train.order import Feed
+from unseam.train.private import is_mutable
 
 LONG = 1000  # steps from which writing the step out (about a second) pays
 LARGE = 4_000_000  # parameters of a group above which arithmetic rules, and there is nothing to gain
@@ -54,11 +59,16 @@ def written_step(forward: Forward, state: State, feed: Feed) -> Written | None:
     if forward.steps < LONG or sum(stack.flat.numel() for stack in state.stacks.values()) > LARGE:
         return None
     written = write_out(forward, state, *feed(0, forward.shapes))
-    return written if written and agree(written, forward, state, *feed(1, forward.shapes)) else None
+    if written and not agree(written, forward, state, *feed(1, forward.shapes)):
+        state.why_not, written = "it gave other numbers on another batch", None
+    return written
 
 
 def write_out(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Tensor]) -> Written | None:
     """The step as a list of operations, or None when it cannot be one."""
+    if private.make_fx is None:
+        state.why_not = "this torch has no make_fx"
+        return None
     names, players = list(noise), list(state.stacks)
     sizes = [len(stack.leaves) for stack in state.stacks.values()]
 
@@ -77,17 +87,14 @@ def write_out(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Ten
 
     inputs = arguments(state, x, noise)
     try:
-        graph = make_fx(step)(*inputs)
-        if any(writes_in_place(node) for node in graph.graph.nodes):
+        graph = private.make_fx(step)(*inputs)
+        if any(is_mutable(node.target) for node in graph.graph.nodes):
             with torch.no_grad():
-                graph = make_fx(functionalize(graph))(*inputs)
+                graph = private.make_fx(functionalize(graph))(*inputs)
         return Written(clean(graph, inputs), players)
-    except Exception:  # whatever stands in the way of writing it out, it can still be run
+    except Exception as error:  # a user's objective is any Python, and any of it may stand in the way; it can still run
+        state.why_not = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return None
-
-
-def writes_in_place(node: fx.Node) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
 def clean(module: fx.GraphModule, inputs: list[Tensor]) -> fx.GraphModule:
