@@ -89,8 +89,9 @@ class BetaTCVAE(Objective):
     may_be_zero: ClassVar[tuple[str, ...]] = ("alpha", "gamma")
     grid: ClassVar[dict[str, tuple[float, ...]]] = {"beta": (1, 2, 4, 6, 8, 10)}
 
-    def kl_weight(self) -> float:
-        return float(self.alpha) or 1.0  # beta weighs the total correlation, which no single posterior sees
+    def kl_weight(self) -> float | None:
+        """alpha, where the loss is alpha KL + (beta - alpha) TC; beta weighs what no single posterior sees."""
+        return float(self.alpha) or None if self.alpha == self.gamma else None
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         log_w = log_weights(self.estimator, len(pass_.z), context.size).to(pass_.z)
