@@ -158,7 +158,7 @@ def test_the_law_is_tested_on_active_latents() -> None:
     assert d.active == 1
     assert d.sigma_law_error > 0.4
     assert d.sigma_law_passive_error < 1e-6
-    assert "follow the Sigma law" not in d.verdict
+    assert "follow the Sigma law (" not in d.verdict
     assert np.nanmax(np.abs(d.arrays.sigma2[:, 1:] - 1)) < 1e-6
 
 

@@ -42,6 +42,8 @@ def told(**more: Any) -> str:
         (0.9, 0.251, (0.899, 0.25), "variances follow the Sigma law loosely ("),
         (0.5, 0.1, (0.5, 0.1), "variances follow the Sigma law loosely ("),
         (0.499, 0.1, (0.499, 0.1), "do not follow the Sigma law"),
+        (0.8, 0.75, (0.8, 0.75), "variances follow the Sigma law loosely ("),
+        (0.8, 0.751, (0.8, 0.751), "do not follow the Sigma law"),
         (0.1, 0.1, (0.1, 0.1), "do not follow the Sigma law"),
         (None, 0.25, (None, 0.25), "do not vary and are as the Sigma law has them (median error 25%"),
         (None, 0.26, (None, 0.1), "right shape, wrong scale"),

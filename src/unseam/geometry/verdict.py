@@ -9,7 +9,7 @@ from unseam.geometry.regime import collapsed
 
 LAW_R = 0.9  # the Sigma law is followed from this correlation of log variances on, and
 LAW_ERROR = 0.25  # up to this median relative error of a variance
-LAW_LOOSE_R = 0.5  # below this correlation it is not followed
+LAW_LOOSE_R, LAW_LOOSE_ERROR = 0.5, 0.75  # below this correlation, or above this error, it is not followed at all
 NAMED_PAIRS = 3  # more mixed pairs than these are told as one group
 WORTH_TURNING = 0.1  # a rotation is worth telling if it saves more than this share of a pair's cost
 PASSIVE_SHARE, PASSIVE_NATS = 0.1, 0.01  # what passive latents cost is told above both: of the cost, and of loss per beta
@@ -77,7 +77,7 @@ def law(d: Diagnosis) -> str:
     elif d.sigma_law_factor and fits(d.sigma_law_rescaled_r, d.sigma_law_rescaled_error):
         return f"posterior variances have {scale(d.sigma_law_factor)} ({numbers}, active latents)"
     else:
-        loose = r is not None and r >= LAW_LOOSE_R
+        loose = r is not None and r >= LAW_LOOSE_R and error <= LAW_LOOSE_ERROR
         how = "follow the Sigma law loosely" if loose else "do not follow the Sigma law"
     return f"posterior variances {how} ({numbers}, active latents)"
 
