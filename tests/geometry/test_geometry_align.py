@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ortho_group
-from torch import Tensor, nn
+from torch import Tensor
 
 from unseam.data.manifolds import Manifolds
 from unseam.errors import BadInput

@@ -15,8 +15,8 @@ from unseam.geometry import (
     dependence,
     labelled_coordinates,
     log_densities,
-    pullbacks,
     pair_coordinates,
+    pullbacks,
     self_consistency,
     singular_curve,
 )

@@ -41,10 +41,11 @@ def told(**more: Any) -> str:
         (0.2, 0.251, (0.9, 0.25), "right shape, wrong scale"),
         (0.9, 0.251, (0.899, 0.25), "variances follow the Sigma law loosely ("),
         (0.5, 0.1, (0.5, 0.1), "variances follow the Sigma law loosely ("),
-        (0.499, 0.1, (0.499, 0.1), "do not follow the Sigma law"),
+        (0.499, 0.25, (0.499, 0.25), "have the size that the Sigma law gives them, but do not vary with it ("),
+        (0.499, 0.251, (0.499, 0.251), "do not follow the Sigma law"),
         (0.8, 0.75, (0.8, 0.75), "variances follow the Sigma law loosely ("),
         (0.8, 0.751, (0.8, 0.751), "do not follow the Sigma law"),
-        (0.1, 0.1, (0.1, 0.1), "do not follow the Sigma law"),
+        (0.1, 0.1, (0.1, 0.1), "do not vary with it"),
         (None, 0.25, (None, 0.25), "do not vary and are as the Sigma law has them (median error 25%"),
         (None, 0.26, (None, 0.1), "right shape, wrong scale"),
         (None, 0.26, (None, 0.26), "do not follow the Sigma law (median error 26%"),
@@ -145,7 +146,9 @@ def test_the_rest_of_the_sentence() -> None:
 )
 def test_warnings_about_a_latent(norm: float, active: bool, words: str | None) -> None:
     found = latent_warnings([latent(0), latent(1, jacobian_norm=norm, active=active)])
-    assert [w for w in found if words and f"latent 1 is {'in use' if active else 'without'}" in w and words in w] == found
+    assert [
+        w for w in found if words and f"latent 1 is {'in use' if active else 'without'}" in w and words in w
+    ] == found
     assert bool(found) == bool(words)
 
 

@@ -167,8 +167,8 @@ def test_terms_are_per_sample_or_of_the_batch(variant):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_loss_falls_with_the_kl_by_the_weight_that_is_said(variant):
-    """kl_weight() is the slope of the loss in the KL with everything else as it is; None where there is no such number."""
+def test_the_kl_has_the_weight_that_is_said(variant):
+    """kl_weight() is the weight of the KL among the terms; None where it has none."""
     member = Member(variant)
     said, terms = member.objective.kl_weight(), member.terms()["model"]
     if said is None:

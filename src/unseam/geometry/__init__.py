@@ -14,7 +14,7 @@ from unseam.geometry.diagonalise import joint_rotation
 from unseam.geometry.haar import haar
 from unseam.geometry.jacobian import hessian, jacobian, metrics, pullback, pullbacks, singular
 from unseam.geometry.law import law_fit
-from unseam.geometry.orthogonality import cosines, dto, ima_contrast
+from unseam.geometry.orthogonality import cosines, dto, ima_contrast, log_contrast
 from unseam.geometry.pushforward import component_density, log_densities
 from unseam.geometry.regime import active_latents, delta_kl, polarized_share, polarized_since, statistics
 from unseam.geometry.selfconsistency import self_consistency
@@ -40,6 +40,7 @@ __all__ = [
     "joint_rotation",
     "labelled_coordinates",
     "law_fit",
+    "log_contrast",
     "log_densities",
     "metrics",
     "pair_coordinates",

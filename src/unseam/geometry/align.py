@@ -103,7 +103,9 @@ class RotatedEncoder(nn.Module):
             return self.frame.new(out)
         q = Diagonal(*out) if isinstance(out, tuple) and len(out) == 2 else out
         if not callable(getattr(q, "rotate", None)):
-            raise BadInput(f"encoder returns {type(q).__name__}; give codes (B, K), a posterior or (mean, log variance)")
+            raise BadInput(
+                f"encoder returns {type(q).__name__}; give codes (B, K), a posterior or (mean, log variance)"
+            )
         return q.rotate(self.frame)
 
 

@@ -11,22 +11,19 @@ import torch
 from torch import Tensor, nn
 
 from unseam.errors import BadInput
-from unseam.geometry.coordinates import pair_coordinates
-from unseam.geometry.curvature import MIXED, entanglement_cost, pair_costs
-from unseam.geometry.degeneracy import TOO_CLOSE, axis_preferences, pairs_of, plane_differences
-from unseam.geometry.diagnosis import Arrays, Diagnosis, Latent, Pair
+from unseam.geometry.curvature import entanglement_cost, pair_costs
+from unseam.geometry.diagnosis import Arrays, Diagnosis
 from unseam.geometry.haar import haar
 from unseam.geometry.jacobian import Decoder, singular
 from unseam.geometry.law import Law, compare
 from unseam.geometry.orthogonality import cosines, distances, dto, ima_contrast, select
-from unseam.geometry.question import Columns, Question, ask, column_norms
+from unseam.geometry.question import Columns, Question, ask
 from unseam.geometry.regime import delta_kl, unexplained_directions
 from unseam.geometry.selfconsistency import self_consistency
+from unseam.geometry.tables import latent_table, pair_table
 from unseam.geometry.verdict import degeneracy_warnings, latent_warnings, subject, verdict
 from unseam.models.likelihood import Gaussian, Likelihood
 from unseam.types import Array
-
-INSPECTED = 10  # mixed pairs, the costliest, that are told cartesian from polar
 
 
 @torch.no_grad()
@@ -92,37 +89,6 @@ def diagnose(
     return replace(found, verdict=verdict(found))
 
 
-def latent_table(q: Question, law: Law) -> tuple[Latent, ...]:
-    stats = (None, None) if q.stats is None else (q.stats.kl.tolist(), q.stats.mean_sigma2.tolist())
-    kl, sigma2 = (column or [None] * len(q.active) for column in stats)
-    columns = (law.predicted.mean(0), column_norms(q.M), q.codes.std(0), q.active)
-    rows = zip(kl, sigma2, *(column.tolist() for column in columns), strict=True)
-    return tuple(Latent(k, *row) for k, row in enumerate(rows))
-
-
-def pair_table(q: Question) -> tuple[Pair, ...]:
-    """Every pair of active latents, the costliest first."""
-    keep = torch.as_tensor(np.flatnonzero(q.active))
-    if len(keep) < 2:
-        return ()
-    i, j = (keep[side] for side in pairs_of(len(keep)))
-    costs = pair_costs(q.M.pullback, q.beta).mean(0)[i, j]
-    cosine = cosines(q.G).square().mean(0).sqrt()[i, j]
-    difference = plane_differences(q.G, i, j)
-    turns = axis_preferences(q.M.pullback, i, j, q.beta)
-    mixed = costs > MIXED * q.beta
-    columns = (i, j, costs, cosine, difference, turns.preference, turns.saving, mixed, difference < TOO_CLOSE)
-    order = costs.argsort(descending=True)
-    rows = [Pair(*row) for row in zip(*(column[order].tolist() for column in columns), strict=True)]
-    looked = [p for p in rows if p.mixed][:INSPECTED]
-    return tuple(replace(p, coordinates=coordinates(q, p.i, p.j)) if p in looked else p for p in rows)
-
-
-def coordinates(q: Question, i: int, j: int) -> str:
-    block = q.M.pullback[:, [i, j]][:, :, [i, j]].numpy()
-    return pair_coordinates(q.z[:, [i, j]].double().cpu().numpy(), block, q.beta).kind
-
-
 def det_elbo(q: Question, data: Tensor) -> float:
     """log p(x | z = mean) - 1/2 tr(M Sigma) - beta KL, the mean over the points (Allen 2024, eq. 5 with H = -M)."""
     x = matched(q, data)
@@ -170,7 +136,9 @@ def rounding(q: Question) -> float:
 def dependent(contrast: Tensor | None) -> list[str]:
     """Points at which active latents do not move the output in as many directions."""
     where = 0 if contrast is None else int(torch.isinf(contrast).sum())
-    many = f"the columns of active latents are linearly dependent at {where} of {0 if contrast is None else len(contrast)}"
+    many = (
+        f"the columns of active latents are linearly dependent at {where} of {0 if contrast is None else len(contrast)}"
+    )
     return [f"{many} points: some of them do the same to the output, and the IMA contrast is infinite"] if where else []
 
 

@@ -65,7 +65,7 @@ class Arrays(NamedTuple):
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and getattr(self, name, None) is not None
 
-    def get(self, name: str) -> Array | None:
+    def get(self, name: str) -> Any:
         return getattr(self, name, None)
 
 
@@ -128,7 +128,9 @@ class Diagnosis:
     def from_parts(values: Mapping[str, Any], arrays: Mapping[str, Array]) -> Diagnosis:
         """The diagnosis that `to_parts` took apart. Names that this version does not know are left out."""
         known = {f.name for f in fields(Diagnosis)} - {"arrays"}
-        kept = {name: float(v) if v in NOT_FINITE else v for name, v in scalars(values) if name in known}
+        kept: dict[str, Any] = {
+            name: float(v) if v in NOT_FINITE else v for name, v in scalars(values) if name in known
+        }
         return Diagnosis(
             **kept,
             latents=tuple(Latent(**row) for row in values["latents"]),

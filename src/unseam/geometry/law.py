@@ -50,7 +50,7 @@ def correlation(x: Array, y: Array) -> float:  # (N,), (N,)
 
 
 def implied_beta(M: Tensor, q: Posterior, active: Array) -> float | None:  # (m, K, K), m rows, (K,)
-    """The median beta over points and active latents, by which the posterior would follow the law; None if there is none.
+    """The median beta over points and active latents, with which the posterior follows the law; None if there is none.
 
     >>> from unseam.models.posterior import Diagonal
     >>> M = torch.diag(torch.tensor([3.0, 8.0]))[None]

@@ -40,10 +40,12 @@ class LatentStatistics:
         return 0.5 * (self.mean_mu2 + self.mean_sigma2 - self.mean_log_sigma2 - 1)
 
 
-def statistics(mu: ArrayLike, sigma2: ArrayLike, log_sigma2: ArrayLike | None = None) -> LatentStatistics:  # (N, K) each
+def statistics(
+    mu: ArrayLike, sigma2: ArrayLike, log_sigma2: ArrayLike | None = None
+) -> LatentStatistics:  # (N, K) each
     """Per-latent statistics of posterior means and variances.
 
-    `log_sigma2` are the latents' shares in log|Sigma| (`posterior.log_variance()`), for a posterior that is not diagonal.
+    `log_sigma2` are the latents' shares in log|Sigma| (`posterior.log_variance()`), for one that is not diagonal.
 
     >>> statistics([[1.0, 0.0], [-1.0, 0.0]], [[0.01, 1.0], [0.01, 1.0]]).kl.round(3)
     array([2.308, 0.   ])

@@ -12,7 +12,10 @@ LAW_ERROR = 0.25  # up to this median relative error of a variance
 LAW_LOOSE_R, LAW_LOOSE_ERROR = 0.5, 0.75  # below this correlation, or above this error, it is not followed at all
 NAMED_PAIRS = 3  # more mixed pairs than these are told as one group
 WORTH_TURNING = 0.1  # a rotation is worth telling if it saves more than this share of a pair's cost
-PASSIVE_SHARE, PASSIVE_NATS = 0.1, 0.01  # what passive latents cost is told above both: of the cost, and of loss per beta
+PASSIVE_SHARE, PASSIVE_NATS = (
+    0.1,
+    0.01,
+)  # what passive latents cost is told above both: of the cost, and of loss per beta
 SHARE_TOLD = 0.001  # of the KL's cost
 DEAF = 1e-3  # an active latent whose column is below this share of the longest is ignored by the decoder
 PASSIVE_LISTENS = 0.05  # a passive latent whose column is above this share of the longest still moves the output
@@ -77,9 +80,17 @@ def law(d: Diagnosis) -> str:
     elif d.sigma_law_factor and fits(d.sigma_law_rescaled_r, d.sigma_law_rescaled_error):
         return f"posterior variances have {scale(d.sigma_law_factor)} ({numbers}, active latents)"
     else:
-        loose = r is not None and r >= LAW_LOOSE_R and error <= LAW_LOOSE_ERROR
-        how = "follow the Sigma law loosely" if loose else "do not follow the Sigma law"
+        how = loosely(r, error)
     return f"posterior variances {how} ({numbers}, active latents)"
+
+
+def loosely(r: float | None, error: float) -> str:
+    """What is left to say of variances that miss the law in shape or in size."""
+    if r is not None and r >= LAW_LOOSE_R and error <= LAW_LOOSE_ERROR:
+        return "follow the Sigma law loosely"
+    if error <= LAW_ERROR:
+        return "have the size that the Sigma law gives them, but do not vary with it"
+    return "do not follow the Sigma law"
 
 
 def fits(r: float | None, error: float | None) -> bool:

@@ -73,7 +73,9 @@ class Objective(ABC):
     formula: ClassVar[str]  # as people write it
     paper: ClassVar[str]
     posterior: ClassVar[str] = "diagonal"  # a family of models.posterior.POSTERIORS
-    beta_is: ClassVar[float | str | None] = None  # the weight of KL(q(z|x) || p(z)) in the loss, or the field that is it
+    beta_is: ClassVar[float | str | None] = (
+        None  # the weight of KL(q(z|x) || p(z)) in the loss, or the field that is it
+    )
     learned_s2: ClassVar[bool] = False  # True: the decoder's variance is a parameter, so the likelihood is Gaussian
     batches: ClassVar[int] = 1  # independent batches a step needs
     smallest_batch: ClassVar[int] = 1  # below this the objective is not defined

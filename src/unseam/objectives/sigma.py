@@ -6,7 +6,7 @@ learned   s2 is a parameter of the likelihood (its optimum is the mean squared e
 optimal   s2 is the batch's mean squared error itself: -log p = n/2 log(2 pi e s2)   (Rybkin et al. 2021)
 
 By Theorem 3 (Allen 2024) s2 plays the part of beta: sigma-VAE is a beta-VAE that finds its own. `optimal` also pulls
-the likelihood's s2 after it (term `lag`); when training ends it is set (`settled`), so that the model knows its variance.
+the likelihood's s2 after it (term `lag`); when training ends it is set (`settled`), so the model knows its variance.
 """
 
 import math
