@@ -19,7 +19,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from torch import nn
 from torch.func import jacfwd, vmap
 
-from unseam.geometry import align, dto, jacobian, metrics
+from unseam.geometry import align, dto, jacobian, pullbacks
 from unseam.geometry.jacobian import singular
 
 LATENTS, POINTS, MATRICES = 10, 256, 1000
@@ -99,7 +99,7 @@ def jacobian_cost() -> dict[str, float]:
 
 
 def peak_memory() -> dict[str, float]:
-    """Peak resident memory of a fresh process that takes the metrics at 10,000 points of the conv decoder."""
+    """Peak resident memory of a fresh process that takes M at 10,000 points of the conv decoder."""
     out = subprocess.run([sys.executable, __file__, "peak"], check=True, capture_output=True, text=True)
     return {"memory at 10,000 points: GB": float(out.stdout)}
 
@@ -108,7 +108,7 @@ def print_peak() -> None:
     torch.set_num_threads(1)
     z = torch.randn(10_000, LATENTS, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        metrics(conv_decoder(), z)
+        pullbacks(conv_decoder(), z)
     status = Path("/proc/self/status").read_text()  # getrusage would count the parent's memory from before exec
     print(int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 2**20)
 

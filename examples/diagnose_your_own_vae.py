@@ -3,8 +3,8 @@
     python examples/diagnose_your_own_vae.py
 
 The data is a curved sheet in R^8 made from two independent factors. Two small VAEs are trained on it, for some seconds
-each: one with the usual diagonal posterior, and one with a full covariance, which leaves the axes of latent space to
-chance. `unseam.diagnose` says why the first has found the factors and the second has not; `unseam.align` turns the
+each: one with the usual diagonal posterior, and one with a full covariance, to which all axes of latent space cost the
+same. `unseam.diagnose` says why the first has found the factors and the second has not; `unseam.align` turns the
 second one's latent space to the axes that its own decoder prefers, without labels and without training.
 """
 
@@ -80,13 +80,13 @@ def main() -> None:
         model = train(x, full)
         with torch.no_grad():
             mean, L = model.posterior(x)
-        variances = L.square().sum(2)  # the diagonal of L L^T
+        spread = L @ L.mT if full else L.diagonal(dim1=1, dim2=2).square()  # covariances (N, K, K) or variances (N, K)
 
         print(f"\n=== {name} ===")
-        print(unseam.diagnose(model.decoder, mean, variances, data=x, s2=S2))
+        print(unseam.diagnose(model.decoder, mean, spread, data=x, s2=S2))
         print(f"rank correlation of the best latent with each factor: {correlations(mean.numpy(), factors)}\n")
 
-        result = unseam.align(model.decoder, mean, variances, s2=S2)
+        result = unseam.align(model.decoder, mean, spread, s2=S2)
         print(result)
         print(f"rank correlation of the best latent with each factor: {correlations(result.codes, factors)}")
 

@@ -28,6 +28,7 @@ class SparseVAE(Objective):
 
     formula: ClassVar[str] = "-E_q log p(x|z) + beta KL(q(z|x) || p(z)) + gamma E sum_k |e_k(x)|"
     paper: ClassVar[str] = "this script"
+    beta_is: ClassVar[str] = "beta"  # the weight of the KL, which a diagnosis needs; left out, it is estimated
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         terms = {

@@ -6,15 +6,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ortho_group
-from torch import Tensor, nn
+from torch import Tensor
 
 from unseam.data.manifolds import Manifolds
 from unseam.errors import BadInput
-from unseam.geometry import align, entanglement_cost
-from unseam.geometry.align import RotatedEncoder, frame_of, rotate_posterior
+from unseam.geometry import align, entanglement_cost, sigma_law
+from unseam.geometry.align import RotatedEncoder, frame_of
 from unseam.geometry.diagonalise import best_angles, descend, joint_rotation, rotation_cost, rounds, sweep
 from unseam.models import Architecture
-from unseam.models.posterior import Diagonal, Full, Point
+from unseam.models.posterior import Diagonal, Full, Point, Quantised
 
 
 def turned_metrics(K: int, N: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -120,12 +120,15 @@ def test_posteriors_of_every_kind_turn() -> None:
     mean, log_var = torch.randn(5, 3).double(), torch.randn(5, 3).double()
     full = Full(mean, 0.5 * log_var, torch.randn(5, 3, 3).double().tril(-1))
     for q in (Diagonal(mean, log_var), full):
-        torch.testing.assert_close(rotate_posterior(q, frame).kl(), q.kl())
-    torch.testing.assert_close(rotate_posterior((mean, log_var), frame).kl(), Diagonal(mean, log_var).kl())
-    torch.testing.assert_close(rotate_posterior(Point(mean), frame).mean, mean @ R)
+        torch.testing.assert_close(q.rotate(frame).kl(), q.kl())
+        torch.testing.assert_close(q.rotate(frame).covariance(), R.T @ q.covariance() @ R)
+    pair = RotatedEncoder(lambda x: (mean, log_var), frame)
+    torch.testing.assert_close(pair(mean).kl(), Diagonal(mean, log_var).kl())
+    for point in (Point(mean), Quantised(mean, mean, mean)):
+        torch.testing.assert_close(point.rotate(frame).mean, mean @ R)
     torch.testing.assert_close(RotatedEncoder(lambda x: x, frame)(mean), mean @ R)
     with pytest.raises(BadInput, match="posterior or"):
-        rotate_posterior("nothing", frame)
+        RotatedEncoder(lambda x: "nothing", frame)(mean)
 
 
 def test_whitening_gives_an_autoencoder_the_scale_that_a_prior_would() -> None:
@@ -188,7 +191,30 @@ def test_finds_the_factors_of_a_turned_manifold() -> None:
 
 
 def test_result_reads_well() -> None:
-    found = align(nn.Linear(2, 3), torch.randn(20, 2, generator=torch.Generator().manual_seed(0)))
-    assert "before" in str(found)
-    assert "<table>" in found._repr_html_()
-    assert float(entanglement_cost(torch.eye(2))) == 0
+    W = torch.tensor([[2.0, 1.0], [0.0, 1.0]])
+    found = align(lambda z: z @ W.T, torch.randn(20, 2, generator=torch.Generator().manual_seed(0)), s2=1.0)
+    before = float(entanglement_cost(W.T @ W))
+    assert found.table[0] == {"what": "entanglement cost (nats of loss)", "before": pytest.approx(before), "after": 0.0}
+    assert f"{before:.3g}" in str(found)
+    assert f"<td>{before:.3g}</td><td>0</td>" in found._repr_html_()
+
+
+def test_a_bernoulli_is_judged_by_the_matrix_that_was_turned() -> None:
+    """The cost of A D falls to a quarter while the columns of J = d mean/dz become less orthogonal (review, B13)."""
+    generator = torch.Generator().manual_seed(64)
+    D, b = torch.randn(12, 2, generator=generator).double(), 3 * torch.randn(12, generator=generator).double()
+    codes = torch.randn(300, 2, generator=generator).double()
+    found = align(lambda z: z @ D.T + b, codes, likelihood="bernoulli")
+    assert found.table[1]["after"] < 0.5 * found.table[1]["before"]
+    assert found.helped
+
+
+def test_an_unknown_beta_is_estimated_and_said() -> None:
+    W = torch.tensor([[3.0, 1.0], [0.0, 2.0]]).double()
+    codes = torch.randn(200, 2, generator=torch.Generator().manual_seed(0)).double()
+    variances = sigma_law(W.T @ W / 0.5, beta=0.2).expand(200, 2)
+    given, found = (align(lambda z: z @ W.T, codes, variances, beta=beta) for beta in (0.2, None))
+    for one, other in zip(found.table, given.table, strict=True):
+        assert one == pytest.approx(other)
+    assert "0.2 is an estimate from the Sigma law" in found.verdict
+    assert "estimate" not in given.verdict

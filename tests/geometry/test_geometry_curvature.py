@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from unseam.errors import BadInput
-from unseam.geometry.curvature import entanglement_cost, hessian_axes, law_fit, pair_costs, precision, sigma_law
+from unseam.geometry.curvature import entanglement_cost, hessian_axes, pair_costs, precision, sigma_law
+from unseam.geometry.law import law_fit
 from unseam.geometry.orthogonality import ima_contrast
 
 

@@ -1,11 +1,19 @@
 """Posteriors and likelihoods against torch.distributions; shapes of every network."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
 import pytest
 import torch
 from torch import distributions as D
 
 from unseam.errors import BadInput
 from unseam.models import Architecture, Bernoulli, Diagonal, Full, Gaussian
+from unseam.models.checks import check_choices, choices
+from unseam.models.posterior import POSTERIORS, Posterior
+from unseam.objectives import Context, Objective, Optimiser
+from unseam.types import Pass, Terms
 
 torch.manual_seed(0)
 
@@ -65,7 +73,7 @@ def test_conv_takes_every_image_of_multiples_of_16(shape: tuple[int, ...]) -> No
 
 
 @pytest.mark.parametrize("network", ["mlp", "linear"])
-@pytest.mark.parametrize("posterior", ["diagonal", "full", "point"])
+@pytest.mark.parametrize("posterior", POSTERIORS)
 def test_vector_networks(network: str, posterior: str) -> None:
     architecture = Architecture(network=network, posterior=posterior, latents=2, likelihood="gaussian")  # type: ignore[arg-type]
     _, z, theta = architecture.build((6,), 0)(torch.randn(3, 6), torch.randn(3, 2))
@@ -95,6 +103,8 @@ def test_same_seed_same_weights_and_the_global_generator_is_left_alone() -> None
         ({"latents": 0}, "latents=0"),
         ({"s2": 0.0}, "s2=0.0"),
         ({"network": "con"}, "did you mean 'conv'"),
+        ({"likelihood": "gausian"}, "did you mean 'gaussian'"),
+        ({"posterior": "diagnal"}, "did you mean 'diagonal'"),
         ({"encoder": (0,)}, "hidden widths"),
     ],
 )
@@ -106,3 +116,98 @@ def test_bad_architectures_are_named(bad: dict, words: str) -> None:
 def test_conv_refuses_odd_sizes() -> None:
     with pytest.raises(BadInput, match="multiples of 16"):
         Architecture(network="conv").for_data((1, 28, 28), "bernoulli")
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_every_family_keeps_its_word(name: str) -> None:
+    """Variances are the covariance's diagonal, shares sum to the KL and to log|Sigma|, turning changes neither."""
+    model = Architecture(network="mlp", posterior=name, latents=3, likelihood="gaussian").build((4,), 0).double()
+    q = model.encode(torch.randn(5, 4, dtype=torch.float64))
+    torch.testing.assert_close(q.covariance().diagonal(dim1=1, dim2=2), q.variance())
+    torch.testing.assert_close(q.kl_per_latent().sum(1), q.kl())
+    turned = q.rotate(Turn())
+    torch.testing.assert_close(turned.mean, q.mean @ Turn().linear())
+    torch.testing.assert_close(turned.kl(), q.kl())
+    assert turned.has_prior == q.has_prior
+    if q.has_prior:
+        torch.testing.assert_close(q.log_variance().sum(1), torch.logdet(q.covariance()))
+        torch.testing.assert_close(turned.covariance(), Turn().linear().T @ q.covariance() @ Turn().linear())
+
+
+class Turn:
+    """Other axes, as `geometry.align.Frame` gives them."""
+
+    def linear(self) -> torch.Tensor:
+        return torch.linalg.qr(torch.arange(9.0).reshape(3, 3).double().sin())[0]
+
+    def new(self, old: torch.Tensor) -> torch.Tensor:
+        return old @ self.linear()
+
+
+@dataclass(frozen=True)
+class Round(Posterior):
+    """A toy family: one variance for all latents of a sample, made narrower by a parameter of its own."""
+
+    log_var: torch.Tensor  # (B, 1)
+
+    @staticmethod
+    def outputs(K: int) -> int:
+        return K + 1
+
+    @staticmethod
+    def parameters(K: int, levels: int) -> dict[str, torch.Tensor]:
+        return {"shift": torch.zeros(())}
+
+    @classmethod
+    def from_outputs(cls, t: torch.Tensor, K: int, **own: torch.Tensor) -> "Round":
+        return cls(t[:, :K], t[:, K:] - own["shift"])
+
+    def sample(self, noise: torch.Tensor) -> torch.Tensor:
+        return self.mean + torch.exp(0.5 * self.log_var) * noise
+
+    def variance(self) -> torch.Tensor:
+        return self.log_variance().exp()
+
+    def log_variance(self) -> torch.Tensor:
+        return self.log_var.expand_as(self.mean)
+
+
+@dataclass(frozen=True)
+class RoundVAE(Objective):
+    """The ELBO with the toy family."""
+
+    formula: ClassVar[str] = "-E_q log p(x|z) + KL"
+    paper: ClassVar[str] = "none"
+    posterior: ClassVar[str] = "round"
+    beta_is: ClassVar[float] = 1.0
+
+    def __call__(self, pass_: Pass, context: Context) -> Terms:
+        log_p = context.model.likelihood.log_prob(pass_.x, pass_.theta)
+        return Terms({"reconstruction": -log_p, "kl": pass_.posterior.kl()})
+
+
+def test_a_new_family_is_a_class_and_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    """It trains as a cohort, can be diagnosed and aligned, and its own parameter learns."""
+    import unseam
+
+    monkeypatch.setitem(POSTERIORS, "round", Round)
+    small = {"network": "linear", "latents": 2, "data_parameters": {"size": 300}, "workers": 1, "show": False}
+    run = unseam.fit("synth-linear", RoundVAE, seeds=[0, 1], steps=20, out=tmp_path / "run", **small)
+    assert (run.table()["status"] == "finished").all()
+    model = run.model(1)
+    assert model.shift.item() != 0
+    with torch.no_grad():
+        q = model.encode(run.data.batch(torch.arange(50)))
+    assert isinstance(q, Round)
+    found = unseam.diagnose(model, q.mean, q)
+    np.testing.assert_allclose(found.kl, q.kl().mean(), rtol=1e-6)
+    turned = unseam.align(model, q.mean, q).encoder(run.data.batch(torch.arange(50)))
+    torch.testing.assert_close(turned.kl(), q.kl())
+
+
+def test_choices_have_one_source() -> None:
+    assert choices(Architecture, "network") == ("auto", "mlp", "conv", "linear")
+    assert choices(Architecture, "latents") == ()
+    with pytest.raises(BadInput, match="optimiser='adma' is unknown; did you mean 'adam'"):
+        Optimiser(name="adma")  # type: ignore[arg-type]
+    check_choices(Architecture())

@@ -1,6 +1,7 @@
 """What is particular to an objective: capacity, critic, curvature, codebooks, kernels, variances, schedules."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ import torch
 from objective_cases import Member
 from torch.func import jacrev, vmap
 
+from unseam.errors import BadInput
 from unseam.geometry import jacobian
 from unseam.models import Architecture, Diagonal, Quantised
-from unseam.objectives import OBJECTIVES, Context, Optimiser
+from unseam.objectives import OBJECTIVES, Context, Objective, Optimiser
 from unseam.objectives.deterministic import DetVAE, gauss_newton
 from unseam.objectives.factor import FactorVAE, permute_dims
 from unseam.objectives.info import InfoVAE, mmd2
@@ -18,7 +20,7 @@ from unseam.objectives.schedules import SCHEDULES
 from unseam.objectives.sigma import SigmaVAE
 from unseam.objectives.tangents import known, slices
 from unseam.train.optimiser import Stepper
-from unseam.types import Pass
+from unseam.types import Pass, Terms
 
 
 def context_at(member, step, steps):
@@ -247,16 +249,50 @@ def test_info_vae_weights():
     terms = run(Member("info-vae imq"))
     assert terms.weights == {"kl": 0.5, "mmd2": 999.5}
     assert InfoVAE(alpha=0.75, lam=10).kl_weight() == 0.25
-    assert InfoVAE(alpha=1.0, lam=10).kl_weight() == 1  # no KL
+    assert InfoVAE(alpha=1.0, lam=10).kl_weight() is None  # no KL
     for bad in ({"alpha": 1.5}, {"alpha": 0.2, "lam": 0.5}):
-        with pytest.raises(Exception, match="alpha"):
+        with pytest.raises(BadInput, match="alpha"):
             InfoVAE(**bad).check()
 
 
 def test_kl_weight_is_the_weight_a_posterior_feels():
     assert OBJECTIVES["beta-vae"](beta=7.0).kl_weight() == 7
     assert OBJECTIVES["beta-tcvae"](beta=7.0).kl_weight() == 1
+    assert OBJECTIVES["beta-tcvae"](alpha=0.5, gamma=0.5).kl_weight() == 0.5
+    assert OBJECTIVES["beta-tcvae"](alpha=0.5).kl_weight() is None  # the KL has no one weight
     assert OBJECTIVES["dip-vae-i"]().kl_weight() == 1
+    assert OBJECTIVES["annealed-vae"]().kl_weight() is None  # a Lagrange multiplier, which nobody knows
+
+
+def test_a_field_called_beta_is_not_taken_for_the_weight():
+    @dataclass(frozen=True)
+    class Own(Objective):
+        beta: float = 3.0
+
+        def __call__(self, pass_, context):
+            return Terms({"kl": pass_.posterior.kl()})
+
+    @dataclass(frozen=True)
+    class Says(Own):
+        beta_is = "beta"
+
+    assert Own().kl_weight() is None
+    assert Says(beta=5.0).kl_weight() == 5
+
+
+def test_sigma_vae_knows_the_variance_it_was_trained_with():
+    """`optimal`: the model's s2 trails the mean squared error; in the end it is set to it. `learned` is left alone."""
+    member = Member("sigma-vae optimal")
+    posterior, z, theta = member.model(member.x, member.noise["z"])
+    pass_ = Pass(member.x, posterior, z, theta)
+    found = member.objective.settled(pass_, member.context())
+    member.model.load_state_dict(found, strict=False)
+    s2 = member.model.likelihood.log_s2.exp()
+    torch.testing.assert_close(s2, (member.x - theta).square().mean())
+    assert member.model.state_dict().keys() >= found.keys()
+    for name in ("sigma-vae", "beta-vae"):
+        other = Member(name)
+        assert other.objective.settled(pass_, other.context()) == {}
 
 
 def test_weight_decay_shrinks_and_is_refused_where_it_is_not_known():
@@ -265,5 +301,5 @@ def test_weight_decay_shrinks_and_is_refused_where_it_is_not_known():
     Stepper(Optimiser(weight_decay=0.1, lr=0.5), weights).step()
     torch.testing.assert_close(weights, torch.full((3,), 0.95))
     for bad in ({"weight_decay": -1.0}, {"weight_decay": 0.1, "name": "sgd"}):
-        with pytest.raises(Exception, match="weight_decay"):
+        with pytest.raises(BadInput, match="weight_decay"):
             Optimiser(**bad)

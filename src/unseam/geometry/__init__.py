@@ -5,15 +5,16 @@
 
 from unseam.geometry.align import Alignment, align
 from unseam.geometry.coordinates import labelled_coordinates, pair_coordinates
-from unseam.geometry.curvature import entanglement_cost, hessian_axes, law_fit, pair_costs, sigma_law
+from unseam.geometry.curvature import entanglement_cost, hessian_axes, pair_costs, sigma_law
 from unseam.geometry.curves import coordinate_curve, singular_curve
-from unseam.geometry.degeneracy import close_eigenvalues
-from unseam.geometry.dependence import dependence, pairwise_dependence
+from unseam.geometry.dependence import dependence
 from unseam.geometry.diagnose import diagnose
 from unseam.geometry.diagnosis import Diagnosis
 from unseam.geometry.diagonalise import joint_rotation
-from unseam.geometry.jacobian import hessian, jacobian, metrics, pullback, singular
-from unseam.geometry.orthogonality import cosines, dto, haar, ima_contrast
+from unseam.geometry.haar import haar
+from unseam.geometry.jacobian import hessian, jacobian, metrics, pullback, pullbacks, singular
+from unseam.geometry.law import law_fit
+from unseam.geometry.orthogonality import cosines, dto, ima_contrast, log_contrast
 from unseam.geometry.pushforward import component_density, log_densities
 from unseam.geometry.regime import active_latents, delta_kl, polarized_share, polarized_since, statistics
 from unseam.geometry.selfconsistency import self_consistency
@@ -23,7 +24,6 @@ __all__ = [
     "Diagnosis",
     "active_latents",
     "align",
-    "close_eigenvalues",
     "component_density",
     "coordinate_curve",
     "cosines",
@@ -40,14 +40,15 @@ __all__ = [
     "joint_rotation",
     "labelled_coordinates",
     "law_fit",
+    "log_contrast",
     "log_densities",
     "metrics",
     "pair_coordinates",
     "pair_costs",
-    "pairwise_dependence",
     "polarized_share",
     "polarized_since",
     "pullback",
+    "pullbacks",
     "self_consistency",
     "sigma_law",
     "singular",

@@ -9,6 +9,7 @@ prior would: z = shift + T R z' with T the square root of the codes' covariance.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,17 +19,20 @@ import torch
 from torch import Tensor, nn
 
 from unseam.errors import BadInput
-from unseam.geometry.curvature import entanglement_cost, sigma_law
-from unseam.geometry.diagnose import MIXED, ask, in_use
+from unseam.geometry.curvature import MIXED, entanglement_cost, sigma_law
 from unseam.geometry.diagnosis import number
 from unseam.geometry.diagonalise import joint_rotation
-from unseam.geometry.jacobian import Decoder, Metrics
-from unseam.geometry.orthogonality import cosines, dto, haar, ima_contrast, select
+from unseam.geometry.haar import haar
+from unseam.geometry.jacobian import Decoder
+from unseam.geometry.orthogonality import cosines, dto, ima_contrast, select
+from unseam.geometry.question import ask, in_use
+from unseam.geometry.verdict import about_beta
 from unseam.models.likelihood import Likelihood
-from unseam.models.posterior import Diagonal, Full, Point, Posterior
+from unseam.models.posterior import Diagonal
 from unseam.types import Array
 
 HELPED = 0.01  # the entanglement cost must fall by this share of itself
+FALLS = 1e-3  # nats by which the IMA contrast must fall as well
 
 
 class Frame(NamedTuple):
@@ -81,7 +85,13 @@ class RotatedDecoder(nn.Module):
 
 
 class RotatedEncoder(nn.Module):
-    """x -> the encoder's posterior (or codes) in the new axes."""
+    """x -> the encoder's posterior (or codes) in the new axes; (mean, log variance) is read as a diagonal posterior.
+
+    >>> quarter = frame_of(np.zeros((2, 2)), False)._replace(rotation=torch.tensor([[0.0, -1.0], [1.0, 0.0]]).double())
+    >>> turned = RotatedEncoder(lambda x: (x, torch.zeros(1, 2)), quarter)(torch.tensor([[1.0, 0.0]]))
+    >>> turned.mean, turned.variance()
+    (tensor([[ 0., -1.]]), tensor([[1., 1.]]))
+    """
 
     def __init__(self, encoder: Callable[[Tensor], Any], frame: Frame) -> None:
         super().__init__()
@@ -89,27 +99,14 @@ class RotatedEncoder(nn.Module):
 
     def forward(self, x: Tensor) -> Any:
         out = self.encoder(x)
-        return self.frame.new(out) if isinstance(out, Tensor) else rotate_posterior(out, self.frame)
-
-
-def rotate_posterior(posterior: Any, frame: Frame) -> Posterior:
-    """N(m, S) -> N(R^T m, R^T S R). A diagonal posterior, or a tuple (mean, log variance), becomes a full one.
-
-    >>> flat = Diagonal(torch.tensor([[1.0, 0.0]]), torch.zeros(1, 2))
-    >>> quarter = frame_of(np.zeros((2, 2)), False)._replace(rotation=torch.tensor([[0.0, -1.0], [1.0, 0.0]]).double())
-    >>> turned = rotate_posterior(flat, quarter)
-    >>> turned.mean, turned.variance()
-    (tensor([[ 0., -1.]]), tensor([[1., 1.]]))
-    """
-    q = Diagonal(*posterior) if isinstance(posterior, tuple) and len(posterior) == 2 else posterior
-    if not isinstance(q, (Diagonal, Full, Point)):
-        raise BadInput(f"encoder returns {type(q).__name__}; give codes (B, K), a posterior or (mean, log variance)")
-    mean, A = frame.new(q.mean), frame.linear().to(q.mean)
-    if isinstance(q, Point):
-        return Point(mean)
-    root = q.cholesky() if isinstance(q, Full) else torch.diag_embed(torch.exp(0.5 * q.log_var))
-    L = torch.linalg.cholesky(A.T @ root @ root.mT @ A)
-    return Full(mean, L.diagonal(dim1=1, dim2=2).log(), L.tril(-1))
+        if isinstance(out, Tensor):
+            return self.frame.new(out)
+        q = Diagonal(*out) if isinstance(out, tuple) and len(out) == 2 else out
+        if not callable(getattr(q, "rotate", None)):
+            raise BadInput(
+                f"encoder returns {type(q).__name__}; give codes (B, K), a posterior or (mean, log variance)"
+            )
+        return q.rotate(self.frame)
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,7 @@ def align(
     encoder: Callable[[Tensor], Any] | None = None,
     likelihood: Likelihood | str | None = None,
     s2: float = 0.5,
-    beta: float = 1.0,
+    beta: float | None = 1.0,  # None: estimated from the posterior
     points: int = 2000,
     restarts: int = 2,
     seed: int = 0,
@@ -167,11 +164,11 @@ def align(
     """
     q = ask(decoder, codes, posterior, likelihood, s2, beta, points, chunk)
     frame = frame_of(q.codes, whiten)
-    M = Metrics(*(frame.scale @ m @ frame.scale for m in q.M))
+    M, beta = frame.scale @ q.M.pullback @ frame.scale, q.beta
     used = in_use(q)  # a dead latent has no axis to find, and its column would only add noise
-    old = Metrics(*(select(m, used) for m in M))
-    small = joint_rotation(old.pullback, beta, restarts, seed)
-    rows = compare(old, Metrics(*(small.T @ m @ small for m in old)), beta, held_out(old.pullback, beta, seed))
+    old = select(M, used)
+    small = joint_rotation(old, beta, restarts, seed)
+    rows = compare(old, small.T @ old @ small, beta, held_out(old, beta, seed))
     frame = frame._replace(rotation=embed(small, used))
     if encoder is None and isinstance(decoder, nn.Module):
         encoder = getattr(decoder, "encode", None)
@@ -182,10 +179,10 @@ def align(
         decoder=RotatedDecoder(q.decode, frame, q.likelihood),
         encoder=None if encoder is None else RotatedEncoder(encoder, frame),
         codes=frame.new(torch.as_tensor(q.codes)).numpy(),
-        variances=sigma_law(frame.rotation.T @ M.pullback @ frame.rotation, beta).numpy(),
+        variances=sigma_law(frame.rotation.T @ M @ frame.rotation, beta).numpy(),
         table=rows,
         helped=helped,
-        verdict=say(rows, helped),
+        verdict="; ".join(part for part in (say(rows, helped), about_beta(beta, q.beta_source), *q.notes) if part),
     )
 
 
@@ -211,37 +208,39 @@ def held_out(M: Tensor, beta: float, seed: int) -> tuple[float, float]:
     return float(entanglement_cost(rest, beta).mean()), float(entanglement_cost(R.T @ rest @ R, beta).mean())
 
 
-def compare(old: Metrics, new: Metrics, beta: float, unseen: tuple[float, float]) -> tuple[dict[str, Any], ...]:
+def compare(old: Tensor, new: Tensor, beta: float, unseen: tuple[float, float]) -> tuple[dict[str, Any], ...]:
     """The before/after table, with what chance gives for the DtO."""
     before, after = measures(old, beta), measures(new, beta)
-    luck = haar(old.gram.shape[-1])[0]
+    luck = haar(old.shape[-1])[0]
     rows: list[dict[str, Any]] = [{"what": what, "before": before[what], "after": after[what]} for what in before]
     rows.insert(1, {"what": "the same at unseen points", "before": unseen[0], "after": unseen[1]})
     return (*rows, {"what": "DtO by chance", "before": luck, "after": luck})
 
 
-def measures(m: Metrics, beta: float) -> dict[str, float]:
-    """What a rotation can change."""
-    K = m.gram.shape[-1]
-    squares = cosines(m.gram).square().sum((1, 2)) - K
+def measures(M: Tensor, beta: float) -> dict[str, float]:  # (m, K, K)
+    """What a rotation can change, all of it of the columns of A D, whose cost is what `align` lowers."""
+    K = M.shape[-1]
+    squares = cosines(M).square().sum((1, 2)) - K
     return {
-        "entanglement cost (nats)": float(entanglement_cost(m.pullback, beta).mean()),
-        "IMA contrast (nats)": float(ima_contrast(m.gram).mean()),
+        "entanglement cost (nats of loss)": float(entanglement_cost(M, beta).mean()),
+        "IMA contrast (nats)": float(ima_contrast(M).mean()),
         "mean squared cosine": float(squares.mean() / max(K * (K - 1), 1)),
-        "DtO": dto(m.gram),
+        "DtO": dto(M),
     }
 
 
 def judge(rows: tuple[dict[str, Any], ...]) -> bool:
-    """Helped: the cost fell by more than 1 % at unseen points, and the IMA contrast, which has no scale, by 0.001."""
+    """Helped: the cost fell by more than 1 % at unseen points, and the IMA contrast of A D, which has no scale, by
+    0.001 (an infinite one stays infinite and is no objection)."""
     unseen, contrast = rows[1], rows[2]
-    return bool(unseen["after"] < (1 - HELPED) * unseen["before"] and contrast["after"] < contrast["before"] - 1e-3)
+    fell = contrast["after"] < contrast["before"] - FALLS or math.isinf(contrast["before"])
+    return bool(unseen["after"] < (1 - HELPED) * unseen["before"] and fell)
 
 
 def say(rows: tuple[dict[str, Any], ...], helped: bool) -> str:
     """In plain words, what the rotation changed and what it did not."""
     before, after = (number(rows[1][side]) for side in ("before", "after"))
-    change = f"from {before} to {after} nats at unseen points"
+    change = f"from {before} to {after} nats of loss at unseen points"
     if helped:
         worse = [row["what"] for row in rows[2:] if row["after"] > 1.01 * row["before"]]
         return f"align lowered the entanglement cost {change}" + (f", but {' and '.join(worse)} rose" if worse else "")

@@ -8,18 +8,13 @@ With C = I + M/beta scaled to unit diagonal, gap = -beta/2 log det(scaled C): ex
 safe in single precision for small beta. Its limit gap/beta for beta -> 0 is the IMA contrast.
 """
 
-from typing import NamedTuple
-
-import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 
-from unseam.errors import BadInput
 from unseam.geometry.orthogonality import cosines
-from unseam.types import Array
 
 Beta = float | Tensor
+MIXED = 0.02  # nats of loss per beta above which latents are mixed: a cosine of 0.2 between two columns
 
 
 def precision(M: Tensor, beta: Beta = 1.0) -> Tensor:  # (..., K, K) -> (..., K, K)
@@ -76,33 +71,3 @@ def hessian_axes(H: Tensor) -> tuple[Tensor, Tensor]:  # (N, K, K) -> (N, K), (N
     """
     curvatures, axes = torch.linalg.eigh(H)
     return curvatures, axes
-
-
-class LawFit(NamedTuple):
-    """How well learned posterior variances follow the Sigma law."""
-
-    r: float | None  # correlation of log variances over all points and latents; None where nothing varies
-    per_latent: Array  # (K,) the same per latent, NaN where a latent's variances do not vary
-    error: float  # median relative error of a variance
-
-
-def law_fit(learned: ArrayLike, predicted: ArrayLike) -> LawFit:  # (N, K), (N, K)
-    """Learned against predicted posterior variances, on a log scale.
-
-    >>> law_fit([[0.1, 0.5], [0.2, 0.9]], [[0.1, 0.5], [0.2, 0.9]]).r
-    1.0
-    """
-    a, b = np.asarray(learned, dtype=float), np.asarray(predicted, dtype=float)
-    if a.shape != b.shape or not (np.isfinite(a).all() and (a > 0).all() and (b > 0).all()):
-        raise BadInput(f"learned {a.shape} and predicted {b.shape} variances must be positive, finite and (N, K)")
-    x, y = np.log(a), np.log(b)
-    columns = np.array([correlation(x[:, k], y[:, k]) for k in range(x.shape[1])])
-    r = correlation(x.ravel(), y.ravel())
-    return LawFit(None if np.isnan(r) else round(r, 12), columns, float(np.median(np.abs(np.expm1(x - y)))))
-
-
-def correlation(x: Array, y: Array) -> float:  # (N,), (N,)
-    """Pearson's r; NaN where either side does not vary beyond rounding."""
-    x, y = x - x.mean(), y - y.mean()
-    size = float(np.sqrt((x**2).mean() * (y**2).mean()))
-    return float((x * y).mean() / size) if min(np.abs(x).max(), np.abs(y).max()) > 1e-6 else float("nan")

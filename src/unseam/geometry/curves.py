@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from unseam.errors import BadInput
-from unseam.geometry.jacobian import Decoder, metrics, singular
+from unseam.geometry.jacobian import Decoder, pullbacks, singular
 
 Field = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # point, last direction -> direction, gap
 REASONS = ("length reached", "singular values cross", "left the region", "not finite")
@@ -53,7 +53,7 @@ def directions(decode: Decoder, z: Tensor, last: Tensor, component: int) -> tupl
 
     The gap is 0 where the closest vector is no longer the component's: two singular values crossed on the way.
     """
-    s, V = singular(metrics(decode, z, dtype=torch.float64).gram)
+    s, V = singular(pullbacks(decode, z, dtype=torch.float64).gram)
     overlap = (V * last.unsqueeze(-1)).sum(1)  # (B, K): v_k . last
     k = overlap.abs().argmax(1, keepdim=True)
     chosen = V.gather(2, k.unsqueeze(1).expand(-1, V.shape[1], 1)).squeeze(2) * overlap.gather(1, k).sign()
@@ -82,7 +82,7 @@ def singular_curve(
         raise BadInput(f"component={component} is not among the {z.shape[1]} singular vectors 0..{z.shape[1] - 1}")
     if not (step > 0 and length > 0):
         raise BadInput(f"step={step} and length={length} must be positive")
-    V = singular(metrics(decode, z, dtype=torch.float64).gram)[1]
+    V = singular(pullbacks(decode, z, dtype=torch.float64).gram)[1]
     v, at = V[:, :, component], z.double()
     v = sign * v * v.gather(1, v.abs().argmax(1, keepdim=True)).sign()  # start towards + of the latent it moves most
     path, why = [at], torch.full((len(z),), -1)

@@ -9,12 +9,8 @@ data cannot say which axes are right. Two numbers tell how close a pair is to th
 import math
 from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
-
-from unseam.errors import BadInput
 
 TOO_CLOSE = 0.1  # thesis Table 3.4: at a ratio of 1.2 restarts still differ, at 1.5 no longer
 ANGLES = 24
@@ -59,21 +55,3 @@ def axis_preferences(M: Tensor, i: Tensor, j: Tensor, beta: float = 1.0) -> Turn
     stacked = beta / 2 * torch.stack(costs)
     best = stacked.min(0).values
     return Turns(stacked.max(0).values - best, stacked[0] - best)
-
-
-def close_eigenvalues(eigenvalues: ArrayLike, count: int, limit: float = TOO_CLOSE) -> list[tuple[int, int, float]]:
-    """Neighbouring eigenvalues of a data covariance that `count` samples cannot tell apart: (i, j, margin).
-
-    The margin is the difference of the two singular values relative to the larger. They are too close below the
-    limit, or below two standard errors of an eigenvalue, sqrt(2 / count) (North 1982).
-
-    >>> close_eigenvalues([4.0, 1.0, 0.98], count=10_000)
-    [(1, 2, 0.0101)]
-    """
-    values = np.sort(np.asarray(eigenvalues, dtype=float))[::-1]
-    if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any():
-        raise BadInput("eigenvalues must be a list of finite numbers >= 0: those of a covariance matrix")
-    limit = max(limit, math.sqrt(2 / count))  # of a singular value: half of 2 sqrt(2 / count)
-    roots = np.sqrt(values[values > 0])
-    margins = 1 - roots[1:] / roots[:-1]
-    return [(int(i), int(i) + 1, round(float(margins[i]), 4)) for i in np.flatnonzero(margins < limit)]

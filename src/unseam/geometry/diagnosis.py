@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from unseam.types import Array
+
+NONE = np.zeros(0)
+NOT_FINITE = ("inf", "-inf", "nan")  # JSON has no word for these: stored as text
 
 
 @dataclass(frozen=True)
@@ -14,12 +21,12 @@ class Latent:
     """One row of the per-latent table."""
 
     index: int
-    kl: float | None  # nats; None without a posterior
-    sigma2: float | None  # mean learned posterior variance; None without a posterior
+    kl: float | None  # nats, its share of the posterior's KL; None without a posterior
+    sigma2: float | None  # E sigma^2, mean learned posterior variance; None without a posterior
     sigma2_law: float  # mean variance that the Sigma law predicts
-    jacobian_norm: float  # root mean square of |J_i| over the points
+    jacobian_norm: float  # root mean square of |J_i| over the points, in units of the output
     mu_std: float  # standard deviation of the codes
-    active: bool
+    active: bool  # by `regime.active_latents`; without a posterior by `question.moving`
 
 
 @dataclass(frozen=True)
@@ -28,14 +35,38 @@ class Pair:
 
     i: int
     j: int
-    cost: float  # nats: this pair's share of the entanglement cost
+    cost: float  # nats of loss: this pair's share of the entanglement cost
     cosine: float  # root mean square cosine of their columns
     difference: float  # relative difference of the singular values of their plane, median over points
-    preference: float  # nats by which the worst rotation of their plane costs more than the best
-    saving: float  # nats that the best rotation of their plane would save
+    preference: float  # nats of loss by which the worst rotation of their plane costs more than the best
+    saving: float  # nats of loss that the best rotation of their plane would save
     mixed: bool
     degenerate: bool
     coordinates: str | None = None  # "cartesian", "polar" or "undecided"; looked at for the ten costliest mixed pairs
+
+
+class Arrays(NamedTuple):
+    """What the figures draw, at the m points of a diagnosis; empty where it was not computed."""
+
+    cosines: Array = NONE  # (K, K) root mean square over the points
+    singular_values: Array = NONE  # (m, K)
+    pair_costs: Array = NONE  # (K, K) nats of loss
+    costs: Array = NONE  # (m,) nats of loss
+    distances: Array = NONE  # (m,) |V - P(V)|, active latents
+    sigma2_law: Array = NONE  # (m, K)
+    active: Array = NONE  # (K,)
+    sigma2: Array | None = None  # (m, K); None without a posterior
+    sigma_law_r: Array | None = None  # (K,) per latent; None without a posterior
+
+    def __getitem__(self, name: Any) -> Any:
+        """By name too, as when this was a dictionary."""
+        return getattr(self, name) if isinstance(name, str) else tuple.__getitem__(self, name)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and getattr(self, name, None) is not None
+
+    def get(self, name: str) -> Any:
+        return getattr(self, name, None)
 
 
 @dataclass(frozen=True)
@@ -44,11 +75,11 @@ class Diagnosis:
 
     dto: float | None  # distance to orthogonality over the active latents; None when none is active
     dto_haar: float | None  # what a random rotation of as many latents gives
-    entanglement_cost: float  # nats, mean over points
+    entanglement_cost: float  # nats of loss, mean over points
     cost_of_active: float  # its part between active latents; the rest is what passive ones still do
-    ima_contrast: float | None  # nats, mean over points, active latents
-    sigma_law_r: float | None  # correlation of learned and predicted log variances
-    sigma_law_error: float | None  # median relative error of a variance
+    ima_contrast: float | None  # nats, mean over points, active latents; infinite where their columns are dependent
+    sigma_law_r: float | None  # correlation of learned and predicted log variances, active latents
+    sigma_law_error: float | None  # median relative error of a variance, active latents
     active: int
     latents: tuple[Latent, ...]
     pairs: tuple[Pair, ...]  # of active latents, the costliest first
@@ -58,21 +89,61 @@ class Diagnosis:
     points: int  # points at which Jacobians were taken
     dto_all: float  # over all latents, dead ones included
     delta_kl: float | None = None  # distance from the polarized regime (Zietlow 2022, eq. 3.38)
-    elbo: float | None = None  # log p(x | z = mean) - beta KL, nats per sample, when the data was given
+    elbo: float | None = None  # log p(x | z = mean) - 1/2 tr(M Sigma) - beta KL, nats per sample, if data was given
     self_consistency: float | None = None  # relative error of e(d(z)), when the encoder was given
-    arrays: dict[str, Array] = field(default_factory=dict, repr=False)  # for figures: see `diagnose`
+    arrays: Arrays = field(default=Arrays(), repr=False)
+    beta_source: str = "given"  # "given", "estimated" from the Sigma law, or "unit": nothing fixes it, 1 was taken
+    full_posterior: bool = False
+    sigma_law_passive_error: float | None = None  # the same error over passive latents, which says little
+    sigma_law_factor: float | None = None  # what beta (or s2) must be multiplied by to fit the learned variances best
+    sigma_law_rescaled_r: float | None = None  # r and error with beta times that factor
+    sigma_law_rescaled_error: float | None = None
 
     @property
-    def share_of_elbo(self) -> float | None:
-        """The entanglement cost as a share of |ELBO|."""
-        return self.entanglement_cost / abs(self.elbo) if self.elbo else None
+    def kl(self) -> float | None:
+        """KL(q || prior) in nats; None without a posterior."""
+        shares = [z.kl for z in self.latents if z.kl is not None]
+        return sum(shares) if shares else None
+
+    @property
+    def share_of_kl(self) -> float | None:
+        """The entanglement cost beside beta KL, what the whole posterior costs: a share that no unit changes."""
+        return self.entanglement_cost / (self.beta * self.kl) if self.kl else None
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Everything, to be stored: plain values that JSON can hold, and arrays by name.
+
+        >>> found = Diagnosis(None, None, 0.0, 0.0, math.inf, None, None, 0, (), (), (), "", 1.0, 9, 0.0)
+        >>> values, arrays = found.to_parts()
+        >>> values["ima_contrast"], Diagnosis.from_parts(values, arrays).ima_contrast
+        ('inf', inf)
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "arrays"}
+        values |= {"latents": [asdict(z) for z in self.latents], "pairs": [asdict(pair) for pair in self.pairs]}
+        values |= {"warnings": list(self.warnings)}
+        arrays = {name: value for name, value in self.arrays._asdict().items() if value is not None}
+        return {name: str(v) if not_finite(v) else v for name, v in values.items()}, arrays
+
+    @staticmethod
+    def from_parts(values: Mapping[str, Any], arrays: Mapping[str, Array]) -> Diagnosis:
+        """The diagnosis that `to_parts` took apart. Names that this version does not know are left out."""
+        known = {f.name for f in fields(Diagnosis)} - {"arrays"}
+        kept: dict[str, Any] = {
+            name: float(v) if v in NOT_FINITE else v for name, v in scalars(values) if name in known
+        }
+        return Diagnosis(
+            **kept,
+            latents=tuple(Latent(**row) for row in values["latents"]),
+            pairs=tuple(Pair(**row) for row in values["pairs"]),
+            warnings=tuple(values["warnings"]),
+            arrays=Arrays(**{name: arrays[name] for name in Arrays._fields if name in arrays}),
+        )
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the arrays, as plain values."""
-        document = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "arrays"}
-        document["latents"] = [asdict(latent) for latent in self.latents]
-        document["pairs"] = [asdict(pair) for pair in self.pairs]
-        return {**document, "warnings": list(self.warnings), "share_of_elbo": self.share_of_elbo}
+        """Everything but the arrays, as plain values; what is infinite is None."""
+        values = {name: None if v in NOT_FINITE else v for name, v in scalars(self.to_parts()[0])}
+        rows = {name: self.to_parts()[0][name] for name in ("latents", "pairs", "warnings")}
+        return {**values, **rows, "kl": self.kl, "share_of_kl": self.share_of_kl}
 
     def __str__(self) -> str:
         return "\n".join([self.verdict, *(f"warning: {warning}" for warning in self.warnings), "", self.table()])
@@ -84,11 +155,7 @@ class Diagnosis:
             [
                 str(z.index),
                 "yes" if z.active else "no",
-                number(z.kl),
-                number(z.sigma2),
-                number(z.sigma2_law),
-                number(z.jacobian_norm),
-                number(z.mu_std),
+                *map(number, (z.kl, z.sigma2, z.sigma2_law, z.jacobian_norm, z.mu_std)),
             ]
             for z in self.latents
         ]
@@ -105,6 +172,15 @@ class Diagnosis:
         lines = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
         notes = "".join(f"<li>{escape(warning)}</li>" for warning in self.warnings)
         return f"<p>{escape(self.verdict)}</p><ul>{notes}</ul><table><tr>{cells}</tr>{lines}</table>"
+
+
+def not_finite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def scalars(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The entries that are no tables."""
+    return [(name, value) for name, value in values.items() if not isinstance(value, list | tuple)]
 
 
 def number(value: float | None) -> str:

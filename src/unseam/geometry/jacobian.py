@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 from torch.func import grad, jvp, vmap
 
-from unseam.errors import lookup, unknown
-from unseam.models.likelihood import LIKELIHOODS, Bernoulli, Gaussian, Likelihood
+from unseam.errors import lookup
+from unseam.models.likelihood import LIKELIHOODS, Gaussian, Likelihood
 
 Decoder = Callable[[Tensor], Tensor]  # (B, K) -> (B, ...)
 NUMBERS_AT_ONCE = 2**19  # points x n x K of one slice: about what a core's cache holds
 
 
-class Metrics(NamedTuple):
+class Grams(NamedTuple):
     """The two K x K matrices per point that everything else needs; the Jacobians themselves are not kept."""
 
     gram: Tensor  # (N, K, K)  J^T J
@@ -36,13 +36,10 @@ def as_likelihood(likelihood: Likelihood | str | None = None, s2: float = 0.5) -
     >>> as_likelihood("bernoulli")
     Bernoulli()
     """
-    if likelihood is None or likelihood == "gaussian":
-        return Gaussian(s2)
-    if likelihood == "bernoulli":
-        return Bernoulli()
-    if isinstance(likelihood, str):
-        raise unknown("likelihood", likelihood, LIKELIHOODS)
-    return likelihood
+    if likelihood is not None and not isinstance(likelihood, str):
+        return likelihood
+    kind = lookup(LIKELIHOODS, likelihood or "gaussian", "likelihood")
+    return Gaussian(s2) if kind is Gaussian else kind()
 
 
 def slice_size(decode: Decoder, z: Tensor, chunk: int | None = None) -> int:
@@ -129,7 +126,7 @@ def mean_and_weight(likelihood: Likelihood, theta: Tensor, D: Tensor) -> tuple[T
     return slope.unsqueeze(-1) * D, likelihood.curvature(theta)
 
 
-def metrics(
+def pullbacks(
     decode: Decoder,
     z: Tensor,  # (N, K)
     likelihood: Likelihood | str | None = None,
@@ -137,13 +134,13 @@ def metrics(
     chunk: int | None = None,
     dtype: torch.dtype | None = None,
     mode: str = "forward",
-) -> Metrics:
+) -> Grams:
     """J^T J and M = D^T A^2 D at every point, slice by slice: memory grows with N K^2, not with N n K.
 
     `dtype=torch.float64` sums the products in double precision, whatever the decoder computes in.
 
     >>> W = torch.tensor([[3.0, 0.0], [4.0, 2.0]])
-    >>> metrics(lambda z: z @ W.T, torch.zeros(1, 2), s2=0.5).gram
+    >>> pullbacks(lambda z: z @ W.T, torch.zeros(1, 2), s2=0.5).gram
     tensor([[[25.,  8.],
              [ 8.,  4.]]])
     """
@@ -154,7 +151,10 @@ def metrics(
         J, D, A2 = (t.to(dtype or t.dtype) for t in (J, D, A2))
         return J.mT @ J, D.mT @ (A2.unsqueeze(-1) * D)
 
-    return Metrics(*gather((products(theta, D) for theta, D in slices(decode, z, chunk, mode)), len(z)))
+    return Grams(*gather((products(theta, D) for theta, D in slices(decode, z, chunk, mode)), len(z)))
+
+
+Metrics, metrics = Grams, pullbacks  # their names until 0.3
 
 
 def pullback(decode: Decoder, z: Tensor, likelihood: Likelihood | str | None = None, s2: float = 0.5) -> Tensor:
@@ -163,7 +163,7 @@ def pullback(decode: Decoder, z: Tensor, likelihood: Likelihood | str | None = N
     >>> pullback(lambda z: 3 * z, torch.zeros(1, 1), s2=0.5)
     tensor([[[18.]]])
     """
-    return metrics(decode, z, likelihood, s2).pullback
+    return pullbacks(decode, z, likelihood, s2).pullback
 
 
 def singular(gram: Tensor) -> tuple[Tensor, Tensor]:  # (N, K, K) -> (N, K), (N, K, K)

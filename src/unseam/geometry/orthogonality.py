@@ -1,12 +1,13 @@
-"""How far the columns of a decoder's Jacobian are from orthogonal, three ways: DtO, cosines, IMA contrast.
+"""How far the columns of a Jacobian are from orthogonal, three ways: DtO, cosines, IMA contrast.
+
+The Jacobian is whoever's J^T J is given. The theory's is A D, whose product is M = D^T A^2 D (`Grams.pullback`): it is
+what a posterior feels. For a Gaussian it is J = d xhat/dz up to a factor; for a Bernoulli it is another matrix.
 
 DtO (Zietlow 2022, eq. 3.25): the mean of |V - P(V)|_F, V the right singular vectors of J, P(V) the signed permutation
 nearest to V in L1. |V - P|_1 = const + sum_i (1 - 2 |V_i,pi(i)|) when the signs are V's own, so the thesis' integer
 program is a linear assignment that maximises sum_i |V_i,pi(i)|: exact, O(K^3).
 IMA contrast (Gresele 2021): sum_i log|J_i| - 1/2 log det J^T J >= 0, and 0 iff the columns are orthogonal.
 """
-
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,7 +17,6 @@ from torch import Tensor
 
 from unseam.errors import BadInput
 from unseam.geometry.jacobian import singular
-from unseam.rng import numpy_generator
 from unseam.types import Array
 
 
@@ -69,24 +69,6 @@ def select(gram: Tensor, active: Array) -> Tensor:  # (N, K, K) -> (N, k, k)
     return gram[..., keep, :][..., keep]
 
 
-@lru_cache
-def haar(K: int, seed: int = 0) -> tuple[float, float]:
-    """Mean and standard deviation of DtO for a uniformly random V: what chance gives, to print beside every DtO.
-
-    >>> mean, std = haar(2)
-    >>> bool(abs(mean - 32 / np.pi * 2**0.5 * np.sin(np.pi / 16) ** 2) < 0.02)  # the closed form is 0.548
-    True
-    """
-    if K < 2:
-        return 0.0, 0.0
-    draws = min(4000, 40_000 // K)  # the spread falls as K grows
-    normal = numpy_generator(seed, "haar", K).standard_normal((draws, K, K))
-    Q, R = np.linalg.qr(normal)
-    V = Q * np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :]  # without the signs QR is not uniform
-    d = distances(V)
-    return float(d.mean()), float(d.std())
-
-
 def cosines(gram: Tensor) -> Tensor:  # (..., K, K) -> (..., K, K)
     """Cosines between the columns of J; a dead column has cosine 0 with every other and 1 with itself.
 
@@ -101,10 +83,19 @@ def cosines(gram: Tensor) -> Tensor:  # (..., K, K) -> (..., K, K)
     return cosine * (1 - eye) + eye
 
 
-def ima_contrast(gram: Tensor) -> Tensor:  # (..., K, K) -> (...)
+def log_contrast(gram: Tensor) -> Tensor:  # (..., K, K) -> (...)
+    """-1/2 log det(cosines): the IMA contrast without a look at the rank, to train with."""
+    return -0.5 * torch.linalg.slogdet(cosines(gram)).logabsdet
+
+
+def ima_contrast(gram: Tensor, tolerance: float | None = None) -> Tensor:  # (..., K, K) -> (...)
     """sum_i log|J_i| - 1/2 log det J^T J = -1/2 log det(cosines), per point, in nats; dead columns add nothing.
+
+    Infinite where columns are linearly dependent: where an eigenvalue of the cosines is below `tolerance` (rounding).
 
     >>> round(ima_contrast(torch.tensor([[1.0, 0.6], [0.6, 1.0]])).item(), 4)  # -1/2 log(1 - 0.36)
     0.2231
     """
-    return -0.5 * torch.linalg.slogdet(cosines(gram)).logabsdet
+    limit = 4 * gram.shape[-1] * torch.finfo(gram.dtype).eps if tolerance is None else tolerance
+    least = torch.linalg.eigvalsh(cosines(gram))[..., :1]  # (..., 1), or (..., 0) without columns
+    return log_contrast(gram).masked_fill((least < limit).any(-1), torch.inf)

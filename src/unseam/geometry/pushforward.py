@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from unseam.errors import BadInput
-from unseam.geometry.jacobian import Decoder, jacobian, metrics
+from unseam.geometry.jacobian import Decoder, jacobian, pullbacks
 from unseam.geometry.orthogonality import cosines
 
 
@@ -39,7 +39,7 @@ def log_densities(decode: Decoder, z: Tensor, chunk: int | None = None) -> Densi
     >>> d.gap.abs().item() < 1e-6, abs(d.manifold.item() + math.log(2 * math.pi)) < 1e-6  # |J_1| |J_2| = 1
     (True, True)
     """
-    gram = metrics(decode, z, chunk=chunk, dtype=torch.float64).gram
+    gram = pullbacks(decode, z, chunk=chunk, dtype=torch.float64).gram
     log_lengths = 0.5 * gram.diagonal(dim1=1, dim2=2).log()
     if not torch.isfinite(log_lengths).all():
         dead = (~torch.isfinite(log_lengths)).any(0).nonzero().flatten().tolist()

@@ -1,26 +1,28 @@
 """The polarized regime: which latents are in use, and since when (Zietlow 2022, sections 3.2.2 and 3.3.2).
 
-Active latents carry information, std(mu_j) > 0.5; passive ones have mu_j ~ 0, sigma_j^2 ~ 1 and the decoder ignores
-them. In the regime the KL is that of the active latents alone, without their tiny sigma^2:
+Active latents carry information (`active_latents`, the one rule of this package); passive ones have mu_j ~ 0,
+sigma_j^2 ~ 1 and the decoder ignores them. In the regime the KL is that of the active latents alone, without their
+tiny sigma^2; the thesis takes std(mu_j) > 0.5 for "active" here, and so does `delta_kl`, to stay comparable:
 
     L_approxKL = 1/2 sum_{j active} (mu_j^2 - log sigma_j^2 - 1),   Delta_KL = |L_KL - L_approxKL| / L_KL
 
-All functions here are pure functions of per-latent statistics; NumPy arrays in, NumPy arrays out.
+All functions here are pure functions of per-latent statistics.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unseam.errors import BadInput, unknown
+from unseam.errors import BadInput
 from unseam.types import Array
 
-ACTIVE_STD = 0.5  # thesis chapter 3: std of the posterior means over the data
+ACTIVE_STD = 0.5  # thesis 3.3.2: std of the posterior means over the data
 ACTIVE_VARIANCE = 0.8  # thesis chapter 4: mean posterior variance
-RULES = ("std", "variance")
+COLLAPSED_KL = 0.05  # nats
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,12 @@ class LatentStatistics:
         return 0.5 * (self.mean_mu2 + self.mean_sigma2 - self.mean_log_sigma2 - 1)
 
 
-def statistics(mu: ArrayLike, sigma2: ArrayLike) -> LatentStatistics:  # (N, K), (N, K)
-    """Per-latent statistics of a diagonal posterior's means and variances.
+def statistics(
+    mu: ArrayLike, sigma2: ArrayLike, log_sigma2: ArrayLike | None = None
+) -> LatentStatistics:  # (N, K) each
+    """Per-latent statistics of posterior means and variances.
+
+    `log_sigma2` are the latents' shares in log|Sigma| (`posterior.log_variance()`), for one that is not diagonal.
 
     >>> statistics([[1.0, 0.0], [-1.0, 0.0]], [[0.01, 1.0], [0.01, 1.0]]).kl.round(3)
     array([2.308, 0.   ])
@@ -49,24 +55,31 @@ def statistics(mu: ArrayLike, sigma2: ArrayLike) -> LatentStatistics:  # (N, K),
         raise BadInput(f"means {mu.shape} and variances {sigma2.shape} must both be (N, K)")
     if not (np.isfinite(mu).all() and np.isfinite(sigma2).all() and (sigma2 > 0).all()):
         raise BadInput("posterior means must be finite and variances positive; a point posterior (AE) has no KL")
-    return LatentStatistics((mu**2).mean(0), mu.std(0), sigma2.mean(0), np.log(sigma2).mean(0))
+    logs = np.log(sigma2) if log_sigma2 is None else np.asarray(log_sigma2, dtype=float)
+    return LatentStatistics((mu**2).mean(0), mu.std(0), sigma2.mean(0), logs.mean(0))
 
 
-def active_latents(std_mu: ArrayLike, mean_sigma2: ArrayLike | None = None, rule: str = "std") -> Array:  # (K,) bool
-    """Which latents are in use: std(mu_j) > 0.5, or with rule="variance" E[sigma_j^2] < 0.8.
+def active_latents(std_mu: Any, mean_sigma2: Any = None) -> Any:  # (..., K), (..., K) -> (..., K) bool
+    """Which latents are in use: std(mu_j) > 0.5 or E[sigma_j^2] < 0.8. NumPy or torch in, the same out.
 
-    >>> active_latents([0.98, 0.02])
-    array([ True, False])
-    >>> active_latents([0.98, 0.02], [0.01, 0.99], rule="variance")
-    array([ True, False])
+    For a converged ELBO std(mu)^2 + E sigma^2 = 1 and both say the same; other objectives (AnnealedVAE) and users'
+    models may encode much in codes of a small spread. A variance of 0 is that of a point, which says nothing.
+
+    >>> active_latents([0.98, 0.02, 0.4], [0.04, 0.99, 0.05])
+    array([ True, False,  True])
     """
-    if rule not in RULES:
-        raise unknown("rule", rule, RULES)
-    if rule == "std":
-        return np.asarray(std_mu) > ACTIVE_STD
-    if mean_sigma2 is None:
-        raise BadInput('rule="variance" needs mean_sigma2; give the posterior, or use rule="std"')
-    return np.asarray(mean_sigma2) < ACTIVE_VARIANCE
+    std_mu, mean_sigma2 = (np.asarray(a) if isinstance(a, list | tuple) else a for a in (std_mu, mean_sigma2))
+    wide = std_mu > ACTIVE_STD
+    return wide if mean_sigma2 is None else wide | ((mean_sigma2 > 0) & (mean_sigma2 < ACTIVE_VARIANCE))
+
+
+def collapsed(kl: float) -> bool:
+    """Whether a latent's posterior is the prior: KL_j < 0.05 nats. A passive latent need not be.
+
+    >>> collapsed(0.01), collapsed(0.05)
+    (True, False)
+    """
+    return kl < COLLAPSED_KL
 
 
 def delta_kl(stats: LatentStatistics) -> Array:  # (K,) -> () or (T, K) -> (T,)

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unseam.geometry.diagnosis import Latent, Pair, number
+from unseam.geometry.diagnosis import Diagnosis, Latent, Pair, number
+from unseam.geometry.regime import collapsed
 
-PASSIVE_LISTENS = 0.05  # a passive latent whose column is this share of the longest still moves the output
+LAW_R = 0.9  # the Sigma law is followed from this correlation of log variances on, and
+LAW_ERROR = 0.25  # up to this median relative error of a variance
+LAW_LOOSE_R, LAW_LOOSE_ERROR = 0.5, 0.75  # below this correlation, or above this error, it is not followed at all
+NAMED_PAIRS = 3  # more mixed pairs than these are told as one group
+WORTH_TURNING = 0.1  # a rotation is worth telling if it saves more than this share of a pair's cost
+PASSIVE_SHARE, PASSIVE_NATS = (
+    0.1,
+    0.01,
+)  # what passive latents cost is told above both: of the cost, and of loss per beta
+SHARE_TOLD = 0.001  # of the KL's cost
+DEAF = 1e-3  # an active latent whose column is below this share of the longest is ignored by the decoder
+PASSIVE_LISTENS = 0.05  # a passive latent whose column is above this share of the longest still moves the output
 
 
 def words(latents: Sequence[int]) -> str:
@@ -28,94 +40,121 @@ def subject(latents: Sequence[int]) -> str:
     return f"latent {latents[0]} is" if len(latents) == 1 else f"latents {words(latents)} are"
 
 
-def activity(active: int, K: int, kl: bool) -> str:
-    if active == 0 and not kl:
-        return f"none of {K} latents is active: moving along the codes does not change the output"
-    if active == 0:
-        return f"none of {K} latents is active: the posterior has collapsed onto the prior; lower beta"
-    return f"{active} of {K} latents active"
+def verdict(d: Diagnosis) -> str:
+    """The whole verdict, findings joined by semicolons."""
+    parts = [activity(d)]
+    if d.active:
+        parts += [about_beta(d.beta, d.beta_source), law(d), mixing(d)]
+        parts += ["a full posterior, as here, does not pay this; a diagonal one would"] if d.full_posterior else []
+        parts += [share(d), chance(d)]
+    return "; ".join(part for part in parts if part)
 
 
-def law(r: float | None, error: float | None) -> str:
+def activity(d: Diagnosis) -> str:
+    K = len(d.latents)
+    if d.active:
+        return f"{d.active} of {K} latents active"
+    none = f"none of {K} latents is active"
+    if d.kl is None:
+        return f"{none}: moving along the codes does not change the output"
+    if all(collapsed(z.kl or 0.0) for z in d.latents):
+        return f"{none}: the posterior has collapsed onto the prior; lower beta"
+    return f"{none}, though their KL is {number(d.kl)} nats: their means hardly vary from sample to sample"
+
+
+def about_beta(beta: float, source: str) -> str:
+    """Where beta comes from, if it was not given."""
+    if source == "estimated":
+        return f"beta was not given: {number(beta)} is an estimate from the Sigma law over the active latents"
+    return "beta was not given and nothing fixes it: 1 is taken as the unit" if source == "unit" else ""
+
+
+def law(d: Diagnosis) -> str:
+    """Whether the active latents' variances follow the Sigma law: shape (r) and size (error) both count."""
+    r, error = d.sigma_law_r, d.sigma_law_error
     if error is None:
         return "no posterior was given, so the Sigma law could not be tested"
-    if r is None:
-        return f"posterior variances do not vary; they are within {error:.0%} of the Sigma law"
-    how = (
-        "follow the Sigma law"
-        if r >= 0.9
-        else "follow the Sigma law loosely"
-        if r >= 0.5
-        else "do not follow the Sigma law"
-    )
-    return f"posterior variances {how} (r = {r:.2f}, median error {error:.0%})"
+    numbers = f"median error {error:.0%}" if r is None else f"r = {r:.2f}, median error {error:.0%}"
+    if fits(r, error):
+        how = "follow the Sigma law" if r is not None else "do not vary and are as the Sigma law has them"
+    elif d.sigma_law_factor and fits(d.sigma_law_rescaled_r, d.sigma_law_rescaled_error):
+        return f"posterior variances have {scale(d.sigma_law_factor)} ({numbers}, active latents)"
+    else:
+        how = loosely(r, error)
+    return f"posterior variances {how} ({numbers}, active latents)"
 
 
-def mixing(pairs: Sequence[Pair], cost: float, active_cost: float) -> str:
+def loosely(r: float | None, error: float) -> str:
+    """What is left to say of variances that miss the law in shape or in size."""
+    if r is not None and r >= LAW_LOOSE_R and error <= LAW_LOOSE_ERROR:
+        return "follow the Sigma law loosely"
+    if error <= LAW_ERROR:
+        return "have the size that the Sigma law gives them, but do not vary with it"
+    return "do not follow the Sigma law"
+
+
+def fits(r: float | None, error: float | None) -> bool:
+    """Shape and size as the law has them; variances that do not vary have no shape to miss."""
+    return error is not None and error <= LAW_ERROR and (r is None or r >= LAW_R)
+
+
+def scale(factor: float) -> str:
+    """The variances fit the law with another beta: `factor` times the given one."""
+    off, which = (factor, "too small") if factor > 1 else (1 / factor, "too large")
+    return f"the right shape, wrong scale: the beta or s2 given is off by a factor of about {number(off)} ({which})"
+
+
+def mixing(d: Diagnosis) -> str:
     """Which latents are mixed and what they pay."""
-    mixed = [pair for pair in pairs if pair.mixed]
+    mixed, cost = [pair for pair in d.pairs if pair.mixed], d.entanglement_cost
     if not mixed:
-        text = f"no two latents are mixed: they cost {number(max(active_cost, 0.0))} nats"
-    elif len(mixed) <= 3:
+        text = f"no two latents are mixed: they cost {number(max(d.cost_of_active, 0.0))} nats of loss"
+    elif len(mixed) <= NAMED_PAIRS:
         text = "; ".join(one_pair(pair, cost) for pair in mixed)
     else:
         names = words(sorted({k for pair in mixed for k in (pair.i, pair.j)}))
         text = (
-            f"latents {names} are mixed in {len(mixed)} pairs, which cost {number(sum(p.cost for p in mixed))} nats of "
-            f"{number(cost)}; the worst is {one_pair(mixed[0], cost)}"
+            f"latents {names} are mixed in {len(mixed)} pairs, which cost {number(sum(p.cost for p in mixed))} of "
+            f"{number(cost)} nats of loss; the worst: {one_pair(mixed[0], cost)}"
         )
-    passive = cost - active_cost
-    if passive > 0.1 * cost and passive > 0.01:
+    passive = cost - d.cost_of_active
+    if passive > PASSIVE_SHARE * cost and passive > PASSIVE_NATS * d.beta:
         text += (
-            f"; {number(passive)} nats of {number(cost)} are noise from passive latents that the decoder still hears"
+            f"; {number(passive)} of {number(cost)} nats of loss are noise from passive latents that the decoder still "
+            "hears"
         )
     return text
 
 
 def one_pair(pair: Pair, cost: float) -> str:
     """What two mixed latents pay, why, and what would help."""
-    text = f"latents {pair.i} and {pair.j} are mixed: they cost {number(pair.cost)} nats of {number(cost)}"
+    text = f"latents {pair.i} and {pair.j} are mixed: they cost {number(pair.cost)} of {number(cost)} nats of loss"
     if pair.degenerate:
         return text + (
             f"; their singular values differ by {pair.difference:.0%}, so the data does not prefer an axis: "
             "change the scale of the data or of beta"
         )
-    if pair.saving > 0.1 * pair.cost:
+    if pair.saving > WORTH_TURNING * pair.cost:
         return f"{text}; a rotation would save {number(pair.saving)} of them: use `align`"
     if pair.coordinates == "polar":
         return f"{text}; together they are polar coordinates, which no rotation separates"
     return f"{text}; no rotation saves a tenth of that, the mixing changes from point to point"
 
 
-def chance(dto: float | None, haar: float | None) -> str:
-    return "" if dto is None or not haar else f"DtO is {dto:.2f}, chance gives {haar:.2f}"
+def share(d: Diagnosis) -> str:
+    of_kl = d.share_of_kl
+    return "" if of_kl is None or of_kl < SHARE_TOLD else f"the cost is {of_kl:.1%} of what the KL costs"
 
 
-def verdict(
-    active: int,
-    latents: Sequence[Latent],
-    law_numbers: tuple[float | None, float | None],
-    pairs: Sequence[Pair],
-    costs: tuple[float, float],
-    share: float | None,
-    dto_numbers: tuple[float | None, float | None],
-    full: bool,
-) -> str:
-    """The whole verdict, findings joined by semicolons."""
-    parts = [activity(active, len(latents), latents[0].kl is not None)]
-    if active:
-        parts += [law(*law_numbers), mixing(pairs, *costs)]
-        parts += ["a full posterior, as here, does not pay this; a diagonal one would"] if full else []
-        parts += [f"the cost is {share:.1%} of the ELBO"] if share is not None and share >= 0.001 else []
-        parts += [text] if (text := chance(*dto_numbers)) else []
-    return "; ".join(parts)
+def chance(d: Diagnosis) -> str:
+    return "" if d.dto is None or not d.dto_haar else f"DtO is {d.dto:.2f}, chance gives {d.dto_haar:.2f}"
 
 
 def degeneracy_warnings(pairs: Sequence[Pair]) -> list[str]:
     """Pairs without a preferred axis, mixed or not."""
     return [
         f"latents {p.i} and {p.j}: their singular values differ by {p.difference:.1%} only (preference "
-        f"{number(p.preference)} nats), so their axes are an accident of the seed"
+        f"{number(p.preference)} nats of loss), so their axes are an accident of the seed"
         for p in pairs
         if p.degenerate
     ]
@@ -124,7 +163,7 @@ def degeneracy_warnings(pairs: Sequence[Pair]) -> list[str]:
 def latent_warnings(latents: Sequence[Latent]) -> list[str]:
     """Latents on which encoder and decoder disagree."""
     longest = max(z.jacobian_norm for z in latents)
-    deaf = [z.index for z in latents if z.active and z.jacobian_norm < 1e-3 * longest]
+    deaf = [z.index for z in latents if z.active and z.jacobian_norm < DEAF * longest]
     heard = [z.index for z in latents if not z.active and z.jacobian_norm > PASSIVE_LISTENS * longest > 0]
     out = []
     if deaf:

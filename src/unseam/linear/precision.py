@@ -62,24 +62,6 @@ def rotate(M: Any, budget: float = 0.0) -> tuple[Array, Allocation]:  # (n, d) -
     return V, allocate(M @ V.T, budget)
 
 
-def log_problem(Ms: Any, budget: float = 0.0) -> float:  # (N, n, d)
-    """Thesis (3.14), (3.15): min over all V_i, sigma_i of sum_i log E|J_i eps_i|^2 with one budget for all samples.
-
-    Each sample contributes log d + (1/d) log det J_i'J_i - C_i/d, so only the sum of the C_i matters: every split
-    of the budget over the samples is optimal, and every J_i V_i' has orthogonal columns.
-
-    >>> M1 = np.array([[4, 1], [-3, 1], [5, -1]])
-    >>> print(f"{log_problem([M1, M1]):.4f} = {2 * np.log(rotate(M1)[1].value):.4f}")
-    6.2841 = 6.2841
-    """
-    J = np.asarray(Ms, np.float64)
-    if J.ndim != 3:
-        raise BadInput(f"Ms has shape {J.shape}; give one Jacobian a sample, (N, n, d)")
-    d = J.shape[-1]
-    gram = covariance("J'J", J.swapaxes(-1, -2) @ J)
-    return float((np.log(d) + np.linalg.slogdet(gram)[1] / d).sum() - budget / d)
-
-
 @dataclass(frozen=True)
 class Embedding:
     """The solution of (4.1), (4.2): decoder = axes * scales, noise variances, and the stochastic loss."""

@@ -8,10 +8,11 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from unseam.errors import BadInput, unknown
-from unseam.models.likelihood import LIKELIHOODS, Bernoulli, Gaussian
-from unseam.models.networks import NETWORKS, conv_decoder, conv_encoder, conv_grid, mlp_decoder, mlp_encoder
-from unseam.models.posterior import POSTERIORS, Diagonal, Full, Point, Posterior, quantise
+from unseam.errors import BadInput, lookup
+from unseam.models.checks import check_choices
+from unseam.models.likelihood import Bernoulli, Gaussian
+from unseam.models.networks import conv_decoder, conv_encoder, conv_grid, mlp_decoder, mlp_encoder
+from unseam.models.posterior import POSTERIORS, Posterior
 from unseam.rng import derive
 
 
@@ -37,19 +38,14 @@ class Architecture:
     """variance of a Gaussian likelihood (1/2: the squared error itself, as in Zietlow 2022)"""
     learned_s2: bool = False
     """make s2 a parameter"""
-    posterior: Literal["diagonal", "full", "point", "quantised"] = "diagonal"
-    """the family of q(z|x); set by the objective"""
+    posterior: str = "diagonal"
+    """the family of q(z|x), a name of POSTERIORS; set by the objective"""
     levels: int = 10
     """values a latent can take when the posterior is quantised (Hsu 2023)"""
 
     def __post_init__(self) -> None:
-        for what, value, known in (
-            ("network", self.network, ("auto", *NETWORKS)),
-            ("likelihood", self.likelihood, ("auto", *LIKELIHOODS)),
-            ("posterior", self.posterior, POSTERIORS),
-        ):
-            if value not in known:
-                raise unknown(what, value, known)
+        check_choices(self)
+        lookup(POSTERIORS, self.posterior, "posterior")
         if self.latents < 1:
             raise BadInput(f"latents={self.latents} must be at least 1")
         if self.levels < 2:
@@ -85,31 +81,24 @@ class Autoencoder(nn.Module):
         super().__init__()
         a, k = architecture, architecture.latents
         self.architecture, self.shape, self.latents = a, shape, k
-        outputs = {"point": k, "quantised": k, "diagonal": 2 * k, "full": 2 * k + k * (k - 1) // 2}[a.posterior]
+        self.family = POSTERIORS[a.posterior]
+        outputs = self.family.outputs(k)
         if a.network == "conv":
             self.encoder, self.decoder = conv_encoder(shape, outputs), conv_decoder(shape, k)
         else:
             hidden = ((), ()) if a.network == "linear" else (a.encoder, a.decoder)
             self.encoder = mlp_encoder(shape, hidden[0], outputs, a.encoder_activation)
             self.decoder = mlp_decoder(shape, hidden[1], k, a.decoder_activation)
-        if a.posterior == "quantised":
-            self.values = nn.Parameter(torch.linspace(-0.5, 0.5, a.levels).repeat(k, 1))  # (K, L)
+        own = self.family.parameters(k, a.levels)
+        self.own = tuple(own)
+        for name, value in own.items():
+            self.register_parameter(name, nn.Parameter(value))
         self.bfloat16_networks = False  # run the networks, not the likelihood, in bfloat16
         self.likelihood = Bernoulli() if a.likelihood == "bernoulli" else Gaussian(a.s2, a.learned_s2)
 
     def encode(self, x: Tensor) -> Posterior:  # (B, *shape) -> q(z|x)
-        outputs = self._run(self.encoder, x)
-        k = self.latents
-        mean = outputs[:, :k]
-        if self.architecture.posterior == "point":
-            return Point(mean)
-        if self.architecture.posterior == "quantised":
-            return quantise(mean, self.values)
-        if self.architecture.posterior == "diagonal":
-            return Diagonal(mean, outputs[:, k:])
-        # Row i of L takes its entries j < i from the outputs' tail; every other entry takes the zero appended to it.
-        tail = torch.cat([outputs[:, 2 * k :], torch.zeros_like(mean[:, :1])], dim=1)
-        return Full(mean, 0.5 * outputs[:, k : 2 * k], tail[:, lower_index(k)].unflatten(1, (k, k)))
+        own = {name: getattr(self, name) for name in self.own}
+        return self.family.from_outputs(self._run(self.encoder, x), self.latents, **own)
 
     def decode(self, z: Tensor) -> Tensor:  # (B, K) -> theta (B, *shape)
         return self._run(self.decoder, z)
@@ -131,15 +120,3 @@ class Autoencoder(nn.Module):
         posterior = self.encode(x)
         z = posterior.sample(noise)
         return posterior, z, self.decode(z)
-
-
-def lower_index(k: int) -> Tensor:
-    """Where entry (i, j) of a strictly lower triangular matrix stands in a row-wise list; k(k-1)/2 means zero.
-
-    >>> lower_index(3).view(3, 3).tolist()
-    [[3, 3, 3], [0, 3, 3], [1, 2, 3]]
-    """
-    index = torch.full((k, k), k * (k - 1) // 2)
-    rows, columns = torch.tril_indices(k, k, -1)
-    index[rows, columns] = torch.arange(len(rows))
-    return index.flatten()

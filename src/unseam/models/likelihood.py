@@ -9,8 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-LIKELIHOODS = ("bernoulli", "gaussian")
-
 
 class Gaussian(nn.Module):
     """x ~ N(theta, s2 I): log p = -|x - theta|^2 / (2 s2) - n/2 log(2 pi s2). `learned` makes s2 a parameter."""
@@ -50,3 +48,4 @@ class Bernoulli(nn.Module):
 
 
 Likelihood = Gaussian | Bernoulli
+LIKELIHOODS: dict[str, type[Likelihood]] = {"bernoulli": Bernoulli, "gaussian": Gaussian}

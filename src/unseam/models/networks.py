@@ -17,7 +17,6 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
     "softplus": nn.Softplus,
 }
-NETWORKS = ("mlp", "conv", "linear")
 
 
 class Dense(nn.Module):

@@ -1,53 +1,142 @@
 """q(z|x): diagonal (VAE), full through a Cholesky factor (beta-VAE_Sigma), a point (AE), or a point on a grid (QLAE).
 
 KL(q || N(0, I)) = 1/2 (|e|^2 + tr Sigma - log|Sigma| - K), summed over latents, per sample.
-Noise is an argument: a posterior never draws.
+Noise is an argument: a posterior never draws. A family is its own plan: how many outputs of the encoder it takes, how
+it is made from them, how it looks in other axes. A new one is a class here and a row of POSTERIORS.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
 
-POSTERIORS = ("diagonal", "full", "point", "quantised")
+
+class Axes(Protocol):
+    """Other axes of latent space (`geometry.align.Frame`)."""
+
+    def new(self, old: Tensor) -> Tensor: ...  # (B, K) -> (B, K)
+
+    def linear(self) -> Tensor: ...  # (K, K): a centred row vector times it is in new axes
 
 
 @dataclass(frozen=True)
-class Diagonal:
-    """N(mean, diag(exp(log_var)))."""
+class Posterior(ABC):
+    """What every family has: a mean, a spread, a KL and a plan."""
 
     mean: Tensor  # (B, K)
-    log_var: Tensor  # (B, K)
 
+    has_prior: ClassVar[bool] = True  # False: a point, which has no density, so no KL and no variances
+    full: ClassVar[bool] = False  # True: Sigma is a whole matrix, so the axes of latent space cost nothing
+
+    @staticmethod
+    @abstractmethod
+    def outputs(K: int) -> int:
+        """How many numbers the encoder must say of a sample."""
+
+    @staticmethod
+    def parameters(K: int, levels: int) -> dict[str, Tensor]:
+        """Parameters of the family itself, by name, which `from_outputs` is handed again."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def from_outputs(cls, t: Tensor, K: int, **own: Tensor) -> Posterior:
+        """The encoder's outputs (B, outputs(K)) as a posterior."""
+
+    @abstractmethod
     def sample(self, noise: Tensor) -> Tensor:  # (B, K) -> (B, K)
-        return self.mean + torch.exp(0.5 * self.log_var) * noise
+        """z from standard normal noise."""
 
+    @abstractmethod
     def variance(self) -> Tensor:  # (B, K)
-        return self.log_var.exp()
+        """The diagonal of Sigma."""
 
-    def log_variance(self) -> Tensor:  # (B, K), sums to log|Sigma|
-        return self.log_var
+    @abstractmethod
+    def log_variance(self) -> Tensor:  # (B, K)
+        """Shares of the latents in log|Sigma|."""
+
+    def covariance(self) -> Tensor:  # (B, K, K)
+        return torch.diag_embed(self.variance())
 
     def kl_per_latent(self) -> Tensor:  # (B, K)
-        return 0.5 * (self.mean.square() + self.log_var.exp() - self.log_var - 1)
+        """Each latent's share; the shares sum to the KL."""
+        return 0.5 * (self.mean.square() + self.variance() - self.log_variance() - 1)
 
     def kl(self) -> Tensor:  # (B,)
         return self.kl_per_latent().sum(1)
 
+    def rotate(self, frame: Axes) -> Posterior:
+        """N(m, S) -> N(R^T m, R^T S R), a full posterior."""
+        A = frame.linear().to(self.mean)
+        return Full.of(frame.new(self.mean), A.T @ self.covariance() @ A)
+
 
 @dataclass(frozen=True)
-class Full:
+class Diagonal(Posterior):
+    """N(mean, diag(exp(log_var)))."""
+
+    log_var: Tensor  # (B, K)
+
+    @staticmethod
+    def outputs(K: int) -> int:
+        return 2 * K
+
+    @classmethod
+    def from_outputs(cls, t: Tensor, K: int, **own: Tensor) -> Diagonal:
+        return cls(t[:, :K], t[:, K:])
+
+    def sample(self, noise: Tensor) -> Tensor:
+        return self.mean + torch.exp(0.5 * self.log_var) * noise
+
+    def variance(self) -> Tensor:
+        return self.log_var.exp()
+
+    def log_variance(self) -> Tensor:
+        return self.log_var
+
+
+@dataclass(frozen=True)
+class Full(Posterior):
     """N(mean, L L^T), L lower triangular with diagonal exp(log_diagonal)."""
 
-    mean: Tensor  # (B, K)
     log_diagonal: Tensor  # (B, K)
     lower: Tensor  # (B, K, K), strictly lower triangular
 
+    full: ClassVar[bool] = True
+
+    @staticmethod
+    def outputs(K: int) -> int:
+        return 2 * K + K * (K - 1) // 2
+
+    @classmethod
+    def from_outputs(cls, t: Tensor, K: int, **own: Tensor) -> Full:
+        """Row i of L takes its entries j < i from the outputs' tail; every other entry the zero appended to it."""
+        mean = t[:, :K]
+        tail = torch.cat([t[:, 2 * K :], torch.zeros_like(mean[:, :1])], dim=1)
+        return cls(mean, 0.5 * t[:, K : 2 * K], tail[:, lower_index(K)].unflatten(1, (K, K)))
+
+    @classmethod
+    def of(cls, mean: Tensor, covariance: Tensor) -> Full:  # (B, K), (B, K, K)
+        """The one with this covariance.
+
+        >>> Full.of(torch.zeros(1, 2), torch.tensor([[[4.0, 2.0], [2.0, 5.0]]])).cholesky()
+        tensor([[[2., 0.],
+                 [1., 2.]]])
+        """
+        L = torch.linalg.cholesky(covariance)
+        return cls(mean, L.diagonal(dim1=1, dim2=2).log(), L.tril(-1))
+
     def cholesky(self) -> Tensor:  # (B, K, K)
         return self.lower + torch.diag_embed(self.log_diagonal.exp())
+
+    def covariance(self) -> Tensor:
+        L = self.cholesky()
+        return L @ L.mT
 
     def sample(self, noise: Tensor) -> Tensor:
         return self.mean + (self.cholesky() @ noise.unsqueeze(-1)).squeeze(-1)
@@ -59,19 +148,20 @@ class Full:
         """log|Sigma| split by the Cholesky diagonal: what latent j varies by when those before it are known."""
         return 2 * self.log_diagonal
 
-    def kl_per_latent(self) -> Tensor:
-        """Each latent's share; the shares sum to the KL."""
-        return 0.5 * (self.mean.square() + self.variance() - self.log_variance() - 1)
-
-    def kl(self) -> Tensor:
-        return self.kl_per_latent().sum(1)
-
 
 @dataclass(frozen=True)
-class Point:
+class Point(Posterior):
     """A point mass: z = mean. It has no density, so its KL counts as 0 and its variance is 0."""
 
-    mean: Tensor  # (B, K)
+    has_prior: ClassVar[bool] = False
+
+    @staticmethod
+    def outputs(K: int) -> int:
+        return K
+
+    @classmethod
+    def from_outputs(cls, t: Tensor, K: int, **own: Tensor) -> Point:
+        return cls(t)
 
     def sample(self, noise: Tensor) -> Tensor:
         return self.mean
@@ -85,8 +175,8 @@ class Point:
     def kl_per_latent(self) -> Tensor:
         return torch.zeros_like(self.mean)
 
-    def kl(self) -> Tensor:
-        return torch.zeros_like(self.mean[:, 0])
+    def rotate(self, frame: Axes) -> Point:
+        return Point(frame.new(self.mean))
 
 
 @dataclass(frozen=True)
@@ -96,17 +186,36 @@ class Quantised(Point):
     continuous: Tensor  # (B, K) what the encoder said
     nearest: Tensor  # (B, K) the values it was rounded to; the same numbers as `mean`
 
+    @staticmethod
+    def parameters(K: int, levels: int) -> dict[str, Tensor]:
+        """The grid: `levels` values of each latent (K, L)."""
+        return {"values": torch.linspace(-0.5, 0.5, levels).repeat(K, 1)}
 
-def quantise(continuous: Tensor, values: Tensor) -> Quantised:  # (B, K), (K, L)
-    """Round each latent to the nearest of its own L values (Hsu et al. 2023, section 3).
+    @classmethod
+    def from_outputs(cls, t: Tensor, K: int, **own: Tensor) -> Quantised:
+        """Round each latent to the nearest of its own L values (Hsu et al. 2023, section 3).
 
-    >>> quantise(torch.tensor([[0.2, 0.9]]), torch.tensor([[0.0, 1.0], [0.5, 1.5]])).mean
-    tensor([[0.0000, 0.5000]])
+        >>> grid = torch.tensor([[0.0, 1.0], [0.5, 1.5]])
+        >>> Quantised.from_outputs(torch.tensor([[0.2, 0.9]]), 2, values=grid).mean
+        tensor([[0.0000, 0.5000]])
+        """
+        values = own["values"]
+        index = (t.unsqueeze(-1) - values).abs().argmin(-1)  # (B, K)
+        nearest = values.gather(1, index.mT).mT
+        straight_through = nearest.detach() + (t - t.detach())  # + exactly 0
+        return cls(straight_through, t, nearest)
+
+
+def lower_index(k: int) -> Tensor:
+    """Where entry (i, j) of a strictly lower triangular matrix stands in a row-wise list; k(k-1)/2 means zero.
+
+    >>> lower_index(3).view(3, 3).tolist()
+    [[3, 3, 3], [0, 3, 3], [1, 2, 3]]
     """
-    index = (continuous.unsqueeze(-1) - values).abs().argmin(-1)  # (B, K)
-    nearest = values.gather(1, index.mT).mT
-    straight_through = nearest.detach() + (continuous - continuous.detach())  # + exactly 0
-    return Quantised(straight_through, continuous, nearest)
+    index = torch.full((k, k), k * (k - 1) // 2)
+    rows, columns = torch.tril_indices(k, k, -1)
+    index[rows, columns] = torch.arange(len(rows))
+    return index.flatten()
 
 
-Posterior = Diagonal | Full | Point  # Quantised is a Point
+POSTERIORS: dict[str, type[Posterior]] = {"diagonal": Diagonal, "full": Full, "point": Point, "quantised": Quantised}

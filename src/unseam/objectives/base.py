@@ -11,12 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from math import inf
-from typing import ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import ClassVar, Literal, get_type_hints
 
 from torch import Tensor, nn
 
-from unseam.errors import BadInput, unknown
+from unseam.errors import BadInput
 from unseam.models import Autoencoder
+from unseam.models.checks import check_choices
 from unseam.types import Pass, Terms
 
 
@@ -38,8 +39,7 @@ class Optimiser:
     """decoupled weight decay, as in AdamW (Adam only); Hsu 2023 trains QLAE with 0.1"""
 
     def __post_init__(self) -> None:
-        if self.name not in ("adam", "adagrad", "sgd"):
-            raise unknown("optimiser", self.name, ("adam", "adagrad", "sgd"))
+        check_choices(self, name="optimiser")
         if not self.lr > 0:
             raise BadInput(f"lr={self.lr} must be positive")
         if self.weight_decay < 0 or (self.weight_decay and self.name != "adam"):
@@ -72,7 +72,10 @@ class Objective(ABC):
 
     formula: ClassVar[str]  # as people write it
     paper: ClassVar[str]
-    posterior: ClassVar[Literal["diagonal", "full", "point", "quantised"]] = "diagonal"
+    posterior: ClassVar[str] = "diagonal"  # a family of models.posterior.POSTERIORS
+    beta_is: ClassVar[float | str | None] = (
+        None  # the weight of KL(q(z|x) || p(z)) in the loss, or the field that is it
+    )
     learned_s2: ClassVar[bool] = False  # True: the decoder's variance is a parameter, so the likelihood is Gaussian
     batches: ClassVar[int] = 1  # independent batches a step needs
     smallest_batch: ClassVar[int] = 1  # below this the objective is not defined
@@ -85,20 +88,27 @@ class Objective(ABC):
 
     def check(self) -> None:
         """Refuse settings that make no sense, before training starts: floats must be positive, Literals known."""
+        check_choices(self)
         hints = get_type_hints(type(self))
         for f in fields(self):  # type: ignore[arg-type]
-            value, hint = getattr(self, f.name), hints[f.name]
-            if get_origin(hint) is Literal and value not in get_args(hint):
-                raise unknown(f.name, value, get_args(hint))
-            if hint is float and not (0 < value < inf or (value == 0 and f.name in self.may_be_zero)):
+            value = getattr(self, f.name)
+            if hints[f.name] is float and not (0 < value < inf or (value == 0 and f.name in self.may_be_zero)):
                 limit = "zero or positive" if f.name in self.may_be_zero else "positive"
                 raise BadInput(
                     f"{f.name}={value} of {type(self).__name__} must be {limit} and finite: it is a strength"
                 )
 
-    def kl_weight(self) -> float:
-        """The weight of KL(q(z|x) || p(z)) in the loss: the beta of the Sigma law (1 where there is no KL)."""
-        return float(getattr(self, "beta", 1.0))
+    def kl_weight(self) -> float | None:
+        """The weight of KL(q(z|x) || p(z)) in the loss: the beta of the Sigma law; None where it is not known.
+
+        It is None unless the objective says it (`beta_is`): a field called beta may weigh something else.
+        """
+        weight = getattr(self, self.beta_is) if isinstance(self.beta_is, str) else self.beta_is
+        return None if weight is None else float(weight)
+
+    def settled(self, pass_: Pass, context: Context) -> dict[str, Tensor]:
+        """Parameters of the model to be set when training ends, by name, from one pass over many samples."""
+        return {}
 
     def players(self, model: Autoencoder) -> dict[str, Player]:
         """Parameter groups by name; the first is the model."""

@@ -59,6 +59,7 @@ class DIPVAEI(Objective):
 
     formula: ClassVar[str] = "ELBO loss + lambda_od sum_{i!=j} C_ij^2 + lambda_d sum_i (C_ii - 1)^2, C = Cov[e(x)]"
     paper: ClassVar[str] = "Kumar et al. 2018, Variational inference of disentangled latent concepts (DIP-VAE-I)"
+    beta_is: ClassVar[float] = 1.0
     smallest_batch: ClassVar[int] = 2
     grid: ClassVar[dict[str, tuple[float, ...]]] = GRID
 
@@ -80,6 +81,7 @@ class DIPVAEII(Objective):
         "ELBO loss + lambda_od sum_{i!=j} C_ij^2 + lambda_d sum_i (C_ii - 1)^2, C = Cov[e(x)] + E Sigma_x"
     )
     paper: ClassVar[str] = "Kumar et al. 2018, Variational inference of disentangled latent concepts (DIP-VAE-II)"
+    beta_is: ClassVar[float] = 1.0
     smallest_batch: ClassVar[int] = 2
     grid: ClassVar[dict[str, tuple[float, ...]]] = GRID
 

@@ -27,7 +27,7 @@ class AE(Objective):
 
     formula: ClassVar[str] = "-log p(x|e(x))"
     paper: ClassVar[str] = "Hinton & Salakhutdinov 2006, Reducing the dimensionality of data with neural networks"
-    posterior: ClassVar[Literal["point"]] = "point"
+    posterior: ClassVar[str] = "point"
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         return Terms({"reconstruction": -context.model.likelihood.log_prob(pass_.x, pass_.theta)})
@@ -39,6 +39,7 @@ class VAE(Objective):
 
     formula: ClassVar[str] = "-E_q log p(x|z) + KL(q(z|x) || p(z))"
     paper: ClassVar[str] = "Kingma & Welling 2014, Auto-encoding variational Bayes"
+    beta_is: ClassVar[float] = 1.0
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         return Terms(elbo_terms(pass_, context))
@@ -55,6 +56,7 @@ class BetaVAE(Objective):
 
     formula: ClassVar[str] = "-E_q log p(x|z) + beta KL(q(z|x) || p(z))"
     paper: ClassVar[str] = "Higgins et al. 2017, beta-VAE"
+    beta_is: ClassVar[str] = "beta"
     grid: ClassVar[dict[str, tuple[float, ...]]] = {"beta": (1, 2, 4, 6, 8, 16)}
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
@@ -71,7 +73,8 @@ class BetaVAESigma(Objective):
 
     formula: ClassVar[str] = "-E_q log p(x|z) + beta KL(N(e, L L^T) || p(z))"
     paper: ClassVar[str] = "Zietlow 2022 (thesis), section 3.3: beta-VAE_Sigma"
-    posterior: ClassVar[Literal["full"]] = "full"
+    posterior: ClassVar[str] = "full"
+    beta_is: ClassVar[str] = "beta"
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         return Terms(elbo_terms(pass_, context), {"kl": self.beta})

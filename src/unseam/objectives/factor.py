@@ -53,6 +53,7 @@ class FactorVAE(Objective):
 
     formula: ClassVar[str] = "-E_q log p(x|z) + KL(q(z|x) || p(z)) + gamma E_q(z) log D(z)/(1 - D(z))"
     paper: ClassVar[str] = "Kim & Mnih 2018, Disentangling by factorising"
+    beta_is: ClassVar[float] = 1.0
     batches: ClassVar[int] = 2
     smallest_batch: ClassVar[int] = 2
     grid: ClassVar[dict[str, tuple[float, ...]]] = {"gamma": (10, 20, 30, 40, 50, 100)}

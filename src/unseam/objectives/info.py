@@ -70,8 +70,8 @@ class InfoVAE(Objective):
                 f"alpha={self.alpha} and lam={self.lam} must keep 1 - alpha and alpha + lam - 1 at 0 or more"
             )
 
-    def kl_weight(self) -> float:
-        return float(1 - self.alpha) or 1.0
+    def kl_weight(self) -> float | None:
+        return float(1 - self.alpha) or None  # alpha = 1 leaves no KL
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         mmd = mmd2(pass_.z, context.noise["prior"], self.kernel)

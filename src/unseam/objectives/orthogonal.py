@@ -18,8 +18,8 @@ from torch import Tensor
 
 from unseam.errors import BadInput
 from unseam.geometry.curvature import entanglement_cost
-from unseam.geometry.jacobian import metrics
-from unseam.geometry.orthogonality import ima_contrast
+from unseam.geometry.jacobian import pullbacks
+from unseam.geometry.orthogonality import log_contrast
 from unseam.objectives.base import Context, Objective
 from unseam.objectives.elbo import elbo_terms
 from unseam.types import Pass, Terms
@@ -52,13 +52,14 @@ class OrthoVAE(Objective):
 
     formula: ClassVar[str] = "-E_q log p(x|z) + beta KL + gamma beta/2 [sum_i log(1 + M_ii/beta) - log det(I + M/beta)]"
     paper: ClassVar[str] = "Allen 2024, Theorem 5 (the cost); here made a penalty"
+    beta_is: ClassVar[str] = "beta"
 
     def check(self) -> None:
         check_points(self, self.points)
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         model = context.model
-        M = metrics(model.decode, pass_.posterior.mean[: self.points], model.likelihood).pullback
+        M = pullbacks(model.decode, pass_.posterior.mean[: self.points], model.likelihood).pullback
         terms = elbo_terms(pass_, context) | {"entanglement": entanglement_cost(M, self.beta)}
         return Terms(terms, {"kl": self.beta, "entanglement": self.gamma})
 
@@ -76,12 +77,13 @@ class IMAVAE(Objective):
 
     formula: ClassVar[str] = "-E_q log p(x|z) + beta KL + gamma [sum_i log|J_i| - 1/2 log det J^T J]"
     paper: ClassVar[str] = "Gresele et al. 2021, Independent mechanism analysis; Reizinger et al. 2022"
+    beta_is: ClassVar[str] = "beta"
 
     def check(self) -> None:
         check_points(self, self.points)
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         model = context.model
-        gram = metrics(model.decode, pass_.posterior.mean[: self.points], model.likelihood).gram
-        terms = elbo_terms(pass_, context) | {"ima": ima_contrast(ridged(gram))}
+        gram = pullbacks(model.decode, pass_.posterior.mean[: self.points], model.likelihood).gram
+        terms = elbo_terms(pass_, context) | {"ima": log_contrast(ridged(gram))}
         return Terms(terms, {"kl": self.beta, "ima": self.gamma})

@@ -10,7 +10,7 @@ paper's strong weight decay, which belongs to the optimiser (`Optimiser(weight_d
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from unseam.models import Quantised
 from unseam.objectives.base import Context, Objective
@@ -28,7 +28,7 @@ class QLAE(Objective):
 
     formula: ClassVar[str] = "-log p(x|zhat) + lambda_q |sg(e(x)) - zhat|^2 + lambda_c |e(x) - sg(zhat)|^2"
     paper: ClassVar[str] = "Hsu et al. 2023, Disentanglement via latent quantization"
-    posterior: ClassVar[Literal["quantised"]] = "quantised"
+    posterior: ClassVar[str] = "quantised"
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         q = pass_.posterior

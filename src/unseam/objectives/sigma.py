@@ -6,7 +6,7 @@ learned   s2 is a parameter of the likelihood (its optimum is the mean squared e
 optimal   s2 is the batch's mean squared error itself: -log p = n/2 log(2 pi e s2)   (Rybkin et al. 2021)
 
 By Theorem 3 (Allen 2024) s2 plays the part of beta: sigma-VAE is a beta-VAE that finds its own. `optimal` also pulls
-the likelihood's s2 after it (term `lag`), so that the trained model knows its variance.
+the likelihood's s2 after it (term `lag`); when training ends it is set (`settled`), so the model knows its variance.
 """
 
 import math
@@ -43,6 +43,7 @@ class SigmaVAE(Objective):
 
     formula: ClassVar[str] = "-E_q log N(x; xhat, s2 I) + KL(q(z|x) || p(z)), s2 learned"
     paper: ClassVar[str] = "Rybkin et al. 2021, Simple and effective VAE training with calibrated decoders"
+    beta_is: ClassVar[float] = 1.0
     learned_s2: ClassVar[bool] = True
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
@@ -57,3 +58,7 @@ class SigmaVAE(Objective):
         nll = 0.5 * (squares.sum(1) * torch.exp(-log_s2) + squares.shape[1] * (log_s2 + math.log(2 * math.pi)))
         lag = (likelihood.log_s2 - log_s2.detach()).square()
         return Terms({"reconstruction": nll, "kl": pass_.posterior.kl(), "lag": lag} | own, {"s2": 0.0})
+
+    def settled(self, pass_: Pass, context: Context) -> dict[str, Tensor]:
+        """`optimal`: the parameter trails the variance that was trained with, so it is set to it in the end."""
+        return {"likelihood.log_s2": optimal_log_s2(pass_.x, pass_.theta)} if self.variance == "optimal" else {}

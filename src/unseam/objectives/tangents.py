@@ -5,7 +5,7 @@ ReLU's sign for the backward pass: a quarter of the whole step of det-VAE. Here 
 values, without its bias; an activation scales them by its slope; the rest only moves numbers.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,6 @@ from unseam.geometry.jacobian import push, slice_size
 from unseam.models import Autoencoder
 from unseam.models.networks import ACTIVATIONS, ChannelsLast, Dense
 
-Push = Callable[[Tensor], tuple[Tensor, Tensor]]
 MOVES = (nn.Unflatten, nn.Flatten, ChannelsLast)
 
 

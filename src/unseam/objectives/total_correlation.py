@@ -26,7 +26,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from unseam.models import Posterior
+from unseam.models import Diagonal
 from unseam.objectives.base import Context, Objective
 from unseam.objectives.elbo import elbo_terms
 from unseam.types import Pass, Terms
@@ -51,16 +51,16 @@ def log_weights(estimator: str, B: int, N: int) -> Tensor:  # (B, B)
     return torch.where(torch.eye(B, dtype=torch.bool), own, other).log()
 
 
-def log_aggregate(z: Tensor, posterior: Posterior, log_w: Tensor) -> tuple[Tensor, Tensor]:
+def log_aggregate(z: Tensor, posterior: Diagonal, log_w: Tensor) -> tuple[Tensor, Tensor]:
     """(log q(z_i), sum_k log q(z_ik)), each (B,), at z (B, K) for a diagonal posterior and weights (B, B)."""
-    log_q = log_normal(z.unsqueeze(1), posterior.mean, posterior.log_var)  # type: ignore[union-attr]  # (B, B, K)
+    log_q = log_normal(z.unsqueeze(1), posterior.mean, posterior.log_var)  # (B, B, K)
     joint = torch.logsumexp(log_q.sum(2) + log_w, 1)
     return joint, torch.logsumexp(log_q + log_w.unsqueeze(2), 1).sum(1)
 
 
-def decompose(z: Tensor, posterior: Posterior, log_w: Tensor) -> dict[str, Tensor]:
+def decompose(z: Tensor, posterior: Diagonal, log_w: Tensor) -> dict[str, Tensor]:
     """The three parts of the KL, estimated at each sample (B,); they sum to log q(z|x) - log p(z)."""
-    log_q_zx = log_normal(z, posterior.mean, posterior.log_var).sum(1)  # type: ignore[union-attr]
+    log_q_zx = log_normal(z, posterior.mean, posterior.log_var).sum(1)
     log_p_z = log_normal(z, torch.zeros_like(z), torch.zeros_like(z)).sum(1)
     log_q_z, log_prod_q_zk = log_aggregate(z, posterior, log_w)
     return {
@@ -89,11 +89,13 @@ class BetaTCVAE(Objective):
     may_be_zero: ClassVar[tuple[str, ...]] = ("alpha", "gamma")
     grid: ClassVar[dict[str, tuple[float, ...]]] = {"beta": (1, 2, 4, 6, 8, 10)}
 
-    def kl_weight(self) -> float:
-        return float(self.alpha) or 1.0  # beta weighs the total correlation, which no single posterior sees
+    def kl_weight(self) -> float | None:
+        """alpha, where the loss is alpha KL + (beta - alpha) TC; beta weighs what no single posterior sees."""
+        return float(self.alpha) or None if self.alpha == self.gamma else None
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         log_w = log_weights(self.estimator, len(pass_.z), context.size).to(pass_.z)
+        assert isinstance(pass_.posterior, Diagonal)
         parts = decompose(pass_.z, pass_.posterior, log_w)
         weights = {"mutual_information": self.alpha, "tc": self.beta, "dimension_kl": self.gamma, "kl": 0.0}
         return Terms(elbo_terms(pass_, context) | parts, weights)

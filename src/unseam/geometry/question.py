@@ -1,0 +1,188 @@
+"""The door of `diagnose` and `align`: what they are asked about, checked, with the Jacobians taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unseam.errors import BadInput
+from unseam.geometry.checks import as_points, check_decoder
+from unseam.geometry.curvature import sigma_law
+from unseam.geometry.jacobian import Decoder, Grams, as_likelihood, pullbacks
+from unseam.geometry.law import implied_beta
+from unseam.geometry.regime import ACTIVE_VARIANCE, LatentStatistics, active_latents, statistics
+from unseam.models.likelihood import Bernoulli, Likelihood
+from unseam.models.posterior import Diagonal, Full, Posterior
+from unseam.types import Array
+
+MOVES = 0.01  # without a posterior: a latent is active if it moves the output by this share of the strongest
+LOOKED_AT = 200  # outputs that are looked at for probabilities given as logits
+Columns = Literal["weighted", "mean"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Everything a diagnosis is made from, once it has passed the door."""
+
+    decode: Decoder
+    likelihood: Likelihood
+    beta: float
+    beta_source: str  # "given", "estimated" or "unit"
+    z: Tensor  # (m, K) where Jacobians are taken
+    rows: Tensor  # (m,) which codes these are
+    codes: Array  # (N, K)
+    posterior: Posterior | None  # N rows, double precision; None for a point, which has no variances
+    M: Grams  # double precision, at z
+    columns: Columns  # whose angles are measured: "weighted" A D, or "mean" J
+    stats: LatentStatistics | None
+    active: Array  # (K,) bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def G(self) -> Tensor:  # (m, K, K)
+        """The products of the columns whose angles are measured."""
+        return self.M.pullback if self.columns == "weighted" else self.M.gram
+
+    @property
+    def full(self) -> bool:
+        """Whether the posterior takes the whole precision I + M/beta, not its diagonal."""
+        return self.posterior is not None and self.posterior.full
+
+    def posterior_at_points(self) -> Posterior | None:
+        return None if self.posterior is None else each(self.posterior, lambda t: t[self.rows])
+
+
+def ask(
+    decoder: Any,
+    codes: Any,
+    posterior: Any,
+    likelihood: Likelihood | str | None,
+    s2: float,
+    beta: float | None,
+    points: int,
+    chunk: int | None,
+    columns: Columns = "weighted",
+) -> Question:
+    """Check the input, take the Jacobians, find the active latents and, where it is not given, beta."""
+    if not ((beta is None or beta > 0) and s2 > 0):
+        raise BadInput(f"beta={beta} and s2={s2} must be positive (beta=None estimates it from the posterior)")
+    decode, p = parts_of(decoder, likelihood, s2)
+    z = as_points(codes, decoder)
+    if len(z) <= z.shape[1]:
+        raise BadInput(f"codes are {len(z)} points of {z.shape[1]} latents; give more points than latents")
+    mode = check_decoder(decode, z)
+    rows = torch.linspace(0, len(z) - 1, min(points, len(z))).round().long()
+    M = grams(decode, z[rows], rows, p, chunk, mode)
+    q = posterior_of(posterior, z, decoder)
+    codes = z.double().cpu().numpy()
+    stats = None if q is None else statistics(codes, q.variance(), q.log_variance())
+    active = moving(codes, M) if stats is None else active_latents(stats.std_mu, stats.mean_sigma2)
+    notes = () if getattr(decoder, "likelihood", None) is not None else probabilities(decode, p, z[rows])
+    if beta is not None:
+        return Question(decode, p, beta, "given", z[rows], rows, codes, q, M, columns, stats, active, notes)
+    found = None if q is None else implied_beta(M.pullback, each(q, lambda t: t[rows]), active)
+    source = "unit" if found is None else "estimated"
+    return Question(decode, p, found or 1.0, source, z[rows], rows, codes, q, M, columns, stats, active, notes)
+
+
+def parts_of(decoder: Any, likelihood: Likelihood | str | None, s2: float) -> tuple[Decoder, Likelihood]:
+    """The decoding function and the likelihood: a model's own, or what the caller says."""
+    model = isinstance(decoder, nn.Module) and callable(getattr(decoder, "decode", None))
+    if not callable(decoder):
+        raise BadInput(f"decoder is {type(decoder).__name__}; give a function or module that maps (B, K) to (B, ...)")
+    own = getattr(decoder, "likelihood", None) if model else None
+    return (decoder.decode if model else decoder), as_likelihood(likelihood if own is None else own, s2)
+
+
+def grams(decode: Decoder, z: Tensor, rows: Tensor, p: Likelihood, chunk: int | None, mode: str) -> Grams:
+    """J^T J and M at the points, finite or refused."""
+    M = pullbacks(decode, z, p, chunk=chunk, dtype=torch.float64, mode=mode)
+    bad = ~torch.isfinite(M.pullback).flatten(1).all(1)
+    if bad.any():
+        where = rows[int(bad.nonzero()[0])]
+        raise BadInput(
+            f"the decoder's Jacobian is NaN or infinite at {int(bad.sum())} of {len(rows)} codes, first at {where}"
+        )
+    return Grams(M.gram.cpu(), M.pullback.cpu())
+
+
+def each(q: Posterior, change: Any) -> Posterior:
+    """The same family with every tensor changed."""
+    kind: Any = type(q)
+    changed: Posterior = kind(*(change(getattr(q, f.name)) for f in fields(q)))
+    return changed
+
+
+def posterior_of(given: Any, z: Tensor, decoder: Any = None) -> Posterior | None:
+    """A posterior in double precision, from one of ours, variances (N, K) or covariances (N, K, K).
+
+    None for none, and for a point, whose variances are 0.
+
+    >>> posterior_of(torch.ones(3, 2), torch.zeros(3, 2)).kl()
+    tensor([0., 0., 0.], dtype=torch.float64)
+    """
+    if given is None or not getattr(given, "has_prior", True):
+        return None
+    if isinstance(given, Posterior):
+        matching(given.variance().shape, z)
+        return each(given, lambda t: t.detach().cpu().double())
+    spread = variances_of(given)
+    matching(spread.shape[:2] if spread.shape == (*z.shape, z.shape[1]) else spread.shape, z)
+    if not spread.any():
+        return None
+    mean = z.detach().cpu().double()
+    if spread.ndim == 3:
+        return Full.of(mean, spread)
+    family = getattr(getattr(decoder, "architecture", None), "posterior", "diagonal")
+    if family == "full":
+        raise BadInput("the model's posterior is full and these are variances only; give the posterior itself, or "
+                       "covariances (N, K, K)")  # fmt: skip
+    return Diagonal(mean, spread.log())
+
+
+def variances_of(given: Any) -> Tensor:
+    """What an array, or an object with `variance()`, says."""
+    found = given.variance() if callable(getattr(given, "variance", None)) and not is_array(given) else given
+    return torch.as_tensor(np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found, dtype=float))
+
+
+def is_array(given: Any) -> bool:
+    return isinstance(given, Tensor | np.ndarray | list | tuple)
+
+
+def matching(shape: Any, z: Tensor) -> None:
+    if tuple(shape) != tuple(z.shape):
+        raise BadInput(f"posterior variances have shape {tuple(shape)}, the codes {tuple(z.shape)}; they must match")
+
+
+def moving(codes: Array, M: Grams) -> Array:  # (K,) bool
+    """Without a posterior the scale of codes means nothing: latents that move the output by 1 % of the strongest."""
+    strength = codes.std(0) * column_norms(M)
+    return strength > MOVES * max(float(strength.max()), 1e-300)
+
+
+def in_use(q: Question) -> Array:  # (K,) bool
+    """Latents with an axis worth turning. A full posterior may spread one direction over many latents, so this asks
+    the decoder: the Sigma law gives a latent in use a variance below 0.8."""
+    law = sigma_law(q.M.pullback, q.beta).mean(0).numpy()
+    return q.active if q.posterior is None else law < ACTIVE_VARIANCE
+
+
+def column_norms(M: Grams) -> Array:  # (K,)
+    """Root mean square of |J_i|."""
+    return M.gram.diagonal(dim1=1, dim2=2).mean(0).sqrt().numpy()
+
+
+def probabilities(decode: Decoder, p: Likelihood, z: Tensor) -> tuple[str, ...]:
+    """A warning where outputs that should be logits look like probabilities."""
+    if not isinstance(p, Bernoulli):
+        return ()
+    theta = decode(z[:LOOKED_AT])
+    if theta.min() < 0 or theta.max() > 1:
+        return ()
+    return ("all outputs lie in [0, 1]: likelihood='bernoulli' takes logits, so if these are probabilities, leave the "
+            "decoder's last sigmoid out",)  # fmt: skip
