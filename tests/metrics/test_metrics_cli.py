@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pandas
 import pytest
+from _known import known
 
 from unseam.cli import main
-from unseam.metrics.known import known
 
 Z, V = known("noisy-0.1", 300, (2, 3, 4), 4)
 NAMES = ["shape", "scale", "x"]

@@ -8,9 +8,9 @@ from sklearn.svm import LinearSVC
 
 from unseam.errors import BadInput
 from unseam.metrics import dcimig, jemmig, mig, mig_sup, modularity, rmig, sap, sap_r2
-from unseam.metrics.information import entropy
-from unseam.metrics.linear_svm import SortedFeature
+from unseam.metrics.estimators.linear_svm import SortedFeature
 from unseam.metrics.rmig import bin_masses
+from unseam.statistics import entropy
 from unseam.types import Factor, FactorSpace
 
 GRID = np.stack(np.meshgrid(range(2), range(4), indexing="ij"), -1).reshape(-1, 2)  # all pairs of 2 x 4 values

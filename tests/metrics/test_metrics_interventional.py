@@ -5,8 +5,8 @@ import pytest
 
 from unseam.errors import BadInput
 from unseam.metrics import beta_vae, factor_vae, irs
+from unseam.metrics.estimators.interventions import Matched, Sampled
 from unseam.metrics.inputs import prepare
-from unseam.metrics.interventions import Matched, Sampled
 from unseam.types import Factor, FactorSpace
 
 SPACE = FactorSpace((Factor("a", 3), Factor("b", 4), Factor("c", 5)))

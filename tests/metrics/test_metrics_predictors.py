@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _known import known
 from scipy.stats import spearmanr
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LogisticRegression
@@ -12,11 +13,11 @@ from sklearn.preprocessing import StandardScaler, label_binarize
 from unseam.errors import BadInput
 from unseam.metrics import dci, downstream, ds, explicitness, infomec
 from unseam.metrics.dci import concentration, weighted
+from unseam.metrics.estimators.logistic import fit_softmax
+from unseam.metrics.estimators.predictors import BACKENDS
 from unseam.metrics.explicitness import mean_auc
+from unseam.metrics.infomec import infoe
 from unseam.metrics.inputs import prepare
-from unseam.metrics.known import known
-from unseam.metrics.logistic import fit_softmax
-from unseam.metrics.predictors import BACKENDS
 
 RNG = np.random.default_rng(0)
 
@@ -75,10 +76,10 @@ def test_every_backend_finds_a_perfect_code(backend, continuous):
     v = RNG.integers(0, 3, (300, 2))
     kinds = ["continuous", "continuous"] if continuous else None
     table = prepare(v + 0.01 * RNG.normal(size=v.shape), v, kinds=kinds)
-    from unseam.metrics.dci import compute_completeness, compute_disentanglement, compute_informativeness
+    from unseam.metrics.dci import completeness, disentanglement, informativeness
 
-    for compute in (compute_disentanglement, compute_completeness, compute_informativeness):
-        assert compute(table, backend).value > 0.9
+    for part in (disentanglement, completeness, informativeness):
+        assert part.of(table, backend).value > 0.9
 
 
 def test_a_constant_latent_has_no_importance():
@@ -198,10 +199,4 @@ def test_infoe_of_a_continuous_factor_is_r2():
     z = np.hstack([v + RNG.normal(size=(500, 1)), RNG.normal(size=(500, 1))])
     design = np.column_stack([z, np.ones(500)])
     residual = v[:, 0] - design @ np.linalg.lstsq(design, v[:, 0], rcond=None)[0]
-    assert infomec_value(z, v) == pytest.approx(1 - residual.var() / v.var())
-
-
-def infomec_value(z, v):
-    from unseam.metrics.infomec import compute_infoe
-
-    return compute_infoe(prepare(z, v)).value
+    assert infoe(z, v).value == pytest.approx(1 - residual.var() / v.var())

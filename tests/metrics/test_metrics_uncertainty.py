@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from _known import known
 
 from unseam.metrics import score, score_representation
-from unseam.metrics.known import known
 from unseam.types import Representation
 
 
@@ -43,8 +43,8 @@ def test_chance_is_what_shuffled_codes_score():
 
 def test_halves_are_halved_apart():
     """A row of the training half never turns up among the test rows of a round."""
+    from unseam.metrics.estimators.uncertainty import half_sample
     from unseam.metrics.inputs import prepare
-    from unseam.metrics.uncertainty import half_sample
 
     table = prepare(np.arange(100.0), np.arange(100) % 2)
     table.halves()

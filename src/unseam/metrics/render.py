@@ -15,7 +15,7 @@ def table_rows(scores: Scores) -> tuple[list[str], list[list[str]]]:
     """Header and rows: metric, value, interval and chance when they were asked for, then one column a factor."""
     with_ci = any(s.ci for s in scores.values())
     with_chance = any(s.chance is not None for s in scores.values())
-    names = scores.table.space.names
+    names = scores.inputs.space.names
     header = ["metric", "value", *(["95 % CI"] if with_ci else []), *(["chance"] if with_chance else []), *names]
     rows = []
     for name, s in scores.items():

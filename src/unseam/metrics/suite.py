@@ -7,37 +7,47 @@ from collections.abc import Sequence
 from typing import Any
 
 from unseam.errors import BadInput, lookup
-from unseam.metrics.base import Metric, Score
-from unseam.metrics.inputs import prepare
-from unseam.metrics.registry import METRICS
-from unseam.metrics.table import Table
-from unseam.metrics.uncertainty import add_chance, add_intervals
+from unseam.metrics.base import Score
+from unseam.metrics.estimators.uncertainty import add_chance, add_intervals
+from unseam.metrics.inputs import Inputs, prepare
+from unseam.metrics.registry import METRICS, Metric
 from unseam.progress import bar
 from unseam.types import FactorSpace, Representation
 
+COLLAPSED = 0.05  # standard deviation of a latent's posterior means
+
 
 class Scores(dict[str, Score]):
-    """name -> Score, plus what was refused (name -> reason), and the checked table with its notes."""
+    """name -> Score, plus what was refused (name -> reason), and the checked inputs with their notes."""
 
-    def __init__(self, scores: dict[str, Score], refused: dict[str, str], table: Table) -> None:
+    def __init__(self, scores: dict[str, Score], refused: dict[str, str], inputs: Inputs) -> None:
         super().__init__(scores)
         self.refused = refused
-        self.table = table
+        self.inputs = inputs
+
+    @property
+    def table(self) -> Inputs:
+        """The old name of `inputs`."""
+        return self.inputs
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Everything that should be known about the input and the scores."""
-        return tuple(dict.fromkeys((*self.table.notes, *(n for s in self.values() for n in s.notes))))
+        return tuple(dict.fromkeys((*self.inputs.notes, *(n for s in self.values() for n in s.notes))))
 
     def to_json(self) -> dict[str, Any]:
         """The document that `unseam score --json` prints."""
+        test = self.inputs.held_out
         return {
             "scores": {name: score.to_json() for name, score in self.items()},
-            "factors": self.table.space.to_json(),
-            "rows": {"train": len(self.table), "test": 0 if self.table.held_out is None else len(self.table.held_out)},
+            "factors": self.inputs.space.to_json(),
+            "rows": {
+                "train": len(self.inputs),
+                "test": 0 if test is None else len(test),
+            },
             "refused": self.refused,
             "notes": list(self.notes),
-            "seed": self.table.seed,
+            "seed": self.inputs.seed,
         }
 
 
@@ -65,17 +75,17 @@ def score(
     >>> {name: round(s.value, 6) for name, s in score(v.astype(float), v, metrics="mig,mig-sup").items()}
     {'mig': 1.0, 'mig-sup': 1.0}
     """
-    table = prepare(
+    inputs = prepare(
         codes, factors, space, test_codes=test_codes, test_factors=test_factors, seed=seed, workers=workers, **about
     )
     chosen, by_name = choose(metrics)
-    scores, refused = compute(table, chosen, by_name)
+    scores, refused = compute(inputs, chosen, by_name)
     kept = [m for m in chosen if m.name in scores]
     if ci:
-        add_intervals(scores, kept, table, None if ci is True else int(ci))
+        add_intervals(scores, kept, inputs, None if ci is True else int(ci))
     if chance:
-        add_chance(scores, kept, table, None if chance is True else int(chance))
-    out = Scores(scores, refused, table)
+        add_chance(scores, kept, inputs, None if chance is True else int(chance))
+    out = Scores(scores, refused, inputs)
     for note in out.notes:
         warnings.warn(note, stacklevel=2)
     return out
@@ -83,6 +93,9 @@ def score(
 
 def score_representation(representation: Representation, test: Representation | None = None, **options: Any) -> Scores:
     """Score what a model says of a data set: a Representation with factors, and another one held out if given.
+
+    Codes of a model have a unit (that of its prior), so latents of standard deviation below 0.05 count as collapsed
+    where a metric ignores scale (`prune`, the setting of Locatello et al.'s study).
 
     >>> import numpy as np
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
@@ -95,8 +108,7 @@ def score_representation(representation: Representation, test: Representation | 
         representation.factors,
         representation.space,
         variances=representation.variances,
-        **held_out,
-        **options,
+        **{"prune": COLLAPSED, **held_out, **options},
     )
 
 
@@ -117,15 +129,15 @@ def family(name: str) -> list[str]:
     return [name] if name in METRICS else [m for m in METRICS if m.startswith(f"{name}-")] or [name]
 
 
-def compute(table: Table, chosen: Sequence[Metric], by_name: bool) -> tuple[dict[str, Score], dict[str, str]]:
+def compute(inputs: Inputs, chosen: Sequence[Metric], by_name: bool) -> tuple[dict[str, Score], dict[str, str]]:
     scores: dict[str, Score] = {}
     refused: dict[str, str] = {}
     with bar("metrics", len(chosen)) as advance:
         for metric in chosen:
             try:
-                if metric.supervised and not len(table.space):
+                if metric.supervised and not len(inputs.space):
                     raise BadInput(f"{metric.name} needs factors; give them, or choose metrics of the codes alone")
-                scores[metric.name] = metric.compute(table)
+                scores[metric.name] = metric.compute(inputs)
             except BadInput as reason:
                 if by_name:
                     raise

@@ -16,8 +16,9 @@ from dataclasses import replace
 import numpy as np
 
 from unseam.errors import BadInput
-from unseam.metrics.base import Metric, Score
-from unseam.metrics.table import Rows, Table
+from unseam.metrics.base import Score
+from unseam.metrics.inputs import Inputs, Sample
+from unseam.metrics.registry import Metric
 from unseam.progress import bar
 from unseam.rng import numpy_generator
 from unseam.types import Array
@@ -26,9 +27,9 @@ ROUNDS = {True: 100, False: 20}  # cheap metrics, others
 SHUFFLES = {True: 10, False: 1}
 
 
-def add_intervals(scores: dict[str, Score], metrics: Sequence[Metric], table: Table, rounds: int | None) -> None:
+def add_intervals(scores: dict[str, Score], metrics: Sequence[Metric], inputs: Inputs, rounds: int | None) -> None:
     """Fill in `ci` of every score."""
-    found = repeat(metrics, table, half_sample, rounds, ROUNDS, "bootstrap")
+    found = repeat(metrics, inputs, half_sample, rounds, ROUNDS, "bootstrap")
     for metric in metrics:
         values = np.array(found[metric.name])
         if len(values) > 1:
@@ -39,10 +40,10 @@ def add_intervals(scores: dict[str, Score], metrics: Sequence[Metric], table: Ta
             scores[metric.name] = annotated(scores[metric.name], {"ci_rounds": len(values)}).having(ci=ci)
 
 
-def add_chance(scores: dict[str, Score], metrics: Sequence[Metric], table: Table, rounds: int | None) -> None:
+def add_chance(scores: dict[str, Score], metrics: Sequence[Metric], inputs: Inputs, rounds: int | None) -> None:
     """Fill in `chance` of every supervised score."""
     supervised = [m for m in metrics if m.supervised]
-    found = repeat(supervised, table, shuffled, rounds, SHUFFLES, "chance")
+    found = repeat(supervised, inputs, shuffled, rounds, SHUFFLES, "chance")
     for name, values in found.items():
         if values:
             scores[name] = annotated(scores[name], {"chance_rounds": len(values)}).having(chance=float(np.mean(values)))
@@ -54,8 +55,8 @@ def annotated(score: Score, more: dict[str, int]) -> Score:
 
 def repeat(
     metrics: Sequence[Metric],
-    table: Table,
-    vary: Callable[[Table, np.random.Generator], Table],
+    inputs: Inputs,
+    vary: Callable[[Inputs, np.random.Generator], Inputs],
     rounds: int | None,
     default: dict[bool, int],
     what: str,
@@ -66,7 +67,7 @@ def repeat(
     total = max(times.values(), default=0)
     with bar(what, total) as advance:
         for r in range(total):
-            varied = vary(table, numpy_generator(table.seed, what, r))
+            varied = vary(inputs, numpy_generator(inputs.seed, what, r))
             for m in metrics:
                 if r < times[m.name]:
                     found[m.name] += attempt(m, varied)
@@ -74,29 +75,30 @@ def repeat(
     return found
 
 
-def attempt(metric: Metric, table: Table) -> list[float]:
+def attempt(metric: Metric, inputs: Inputs) -> list[float]:
     """The value, or nothing when a part of the rows is too few for this metric."""
     try:
-        value = metric.compute(table).value
+        value = metric.compute(inputs).value
     except BadInput:
         return []
     return [value] if np.isfinite(value) else []
 
 
-def half_sample(table: Table, rng: np.random.Generator) -> Table:
+def half_sample(inputs: Inputs, rng: np.random.Generator) -> Inputs:
     """Half of the rows, and half of each split that the metrics have used."""
 
-    def half(rows: Rows) -> Rows:
+    def half(rows: Sample) -> Sample:
         return rows.take(half_of(len(rows), rng))
 
-    chosen = half_of(len(table), rng)
-    splits = {key: (half(a), half(b)) for key, (a, b) in table.splits().items()}
+    chosen = half_of(len(inputs), rng)
+    splits = {share: (half(a), half(b)) for share, (a, b) in inputs.splits.items()}
     return replace(
-        table,
-        rows=table.rows.take(chosen),
-        held_out=None if table.held_out is None else half(table.held_out),
-        variances=None if table.variances is None else table.variances[chosen],
-        memo=splits,
+        inputs,
+        rows=inputs.rows.take(chosen),
+        held_out=None if inputs.held_out is None else half(inputs.held_out),
+        variances=None if inputs.variances is None else inputs.variances[chosen],
+        splits=splits,
+        memo={},
     )
 
 
@@ -104,17 +106,18 @@ def half_of(n: int, rng: np.random.Generator) -> Array:
     return np.sort(rng.permutation(n)[: max(n // 2, 2)])
 
 
-def shuffled(table: Table, rng: np.random.Generator) -> Table:
+def shuffled(inputs: Inputs, rng: np.random.Generator) -> Inputs:
     """The same rows with the codes in another order."""
 
-    def mix(rows: Rows) -> Rows:
+    def mix(rows: Sample) -> Sample:
         return replace(rows, codes=rows.codes[rng.permutation(len(rows))])
 
-    order = rng.permutation(len(table))
+    order = rng.permutation(len(inputs))
     return replace(
-        table,
-        rows=replace(table.rows, codes=table.rows.codes[order]),
-        held_out=None if table.held_out is None else mix(table.held_out),
-        variances=None if table.variances is None else table.variances[order],
+        inputs,
+        rows=replace(inputs.rows, codes=inputs.rows.codes[order]),
+        held_out=None if inputs.held_out is None else mix(inputs.held_out),
+        variances=None if inputs.variances is None else inputs.variances[order],
+        splits={},
         memo={},
     )
