@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from _known import known
 
 from unseam import metrics as ours
 from unseam.files import cores
@@ -21,6 +20,7 @@ from unseam.types import Factor, FactorSpace
 
 sys.path.insert(0, str(Path(__file__).parent))
 import _reference_metrics as reference
+from _known import known
 
 SIZES = (3, 6, 40, 32, 32)
 STAGES = 3

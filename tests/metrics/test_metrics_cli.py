@@ -76,6 +76,27 @@ def test_all_metrics_print_a_table(folder, capsys):
     assert "left out downstream-trees-10000" in printed.err
 
 
+def test_the_table_shows_the_numbers_of_the_document(folder, capsys):
+    args = [
+        "score",
+        str(folder / "codes.npy"),
+        str(folder / "factors.csv"),
+        "--metrics",
+        "mig,sap-r2",
+        "--chance",
+        "--ci",
+    ]
+    document = run_json(capsys, *args[1:])["scores"]
+    assert main(args) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split() == ["metric", "value", "95", "%", "CI", "chance", *NAMES]
+    for line in lines:
+        name, value, low, _, high, chance, *factors = line.split()
+        s = document[name]
+        assert [value, low, high, chance] == [f"{x:.3f}" for x in (s["value"], *s["ci"], s["chance"])]
+        assert factors == [f"{x:.3f}" for x in s["per_factor"]]
+
+
 def test_latex_with_names_and_intervals(folder, capsys):
     args = ["score", str(folder / "codes.npy"), str(folder / "factors.npy"), "--metrics", "mig", "--format", "latex"]
     assert main([*args, "--names", "a_b,c,d", "--kinds", "ordinal", "--ci"]) == 0

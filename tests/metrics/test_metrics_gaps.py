@@ -51,9 +51,10 @@ def test_dcimig_by_hand():
 
 
 def test_jemmig_by_hand():
-    z = GRID.astype(float)  # I = H(v) for its own, 0 for the other; H(v, z*) = H(v)
-    h = np.log([2, 4])
-    assert jemmig(z, GRID, bins=10).per_factor == pytest.approx(1 - (h - h + 0) / (h + np.log(10)))
+    # z0 = v0: H(v, z*) = I = 1 bit, the second knows nothing. z1, z2 = the two bits of v1: H = 2, I = 1 and 1 bits
+    z = np.stack([GRID[:, 0], GRID[:, 1] // 2, GRID[:, 1] % 2], axis=1).astype(float)
+    loss, h = np.log(2) * np.array([1 - 1 + 0, 2 - 1 + 1]), np.log([2, 4])
+    assert jemmig(z, GRID, bins=10).per_factor == pytest.approx(1 - loss / (h + np.log(10)))
 
 
 def test_jemmig_punishes_a_latent_that_holds_more_than_its_factor():

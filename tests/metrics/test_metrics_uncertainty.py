@@ -8,18 +8,15 @@ from unseam.metrics import score, score_representation
 from unseam.types import Representation
 
 
-def test_the_interval_has_the_width_of_the_sampling_distribution():
-    """The spread of MIG and MCC over fresh data sets against the spread that one data set claims."""
-    fresh, claimed = {"mig": [], "mcc": []}, {"mig": [], "mcc": []}
-    for seed in range(40):
-        z, v = known("noisy-1", 400, (2, 3, 4), 4, seed=seed)
-        found = score(z, v, metrics=list(fresh), ci=30 if seed < 8 else False)
-        for name, s in found.items():
-            fresh[name].append(s.value)
-            if s.ci:
-                claimed[name].append((s.ci[1] - s.ci[0]) / (2 * 1.96))
-    for name in fresh:
-        assert np.mean(claimed[name]) == pytest.approx(np.std(fresh[name]), rel=0.5)
+@pytest.mark.parametrize("rho", [0.3, 0.8])
+def test_the_interval_is_the_textbook_one(rho):
+    """MCC of one normal factor and latent is |r|, whose standard deviation is (1 - rho^2) / sqrt(N - 1)."""
+    n, rng, widths = 1000, np.random.default_rng(0), []
+    for _ in range(4):
+        v, e = rng.normal(size=(2, n))
+        ci = score(rho * v + np.sqrt(1 - rho**2) * e, v, metrics="mcc", ci=250)["mcc"].ci
+        widths.append((ci[1] - ci[0]) / 2)
+    assert np.mean(widths) == pytest.approx(1.96 * (1 - rho**2) / np.sqrt(n - 1), rel=0.1)
 
 
 def test_the_interval_holds_the_value_and_stays_in_range():
@@ -29,6 +26,16 @@ def test_the_interval_holds_the_value_and_stays_in_range():
         assert s.ci[0] <= s.value <= s.ci[1]
         assert s.settings["ci_rounds"] == 5
     assert score(z, v, metrics="mig", ci=5)["mig"].ci[1] <= 1.0
+
+
+def test_bias_is_what_more_rows_take_away():
+    """Plug-in information of noise is (bins - 1)(classes - 1) / 2N nats too large: all of it is bias."""
+    z, v = known("noise", 800, (4, 5), 3)
+    found = score(z, v, metrics="code-mutual-information,mcc", bias=40)
+    s = found["code-mutual-information"]
+    assert s.bias == pytest.approx(s.value, rel=0.25)
+    assert s.ci is None
+    assert found["mcc"].bias is None  # an absolute value near 0 falls as the root of N
 
 
 def test_chance_is_what_shuffled_codes_score():

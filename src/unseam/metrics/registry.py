@@ -31,6 +31,7 @@ class About(TypedDict, total=False):
     ceiling: str
     supervised: bool
     cheap: bool
+    halving: bool
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Metric:
     ceiling: str = "1"  # what a perfect code scores
     supervised: bool = True  # needs factors
     cheap: bool = True  # computes in well under a second at 10,000 rows; decides the default number of bootstraps
+    halving: bool = False  # its bias falls as 1/N, so half-samples show it (measured: docs/metrics/uncertainty.md)
 
 
 METRICS: dict[str, Metric] = {}  # filled by `@metric` and `register`, in the order of unseam.metrics.__init__

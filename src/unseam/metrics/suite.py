@@ -58,6 +58,7 @@ def score(
     metrics: str | Sequence[str] = "all",
     ci: bool | int = False,
     chance: bool | int = False,
+    bias: bool | int = False,
     seed: int = 0,
     test_codes: Any = None,
     test_factors: Any = None,
@@ -66,9 +67,9 @@ def score(
 ) -> Scores:
     """Score codes against factors by some or all metrics.
 
-    `ci` and `chance` may be numbers of rounds. `about` may hold `names`, `kinds`, `variances` (posterior variances
-    of the codes) and `bin_continuous`. With `metrics="all"` a metric that cannot use the input is left out and its
-    reason kept in `.refused`; a metric asked for by name raises.
+    `ci`, `bias` and `chance` may be numbers of rounds. `about` may hold `names`, `kinds`, `variances` (posterior
+    variances of the codes), `bin_continuous` and `prune` (see factor-vae). With `metrics="all"` a metric that cannot
+    use the input is left out and its reason kept in `.refused`; a metric asked for by name raises.
 
     >>> import numpy as np
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
@@ -81,14 +82,19 @@ def score(
     chosen, by_name = choose(metrics)
     scores, refused = compute(inputs, chosen, by_name)
     kept = [m for m in chosen if m.name in scores]
-    if ci:
-        add_intervals(scores, kept, inputs, None if ci is True else int(ci))
+    if ci or bias:
+        add_intervals(scores, kept, inputs, rounds_of(ci, bias), bool(ci), bool(bias))
     if chance:
-        add_chance(scores, kept, inputs, None if chance is True else int(chance))
+        add_chance(scores, kept, inputs, rounds_of(chance))
     out = Scores(scores, refused, inputs)
     for note in out.notes:
         warnings.warn(note, stacklevel=2)
     return out
+
+
+def rounds_of(*asked: bool | int) -> int | None:
+    """The largest number of rounds that was given; None when only True was."""
+    return max((int(a) for a in asked if not isinstance(a, bool)), default=0) or None
 
 
 def score_representation(representation: Representation, test: Representation | None = None, **options: Any) -> Scores:

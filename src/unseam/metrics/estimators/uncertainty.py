@@ -1,9 +1,12 @@
-"""How sure is a score? A bootstrap interval and the chance level, for any metrics at once.
+"""How sure is a score? An interval, its bias and the chance level, for any metrics at once.
 
-Interval: half of the rows are drawn without replacement, again and again. The variance of a statistic over
-half-samples, given the data, is its sampling variance on all rows (Politis, Romano & Wolf 1999, section 2.2), and no
-row occurs twice, which would fool nearest neighbours and inflate mutual information. The interval is value
-+- 1.96 standard deviations, cut to the metric's range.
+Half of the rows are drawn without replacement, again and again. The variance of a statistic over half-samples, given
+the data, is its sampling variance on all rows (Politis, Romano & Wolf 1999, section 2.2), and no row occurs twice,
+which would fool nearest neighbours and inflate mutual information. The interval is value +- 1.96 standard deviations,
+cut to the metric's range: it is about the value at this number of rows.
+
+Bias: if E[value at N rows] = limit + c/N, half the rows have twice the bias, so mean over half-samples - value
+estimates c/N, by which the value lies above its limit. Only for metrics of which a measurement says so (`halving`).
 
 Chance level: the same metric after the rows of the codes are shuffled, so that nothing is left to find.
 """
@@ -24,20 +27,36 @@ from unseam.rng import numpy_generator
 from unseam.types import Array
 
 ROUNDS = {True: 100, False: 20}  # cheap metrics, others
+QUANTILE = 1.96  # of the normal distribution: 95 % lie within
 SHUFFLES = {True: 10, False: 1}
 
 
-def add_intervals(scores: dict[str, Score], metrics: Sequence[Metric], inputs: Inputs, rounds: int | None) -> None:
-    """Fill in `ci` of every score."""
+def add_intervals(
+    scores: dict[str, Score],
+    metrics: Sequence[Metric],
+    inputs: Inputs,
+    rounds: int | None,
+    ci: bool = True,
+    bias: bool = False,
+) -> None:
+    """Fill in `ci` and `bias` of every score, as asked."""
     found = repeat(metrics, inputs, half_sample, rounds, ROUNDS, "bootstrap")
     for metric in metrics:
-        values = np.array(found[metric.name])
+        score, values = scores[metric.name], np.array(found[metric.name])
         if len(values) > 1:
-            width = 1.96 * values.std(ddof=1)
-            low, high = metric.range
-            value = scores[metric.name].value
-            ci = (float(max(value - width, low)), float(min(value + width, high)))
-            scores[metric.name] = annotated(scores[metric.name], {"ci_rounds": len(values)}).having(ci=ci)
+            about = interval(score.value, float(values.std(ddof=1)), metric.range) if ci else None
+            above = float(values.mean() - score.value) if bias and metric.halving else None
+            scores[metric.name] = annotated(score, {"ci_rounds": len(values)}).having(ci=about, bias=above)
+
+
+def interval(value: float, deviation: float, limits: tuple[float, float]) -> tuple[float, float]:
+    """95 % of a normal distribution, cut to the metric's range.
+
+    >>> interval(0.5, 0.1, (0.0, 0.6))
+    (0.304, 0.6)
+    """
+    width = QUANTILE * deviation
+    return float(max(value - width, limits[0])), float(min(value + width, limits[1]))
 
 
 def add_chance(scores: dict[str, Score], metrics: Sequence[Metric], inputs: Inputs, rounds: int | None) -> None:
