@@ -29,13 +29,22 @@ def test_the_interval_holds_the_value_and_stays_in_range():
 
 
 def test_bias_is_what_more_rows_take_away():
-    """Plug-in information of noise is (bins - 1)(classes - 1) / 2N nats too large: all of it is bias."""
-    z, v = known("noise", 800, (4, 5), 3)
-    found = score(z, v, metrics="code-mutual-information,mcc", bias=40)
+    """Latents of noise share nothing, so all of their plug-in information is bias; a metric without 1/N has none."""
+    z, v = known("noise", 2000, (4, 5), 3)
+    found = score(z, v, metrics="code-mutual-information,irs", bias=20)
     s = found["code-mutual-information"]
-    assert s.bias == pytest.approx(s.value, rel=0.25)
+    assert s.value > 0.05
+    assert s.bias == pytest.approx(s.value, rel=0.15)
     assert s.ci is None
-    assert found["mcc"].bias is None  # an absolute value near 0 falls as the root of N
+    assert found["irs"].bias is None
+
+
+def test_mig_without_its_bias_is_nearer_to_that_of_many_rows():
+    z, v = known("noisy-0.3", 40_000, (3, 6, 10, 8), 6)
+    many = score(z, v, metrics="mig")["mig"].value
+    few = [score(z[i::50], v[i::50], metrics="mig", bias=12)["mig"] for i in range(10)]  # 800 rows each
+    left = np.mean([s.value - s.bias for s in few]) - many
+    assert abs(left) < 0.4 * abs(np.mean([s.value for s in few]) - many)
 
 
 def test_chance_is_what_shuffled_codes_score():

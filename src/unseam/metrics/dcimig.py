@@ -22,6 +22,7 @@ from unseam.statistics import top_two_gap
     "Does each factor have a latent of its own that holds it alone?",
     "Sepliarskaia et al. 2020, arXiv:1910.05587",
     ceiling="as mig",
+    halving=True,
 )
 def dcimig(inputs: Inputs, bins: int = 20) -> Score:
     """DCIMIG of codes against discrete factors.

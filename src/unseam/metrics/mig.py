@@ -29,6 +29,7 @@ from unseam.statistics import top_two_gap
     "Is each factor held by exactly one latent?",
     "Chen et al. 2018, arXiv:1802.04942",
     ceiling="1; less for a factor with more values than bins (20)",
+    halving=True,
 )
 def mig(inputs: Inputs, bins: int = 20, estimator: Estimator = "histogram") -> Score:
     """MIG of codes against factors.
@@ -49,6 +50,7 @@ def mig(inputs: Inputs, bins: int = 20, estimator: Estimator = "histogram") -> S
     "Does each latent hold exactly one factor?",
     "Li et al. 2020, arXiv:2002.10549",
     ceiling="the share of latents that hold a factor (a latent without one counts 0)",
+    halving=True,
 )
 def mig_sup(inputs: Inputs, bins: int = 20, estimator: Estimator = "histogram") -> Score:
     """MIG-sup of codes against factors: the gap of each latent between its two best factors.

@@ -1,6 +1,7 @@
 """RMIG and JEMMIG: the gap of MIG with the posterior's noise counted, and with the latent's own entropy.
 
-Do & Tran 2020 (arXiv:1908.09961). A latent is cut into 20 equal widths; when the posterior variances are known,
+Do & Tran 2020 (arXiv:1908.09961). A latent is cut into equal widths (20 as for MIG, between the extremes of the data;
+the authors' scripts take 200 in [-4, 4], so values differ from theirs); when the posterior variances are known,
 an observation is spread over the bins by its Gaussian q(z_j|x) (the robust part of RMIG), otherwise it falls
 into one bin, and RMIG is MIG. With j* and j° the two best latents of factor f:
 
@@ -33,6 +34,7 @@ DIFFERENTIAL = "its entropy would be a differential one"
     "Is each factor held by exactly one latent, the posterior's noise counted?",
     DO,
     ceiling="as mig",
+    halving=True,
 )
 def rmig(inputs: Inputs, bins: int = 20) -> Score:
     """RMIG of codes (and their posterior variances, if given) against discrete factors.

@@ -58,6 +58,7 @@ def sap(inputs: Inputs, c: float = 0.01) -> Score:
     "The same by squared correlation, for factors with an order.",
     KUMAR,
     ceiling="1 if the code is linear in the factor",
+    halving=True,
 )
 def sap_r2(inputs: Inputs) -> Score:
     """SAP by the squared correlation, for every factor that has an order.

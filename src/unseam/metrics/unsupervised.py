@@ -28,6 +28,7 @@ from unseam.types import Array
 P = ParamSpec("P")
 LOCATELLO = "Locatello et al. 2019, arXiv:1811.12359"
 ABOUT: About = {"range": (0.0, float("inf")), "direction": "lower", "ceiling": "0", "supervised": False}
+HALVING = ("gaussian-tc", "gaussian-tc-sampled", "code-mutual-information")  # measured: docs/metrics/uncertainty.md
 SMALLEST = 1e-12  # eigenvalues of a correlation matrix below this are rounding errors
 
 
@@ -44,7 +45,7 @@ def code_metric(name: str, question: str) -> Callable[[Callable[Concatenate[Inpu
     """`metric` for a formula of the codes alone."""
 
     def decorate(formula: Callable[Concatenate[Inputs, P], Score]) -> CodesCall[P]:
-        register(name, cast(Callable[[Inputs], Score], formula), question, LOCATELLO, **ABOUT)
+        register(name, cast(Callable[[Inputs], Score], formula), question, LOCATELLO, halving=name in HALVING, **ABOUT)
         with_factors = public(formula)
 
         @wraps(formula)
