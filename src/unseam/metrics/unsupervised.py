@@ -28,7 +28,7 @@ from unseam.types import Array
 P = ParamSpec("P")
 LOCATELLO = "Locatello et al. 2019, arXiv:1811.12359"
 ABOUT: About = {"range": (0.0, float("inf")), "direction": "lower", "ceiling": "0", "supervised": False}
-HALVING = ("gaussian-tc", "gaussian-tc-sampled", "code-mutual-information")  # measured: docs/metrics/uncertainty.md
+COUNTED: About = {**ABOUT, "halving": True}
 SMALLEST = 1e-12  # eigenvalues of a correlation matrix below this are rounding errors
 
 
@@ -41,11 +41,13 @@ class CodesCall(Protocol[P]):
     def __call__(self, codes: Any, variances: Any = None, *, seed: int = 0, **settings: Any) -> Score: ...
 
 
-def code_metric(name: str, question: str) -> Callable[[Callable[Concatenate[Inputs, P], Score]], CodesCall[P]]:
+def code_metric(
+    name: str, question: str, about: About
+) -> Callable[[Callable[Concatenate[Inputs, P], Score]], CodesCall[P]]:
     """`metric` for a formula of the codes alone."""
 
     def decorate(formula: Callable[Concatenate[Inputs, P], Score]) -> CodesCall[P]:
-        register(name, cast(Callable[[Inputs], Score], formula), question, LOCATELLO, halving=name in HALVING, **ABOUT)
+        register(name, cast(Callable[[Inputs], Score], formula), question, LOCATELLO, **about)
         with_factors = public(formula)
 
         @wraps(formula)
@@ -58,7 +60,7 @@ def code_metric(name: str, question: str) -> Callable[[Callable[Concatenate[Inpu
     return decorate
 
 
-@code_metric("gaussian-tc", "Are the mean codes uncorrelated? Total correlation in nats.")
+@code_metric("gaussian-tc", "Are the mean codes uncorrelated? Total correlation in nats.", COUNTED)
 def gaussian_tc(inputs: Inputs) -> Score:
     """Total correlation of a Gaussian with the covariance of the codes, in nats.
 
@@ -68,7 +70,7 @@ def gaussian_tc(inputs: Inputs) -> Score:
     return total_correlation("gaussian-tc", inputs.rows.codes)
 
 
-@code_metric("gaussian-tc-sampled", "Are the sampled codes uncorrelated?")
+@code_metric("gaussian-tc-sampled", "Are the sampled codes uncorrelated?", COUNTED)
 def gaussian_tc_sampled(inputs: Inputs) -> Score:
     """The same of codes sampled from the posterior: codes + sqrt(variances) * noise.
 
@@ -97,7 +99,7 @@ def total_correlation(name: str, codes: Array) -> Score:
     )
 
 
-@code_metric("wasserstein-dependency", "Are the codes uncorrelated? A distance.")
+@code_metric("wasserstein-dependency", "Are the codes uncorrelated? A distance.", ABOUT)
 def wasserstein_dependency(inputs: Inputs, normalise: bool = False) -> Score:
     """Squared Wasserstein-2 distance of that Gaussian to the product of its marginals (over tr S if asked).
 
@@ -123,7 +125,7 @@ register(
 )
 
 
-@code_metric("code-mutual-information", "Do pairs of latents share information? Nats.")
+@code_metric("code-mutual-information", "Do pairs of latents share information? Nats.", COUNTED)
 def code_mutual_information(inputs: Inputs, bins: int = 20) -> Score:
     """Mean mutual information of the pairs of latents, in nats.
 
