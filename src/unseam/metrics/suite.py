@@ -100,8 +100,8 @@ def rounds_of(*asked: bool | int) -> int | None:
 def score_representation(representation: Representation, test: Representation | None = None, **options: Any) -> Scores:
     """Score what a model says of a data set: a Representation with factors, and another one held out if given.
 
-    Codes of a model have a unit (that of its prior), so latents of standard deviation below 0.05 count as collapsed
-    where a metric ignores scale (`prune`, the setting of Locatello et al.'s study).
+    The prior gives codes of a model a unit, so latents of standard deviation below 0.05 count as collapsed where a
+    metric ignores scale (the setting of Locatello et al.'s study). A model without a prior has none: `prune=0`.
 
     >>> import numpy as np
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
