@@ -5,10 +5,10 @@ The fourteen known representations, 2,000 rows, DCI by LightGBM and by scikit-le
 
 import sys
 
+from _known import CASES, known
 from scipy.stats import spearmanr
 
 from unseam.metrics import dci
-from unseam.metrics.known import CASES, known
 
 
 def main() -> None:

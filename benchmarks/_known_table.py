@@ -2,8 +2,9 @@
 
 import warnings
 
+from _known import known
+
 from unseam.metrics import METRICS, score
-from unseam.metrics.known import known
 
 CASES = ("perfect", "noisy-0.3", "warped", "duplicated", "partial-3", "pairs-20", "rotated", "noise")
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from unseam import metrics as ours
 from unseam.files import cores
-from unseam.metrics.known import known
 from unseam.types import Factor, FactorSpace
 
 sys.path.insert(0, str(Path(__file__).parent))
 import _reference_metrics as reference
+from _known import known
 
 SIZES = (3, 6, 40, 32, 32)
 STAGES = 3

@@ -159,6 +159,14 @@ def test_tells_cartesian_from_polar_with_labels() -> None:
         labelled_coordinates(polar, factors[:5])
 
 
+def test_dependence_does_not_alias_with_rows_in_grid_order() -> None:
+    """Every 32nd row of a grid of 32 values is the same value: a constant, which depends on nothing."""
+    x = np.tile(np.arange(32.0), 500)
+    found = dependence(x, x + 0.01 * np.random.default_rng(0).normal(size=len(x)))
+    assert found.correlation > 0.99
+    assert found.p_value == 0.005
+
+
 def test_dependence() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=300)

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pandas
 import pytest
+from _known import known
 
 from unseam.cli import main
-from unseam.metrics.known import known
 
 Z, V = known("noisy-0.1", 300, (2, 3, 4), 4)
 NAMES = ["shape", "scale", "x"]
@@ -74,6 +74,27 @@ def test_all_metrics_print_a_table(folder, capsys):
     assert lines[0].split() == ["metric", "value", *NAMES]
     assert any(line.startswith("mig ") for line in lines)
     assert "left out downstream-trees-10000" in printed.err
+
+
+def test_the_table_shows_the_numbers_of_the_document(folder, capsys):
+    args = [
+        "score",
+        str(folder / "codes.npy"),
+        str(folder / "factors.csv"),
+        "--metrics",
+        "mig,sap-r2",
+        "--chance",
+        "--ci",
+    ]
+    document = run_json(capsys, *args[1:])["scores"]
+    assert main(args) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split() == ["metric", "value", "95", "%", "CI", "chance", *NAMES]
+    for line in lines:
+        name, value, low, _, high, chance, *factors = line.split()
+        s = document[name]
+        assert [value, low, high, chance] == [f"{x:.3f}" for x in (s["value"], *s["ci"], s["chance"])]
+        assert factors == [f"{x:.3f}" for x in s["per_factor"]]
 
 
 def test_latex_with_names_and_intervals(folder, capsys):

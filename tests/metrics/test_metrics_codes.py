@@ -7,6 +7,7 @@ from scipy.stats import kstest, laplace, spearmanr, uniform
 from sklearn.linear_model import Lasso
 
 from unseam.errors import BadInput
+from unseam.linear.impossibility import jacobian, reflection
 from unseam.metrics import (
     code_mutual_information,
     entangle,
@@ -18,7 +19,6 @@ from unseam.metrics import (
     udr,
     wasserstein_dependency,
 )
-from unseam.metrics.impossibility import jacobian, reflection
 from unseam.types import Factor, FactorSpace
 
 RNG = np.random.default_rng(0)

@@ -8,9 +8,9 @@ from sklearn.svm import LinearSVC
 
 from unseam.errors import BadInput
 from unseam.metrics import dcimig, jemmig, mig, mig_sup, modularity, rmig, sap, sap_r2
-from unseam.metrics.information import entropy
-from unseam.metrics.linear_svm import SortedFeature
+from unseam.metrics.estimators.linear_svm import SortedFeature
 from unseam.metrics.rmig import bin_masses
+from unseam.statistics import entropy
 from unseam.types import Factor, FactorSpace
 
 GRID = np.stack(np.meshgrid(range(2), range(4), indexing="ij"), -1).reshape(-1, 2)  # all pairs of 2 x 4 values
@@ -51,9 +51,10 @@ def test_dcimig_by_hand():
 
 
 def test_jemmig_by_hand():
-    z = GRID.astype(float)  # I = H(v) for its own, 0 for the other; H(v, z*) = H(v)
-    h = np.log([2, 4])
-    assert jemmig(z, GRID, bins=10).per_factor == pytest.approx(1 - (h - h + 0) / (h + np.log(10)))
+    # z0 = v0: H(v, z*) = I = 1 bit, the second knows nothing. z1, z2 = the two bits of v1: H = 2, I = 1 and 1 bits
+    z = np.stack([GRID[:, 0], GRID[:, 1] // 2, GRID[:, 1] % 2], axis=1).astype(float)
+    loss, h = np.log(2) * np.array([1 - 1 + 0, 2 - 1 + 1]), np.log([2, 4])
+    assert jemmig(z, GRID, bins=10).per_factor == pytest.approx(1 - loss / (h + np.log(10)))
 
 
 def test_jemmig_punishes_a_latent_that_holds_more_than_its_factor():

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from unseam.errors import BadInput
 from unseam.metrics import METRICS, mig, score
 from unseam.metrics.inputs import prepare
-from unseam.metrics.table import MANY_CLASSES
+from unseam.metrics.inputs.checked import MANY_CLASSES
 from unseam.types import Factor, FactorSpace
 
 RNG = np.random.default_rng(0)

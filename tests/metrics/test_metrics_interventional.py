@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from unseam.errors import BadInput
-from unseam.metrics import beta_vae, factor_vae, irs
+from unseam.metrics import beta_vae, factor_vae, irs, mig, score_representation
+from unseam.metrics.estimators.interventions import Matched, Sampled
 from unseam.metrics.inputs import prepare
-from unseam.metrics.interventions import Matched, Sampled
-from unseam.types import Factor, FactorSpace
+from unseam.types import Factor, FactorSpace, Representation
 
 SPACE = FactorSpace((Factor("a", 3), Factor("b", 4), Factor("c", 5)))
 RNG = np.random.default_rng(0)
@@ -74,6 +74,35 @@ def test_factor_vae_prunes_constant_latents():
     assert score.value == 1.0
     assert score.matrix[:, 0].max() == 0
     assert factor_vae(np.ones((2000, 2)), v, SPACE, **SMALL).value == 0.0
+
+
+def four_of_five(collapsed):
+    """Five factors, four latents that hold four of them, and collapsed latents beside them as a trained VAE has."""
+    rng = np.random.default_rng(0)
+    v = rng.integers(0, 5, (4000, 5))
+    return np.hstack([v[:, :4] - 2.0, 1e-3 * rng.normal(size=(4000, collapsed))]), v
+
+
+def test_collapsed_latents_of_a_run_do_not_vote():
+    z, v = four_of_five(6)
+    alone = factor_vae(z[:, :4], v)
+    beside = score_representation(Representation(z, factors=v), metrics="factor-vae")["factor-vae"]
+    assert beside.value == pytest.approx(alone.value, abs=0.03)
+    assert beside.settings["prune"] == 0.05
+    assert beside.settings["pruned"] == [4, 5, 6, 7, 8, 9]
+    assert factor_vae(z, v, prune=0.05).value == beside.value
+
+
+def test_arrays_have_no_unit_and_are_not_pruned():
+    z, v = four_of_five(6)
+    assert factor_vae(z, v).value > factor_vae(z[:, :4], v).value + 0.1
+    assert factor_vae(1e-3 * z[:, :4], v).value == factor_vae(z[:, :4], v).value
+
+
+def test_every_metric_takes_a_sampler():
+    assert mig(sampler=lambda v: v.astype(float), space=SPACE).value == pytest.approx(1.0, abs=0.01)
+    with pytest.raises(BadInput, match="space"):
+        mig(sampler=lambda v: v.astype(float))
 
 
 def test_matched_rows_share_the_value():

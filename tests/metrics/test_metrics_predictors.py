@@ -2,21 +2,22 @@
 
 import numpy as np
 import pytest
+from _known import known
 from scipy.stats import spearmanr
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import log_loss, mutual_info_score, roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.preprocessing import StandardScaler, label_binarize
+from sklearn.preprocessing import OneHotEncoder, StandardScaler, label_binarize
 
 from unseam.errors import BadInput
 from unseam.metrics import dci, downstream, ds, explicitness, infomec
 from unseam.metrics.dci import concentration, weighted
+from unseam.metrics.estimators.logistic import fit_softmax
+from unseam.metrics.estimators.predictors import BACKENDS
 from unseam.metrics.explicitness import mean_auc
+from unseam.metrics.infomec import infoe
 from unseam.metrics.inputs import prepare
-from unseam.metrics.known import known
-from unseam.metrics.logistic import fit_softmax
-from unseam.metrics.predictors import BACKENDS
 
 RNG = np.random.default_rng(0)
 
@@ -75,10 +76,10 @@ def test_every_backend_finds_a_perfect_code(backend, continuous):
     v = RNG.integers(0, 3, (300, 2))
     kinds = ["continuous", "continuous"] if continuous else None
     table = prepare(v + 0.01 * RNG.normal(size=v.shape), v, kinds=kinds)
-    from unseam.metrics.dci import compute_completeness, compute_disentanglement, compute_informativeness
+    from unseam.metrics.dci import completeness, disentanglement, informativeness
 
-    for compute in (compute_disentanglement, compute_completeness, compute_informativeness):
-        assert compute(table, backend).value > 0.9
+    for part in (disentanglement, completeness, informativeness):
+        assert part.of(table, backend).value > 0.9
 
 
 def test_a_constant_latent_has_no_importance():
@@ -198,10 +199,27 @@ def test_infoe_of_a_continuous_factor_is_r2():
     z = np.hstack([v + RNG.normal(size=(500, 1)), RNG.normal(size=(500, 1))])
     design = np.column_stack([z, np.ones(500)])
     residual = v[:, 0] - design @ np.linalg.lstsq(design, v[:, 0], rcond=None)[0]
-    assert infomec_value(z, v) == pytest.approx(1 - residual.var() / v.var())
+    assert infoe(z, v).value == pytest.approx(1 - residual.var() / v.var())
 
 
-def infomec_value(z, v):
-    from unseam.metrics.infomec import compute_infoe
+def test_infomec_of_quantised_codes_is_the_authors():
+    """Ten levels that name five values in an odd order: a one-hot linear model reads them, a line cannot."""
+    levels = np.random.default_rng(0).integers(0, 10, (2000, 2))
+    z, v = np.linspace(-0.5, 0.5, 10)[levels], levels % 5
+    one_hot = OneHotEncoder().fit_transform(z)
+    model = [LogisticRegression(C=np.inf, class_weight="balanced", max_iter=100).fit(one_hot, c) for c in v.T]
+    theirs = [1 - log_loss(c, m.predict_proba(one_hot)) / np.log(5) for m, c in zip(model, v.T, strict=True)]
+    found = infomec(z, v)
+    assert found["infoe"].per_factor == pytest.approx(theirs, abs=2e-3)
+    assert found["infoe"].value > 0.99
+    h = [mutual_info_score(c, c) for c in v.T]
+    nmi = [[mutual_info_score(c, level) / e for level in levels.T] for c, e in zip(v.T, h, strict=True)]
+    assert found["infom"].matrix == pytest.approx(np.array(nmi), abs=1e-9)
+    assert found["infom"].settings["quantised"] == [0, 1]
 
-    return compute_infoe(prepare(z, v)).value
+
+def test_a_small_quantised_latent_is_active():
+    levels = np.random.default_rng(0).integers(0, 4, (800, 2))
+    assert infomec(levels * [1.0, 1e-3], levels)["infoc"].settings["active"] == [0, 1]
+    blurred = levels * [1.0, 1e-3] + 1e-5 * RNG.normal(size=(800, 2))
+    assert infomec(blurred, levels)["infoc"].settings["active"] == [0]

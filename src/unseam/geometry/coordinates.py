@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from unseam.errors import BadInput
+from unseam.statistics import discrete_information, discretise, distinct, entropy, top_two_gap
 from unseam.types import Array
 
 DECIDED = 0.2  # a frame wins when its excess is at least this share below the other's
@@ -118,25 +119,14 @@ def labelled_coordinates(
 
 def factor_gaps(coordinates: Array, factors: Array) -> Array:  # (N, 2), (N, F) -> (F, 2)
     """Per factor: (I(best) - I(other)) / H and I(best) / H, from histograms."""
-    rows = []
-    for column in factors.T:
-        values = np.unique(column, return_inverse=True)[1] if len(np.unique(column)) <= 2 * BINS else binned(column)
-        information = sorted((mutual_information(binned(c), values) for c in coordinates.T), reverse=True)
-        entropy = max(mutual_information(values, values), 1e-12)
-        rows.append(((information[0] - information[1]) / entropy, information[0] / entropy))
-    return np.array(rows)
+    binned = discretise(coordinates, BINS)
+    labels = [as_labels(column) for column in factors.T]
+    information = np.array([[discrete_information(b, v) for b in binned.T] for v in labels])
+    h = np.maximum([entropy(v) for v in labels], 1e-12)
+    return np.stack([top_two_gap(information) / h, information.max(1) / h], axis=1)
 
 
-def binned(values: Array) -> Array:
-    """Equal-width bins 0..BINS-1."""
-    low, high = float(values.min()), float(values.max())
-    return np.minimum((values - low) / max(high - low, 1e-12) * BINS, BINS - 1).astype(np.int64)
-
-
-def mutual_information(a: Array, b: Array) -> float:  # (N,) int, (N,) int
-    """I(a; b) of two discrete columns, in nats."""
-    joint = np.zeros((a.max() + 1, b.max() + 1))
-    np.add.at(joint, (a, b), 1 / len(a))
-    expected = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
-    seen = joint > 0
-    return float((joint[seen] * np.log(joint[seen] / expected[seen])).sum())
+def as_labels(column: Array) -> Array:  # (N,) -> (N,)
+    """The values themselves if they are few, else their bins."""
+    found, labels = distinct(column)
+    return labels if len(found) <= 2 * BINS else discretise(column[:, None], BINS)[:, 0]

@@ -10,7 +10,7 @@ from unseam.errors import BadInput
 from unseam.rng import numpy_generator
 from unseam.types import Array
 
-POINTS = 500  # an evenly spaced part of longer samples: the cost grows with the square
+POINTS = 500  # a random part of longer samples (every n-th row would alias with rows in grid order): cost N^2
 
 
 class Dependence(NamedTuple):
@@ -39,12 +39,12 @@ def dependence(x: ArrayLike, y: ArrayLike, permutations: int = 199, seed: int = 
         raise BadInput(f"samples have {len(a)} and {len(b)} rows; give two samples of the same length, at least 4")
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise BadInput("samples hold NaN or infinite values; drop these rows")
-    step = -(-len(a) // POINTS)
-    A, B = centred_distances(a[::step]), centred_distances(b[::step])
+    rng = numpy_generator(seed, "dependence")
+    rows = rng.choice(len(a), POINTS, replace=False) if len(a) > POINTS else np.arange(len(a))
+    A, B = centred_distances(a[rows]), centred_distances(b[rows])
     size = np.sqrt((A * A).mean() * (B * B).mean())
     if size == 0:
         return Dependence(0.0, 1.0)  # a constant depends on nothing
-    rng = numpy_generator(seed, "dependence")
     orders = [rng.permutation(len(A)) for _ in range(permutations)]
     here = float((A * B).mean())
     chance = np.array([(A * B[np.ix_(order, order)]).mean() for order in orders])

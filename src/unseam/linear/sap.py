@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from unseam.errors import BadInput
+from unseam.statistics import top_two_gap
 from unseam.types import Array
 
 
@@ -31,8 +32,7 @@ def sap_score(S: Array) -> Array:  # (..., m, s) -> (...)
     """
     if S.shape[-2] < 2:
         raise BadInput("SAP compares two latents; the code has one")
-    top = -np.sort(-S, axis=-2)
-    return (top[..., 0, :] - top[..., 1, :]).mean(-1)
+    return top_two_gap(np.swapaxes(S, -1, -2)).mean(-1)
 
 
 def best_latents(S: Array) -> Array:  # (..., m, s) -> (..., s)

@@ -1,20 +1,12 @@
-"""What a metric is and what it returns.
-
-A metric is a pure function of arrays; `Metric` is its row in the registry METRICS, `Score` is its answer.
-"""
+"""What a metric returns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from unseam.types import Array
-
-if TYPE_CHECKING:
-    from unseam.metrics.table import Table
-
-Direction = Literal["higher", "lower"]
 
 
 @dataclass(frozen=True)
@@ -29,33 +21,23 @@ class Score:
     settings: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)  # further numbers, e.g. the accuracy on the training half
     notes: tuple[str, ...] = ()  # warnings in plain words
-    ci: tuple[float, float] | None = None  # bootstrap interval, on request
+    ci: tuple[float, float] | None = None  # 95 % interval of the value at this number of rows, on request
+    bias: float | None = None  # how far the value lies above that of endless rows, estimated on request
     chance: float | None = None  # the same metric on permuted codes, on request
 
     def to_json(self) -> dict[str, Any]:
-        """Every field that holds something, ready for `cli.common.emit`."""
-        row = {key: getattr(self, key) for key in self.__dataclass_fields__}
-        return {k: v for k, v in row.items() if k == "value" or not (v is None or k == "name" or len_of(v) == 0)}
+        """Every field that holds something, but the name, ready for `cli.common.emit`.
+
+        >>> Score("mig", 0.5, settings={"bins": 20}).to_json()
+        {'value': 0.5, 'settings': {'bins': 20}}
+        """
+        row = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "name"}
+        return {key: held for key, held in row.items() if not is_empty(held)}
 
     def having(self, **changes: Any) -> Score:
         """The same score with some fields replaced."""
         return replace(self, **changes)
 
 
-def len_of(value: Any) -> int | None:
-    return len(value) if isinstance(value, (tuple, dict, Mapping)) else None
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One row of METRICS: what a metric is called, what it asks, how to read it, who proposed it."""
-
-    name: str
-    compute: Callable[[Table], Score]  # with the default settings, which are those of the reference
-    question: str
-    paper: str
-    range: tuple[float, float] = (0.0, 1.0)
-    direction: Direction = "higher"
-    ceiling: str = "1"  # what a perfect code scores
-    supervised: bool = True  # needs factors
-    cheap: bool = True  # computes in well under a second at 10,000 rows; decides the default number of bootstraps
+def is_empty(held: Any) -> bool:
+    return held is None or (isinstance(held, (tuple, Mapping)) and not held)

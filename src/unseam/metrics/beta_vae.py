@@ -8,56 +8,42 @@ reaches 100 %, because the classifier infers the missing factor from the others 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import prepare
-from unseam.metrics.interventions import Encode, Interventions, Sampled, chunks, from_table
-from unseam.metrics.logistic import fit_softmax
-from unseam.metrics.table import Table
+from unseam.metrics.estimators.interventions import (
+    Interventions,
+    chunks,
+    interventions,
+    points_settings,
+    standard_error,
+)
+from unseam.metrics.estimators.logistic import fit_softmax
+from unseam.metrics.inputs import Inputs
+from unseam.metrics.registry import metric
 from unseam.rng import numpy_generator
-from unseam.types import Array, FactorSpace
+from unseam.types import Array
 
 
-def beta_vae(
-    codes: Any = None,  # (N, K)
-    factors: Any = None,  # (N, F)
-    space: FactorSpace | None = None,
-    *,
-    sampler: Encode | None = None,
-    test_codes: Any = None,
-    test_factors: Any = None,
-    batch: int = 64,
-    train: int = 10_000,
-    test: int = 5_000,
-    seed: int = 0,
-) -> Score:
+@metric(
+    "beta-vae",
+    "Can a linear classifier tell which factor two observations share?",
+    "Higgins et al. 2017, openreview Sy2fzU9gl",
+    ceiling="1, reached already when all factors but one are held",
+)
+def beta_vae(inputs: Inputs, batch: int = 64, train: int = 10_000, test: int = 5_000) -> Score:
     """BetaVAE score, from arrays or from a sampler `factors (B, F) -> codes (B, K)` with its space.
 
     >>> v = np.random.default_rng(0).integers(0, 4, (400, 2))
     >>> beta_vae(v.astype(float), v, train=200, test=100).value
     1.0
     """
-    if sampler is not None and space is not None:
-        return classify(Sampled(sampler, space), batch, train, test, seed)
-    table = prepare(codes, factors, space, test_codes=test_codes, test_factors=test_factors, seed=seed)
-    return compute_beta_vae(table, batch, train, test)
-
-
-def compute_beta_vae(table: Table, batch: int = 64, train: int = 10_000, test: int = 5_000) -> Score:
-    return classify(from_table(table, "beta-vae"), batch, train, test, table.seed)
-
-
-def classify(source: Interventions, batch: int, train: int, test: int, seed: int) -> Score:
-    rng = numpy_generator(seed, "beta-vae")
+    source, rng = interventions(inputs, "beta-vae"), numpy_generator(inputs.seed, "beta-vae")
     x, which = points(source, train, batch, rng)
     x_test, which_test = points(source, test, batch, rng)
     value, on_train, per_factor = accuracy(x, which, x_test, which_test, source.count)
-    settings = {"batch": batch, "train": train, "test": test, "seed": seed, "source": type(source).__name__.lower()}
-    error = float(np.sqrt(value * (1 - value) / test))
-    extra = {"train": on_train, "standard_error": error}
+    settings = points_settings(source, batch, train, test, inputs.seed)
+    extra = {"train": on_train, "standard_error": standard_error(value, test)}
     return Score("beta-vae", value, per_factor=per_factor, settings=settings, extra=extra)
 
 

@@ -19,13 +19,14 @@ import numpy as np
 from scipy.stats import entropy
 
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import prepare
-from unseam.metrics.parallel import factor_by_factor
-from unseam.metrics.predictors import Backend, Fitted, fit
-from unseam.metrics.table import Rows, Table, require_few_classes
+from unseam.metrics.estimators.parallel import factor_by_factor
+from unseam.metrics.estimators.predictors import Backend, Fitted, fit
+from unseam.metrics.inputs import Inputs, Sample, require_few_classes, shared
+from unseam.metrics.registry import metric, public
 from unseam.rng import derive
-from unseam.types import Array, FactorSpace
+from unseam.types import Array
 
+EASTWOOD = "Eastwood & Williams 2018, openreview By-7dz-AZ"
 SEEN = 2000  # training rows on which the training accuracy is measured; thousands of trees predict slowly
 EPS = 1e-11  # added to the importances before the entropy, as in the reference
 
@@ -39,56 +40,54 @@ class Importances:
     test: Array
 
 
-def dci(
-    codes: Any,  # (N, K)
-    factors: Any,  # (N, F)
-    space: FactorSpace | None = None,
-    *,
-    test_codes: Any = None,
-    test_factors: Any = None,
-    backend: Backend = "lightgbm",
-    seed: int = 0,
-    workers: int | None = None,
-) -> dict[str, Score]:
+@metric("dci-disentanglement", "Does each latent serve one factor?", EASTWOOD, cheap=False)
+def disentanglement(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
+    found = importances(inputs, backend)
+    per_latent = concentration(found.matrix.T)
+    value = weighted(per_latent, found.matrix.sum(axis=0))
+    return Score(
+        "dci-disentanglement", value, per_latent=per_latent, matrix=found.matrix, settings=settings(inputs, backend)
+    )
+
+
+@metric("dci-completeness", "Does each factor need one latent only?", EASTWOOD, cheap=False)
+def completeness(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
+    found = importances(inputs, backend)
+    per_factor = concentration(found.matrix)
+    value = weighted(per_factor, found.matrix.sum(axis=1))
+    return Score(
+        "dci-completeness", value, per_factor=per_factor, matrix=found.matrix, settings=settings(inputs, backend)
+    )
+
+
+@metric(
+    "dci-informativeness",
+    "How well do boosted trees predict the factors from the whole code?",
+    EASTWOOD,
+    cheap=False,
+)
+def informativeness(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
+    found = importances(inputs, backend)
+    return Score(
+        "dci-informativeness",
+        float(found.test.mean()),
+        per_factor=found.test,
+        matrix=found.matrix,
+        settings=settings(inputs, backend),
+        extra={"train": float(found.train.mean())},
+    )
+
+
+@public
+def dci(inputs: Inputs, backend: Backend = "lightgbm") -> dict[str, Score]:
     """The three scores, from one set of models.
 
     >>> v = np.random.default_rng(0).integers(0, 3, (300, 2))
     >>> {name: round(score.value, 3) for name, score in dci(v.astype(float), v).items()}
     {'dci-disentanglement': 1.0, 'dci-completeness': 1.0, 'dci-informativeness': 1.0}
     """
-    table = prepare(codes, factors, space, test_codes=test_codes, test_factors=test_factors, seed=seed, workers=workers)
-    scores = (compute_disentanglement, compute_completeness, compute_informativeness)
-    return {s.name: s for s in (compute(table, backend) for compute in scores)}
-
-
-def compute_disentanglement(table: Table, backend: Backend = "lightgbm") -> Score:
-    found = importances(table, backend)
-    per_latent = concentration(found.matrix.T)
-    value = weighted(per_latent, found.matrix.sum(axis=0))
-    return Score(
-        "dci-disentanglement", value, per_latent=per_latent, matrix=found.matrix, settings=settings(table, backend)
-    )
-
-
-def compute_completeness(table: Table, backend: Backend = "lightgbm") -> Score:
-    found = importances(table, backend)
-    per_factor = concentration(found.matrix)
-    value = weighted(per_factor, found.matrix.sum(axis=1))
-    return Score(
-        "dci-completeness", value, per_factor=per_factor, matrix=found.matrix, settings=settings(table, backend)
-    )
-
-
-def compute_informativeness(table: Table, backend: Backend = "lightgbm") -> Score:
-    found = importances(table, backend)
-    return Score(
-        "dci-informativeness",
-        float(found.test.mean()),
-        per_factor=found.test,
-        matrix=found.matrix,
-        settings=settings(table, backend),
-        extra={"train": float(found.train.mean())},
-    )
+    parts = (disentanglement, completeness, informativeness)
+    return {score.name: score for score in (part.of(inputs, backend) for part in parts)}
 
 
 def concentration(matrix: Array) -> Array:  # (A, B) -> (A,)
@@ -108,40 +107,37 @@ def weighted(values: Array, weights: Array) -> float:
     return float((values * weights).sum() / total) if total > 0 else float(values.mean())
 
 
-def importances(table: Table, backend: Backend) -> Importances:
-    """Fit one model a factor, side by side; computed once a table."""
-    require_few_classes(table, "dci")
-    return table.once(("importances", backend), lambda: fit_all(table, backend))
-
-
-def fit_all(table: Table, backend: Backend) -> Importances:
-    train, test = table.halves()
+@shared
+def importances(inputs: Inputs, backend: Backend) -> Importances:
+    """Fit one model a factor, side by side."""
+    require_few_classes(inputs, "dci")
+    train, test = inputs.halves()
     seen = train.take(np.linspace(0, len(train) - 1, min(len(train), SEEN)).astype(int))
 
     def one_factor(f: int) -> tuple[Array, float, float]:
-        model = fit_factor(table, train, f, backend)
-        return model.importances, correct(table, f, model, seen), correct(table, f, model, test)
+        model = fit_factor(inputs, train, f, backend)
+        return model.importances, correct(inputs, f, model, seen), correct(inputs, f, model, test)
 
-    rows = factor_by_factor(one_factor, table)
+    rows = factor_by_factor(one_factor, inputs)
     return Importances(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def fit_factor(table: Table, rows: Rows, f: int, backend: str) -> Fitted:
-    discrete = table.classes[f] > 0
+def fit_factor(inputs: Inputs, rows: Sample, f: int, backend: str) -> Fitted:
+    discrete = inputs.classes[f] > 0
     y = rows.labels[:, f] if discrete else rows.values[:, f]
-    return fit(backend, rows.codes, y, discrete, derive(table.seed, "dci", f) % 2**31)
+    return fit(backend, rows.codes, y, discrete, derive(inputs.seed, "dci", f) % 2**31)
 
 
-def correct(table: Table, f: int, model: Fitted, rows: Rows) -> float:
+def correct(inputs: Inputs, f: int, model: Fitted, rows: Sample) -> float:
     """Accuracy of a discrete factor, max(0, R^2) of a continuous one."""
     guess = model.predict(rows.codes)
-    if table.classes[f]:
+    if inputs.classes[f]:
         return float((guess == rows.labels[:, f]).mean())
     y = rows.values[:, f]
     error, spread = ((y - guess) ** 2).mean(), y.var()
     return float(max(0.0, 1 - error / spread)) if spread > 0 else 0.0
 
 
-def settings(table: Table, backend: Backend) -> dict[str, Any]:
-    train, test = table.halves()
-    return {"backend": backend, "train": len(train), "test": len(test), "seed": table.seed}
+def settings(inputs: Inputs, backend: Backend) -> dict[str, Any]:
+    train, test = inputs.halves()
+    return {"backend": backend, "train": len(train), "test": len(test), "seed": inputs.seed}

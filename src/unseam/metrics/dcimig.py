@@ -8,33 +8,34 @@ second factor, credited to the best; each factor takes its best credited latent:
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import prepare
-from unseam.metrics.mig import entropies, mi_matrix, mi_settings, top_two_gap
-from unseam.metrics.table import Table, require_classes
-from unseam.types import FactorSpace
+from unseam.metrics.estimators.information import entropies, mi_matrix, mi_settings
+from unseam.metrics.inputs import Inputs, require_classes
+from unseam.metrics.registry import metric
+from unseam.statistics import top_two_gap
 
 
-def dcimig(codes: Any, factors: Any, space: FactorSpace | None = None, *, bins: int = 20) -> Score:
+@metric(
+    "dcimig",
+    "Does each factor have a latent of its own that holds it alone?",
+    "Sepliarskaia et al. 2020, arXiv:1910.05587",
+    ceiling="as mig",
+    halving=True,
+)
+def dcimig(inputs: Inputs, bins: int = 20) -> Score:
     """DCIMIG of codes against discrete factors.
 
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
     >>> round(dcimig(v.astype(float), v).value, 6)
     1.0
     """
-    return compute_dcimig(prepare(codes, factors, space), bins)
-
-
-def compute_dcimig(table: Table, bins: int = 20) -> Score:
-    require_classes(table, "dcimig", "the sum of entropies that normalises it would hold a differential one")
-    matrix = mi_matrix(table, bins)  # (F, K)
+    require_classes(inputs, "dcimig", "the sum of entropies that normalises it would hold a differential one")
+    matrix = mi_matrix(inputs, bins)  # (F, K)
     gaps = top_two_gap(matrix.T)  # (K,)
     credit = np.where(matrix.argmax(axis=0) == np.arange(len(matrix))[:, None], gaps, 0.0)  # (F, K)
-    best, h = credit.max(axis=1), entropies(table)
+    best, h = credit.max(axis=1), entropies(inputs)
     value = float(best.sum() / h.sum()) if h.sum() > 0 else 0.0
     return Score(
         "dcimig",
@@ -42,5 +43,5 @@ def compute_dcimig(table: Table, bins: int = 20) -> Score:
         per_factor=best / np.where(h > 0, h, 1.0),
         per_latent=gaps,
         matrix=matrix,
-        settings=mi_settings(table, bins, "histogram"),
+        settings=mi_settings(inputs, bins),
     )

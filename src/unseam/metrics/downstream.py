@@ -9,93 +9,112 @@ regression on standardised codes with C = 1 (the paper cross-validates C); `tree
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
 from unseam.metrics.dci import correct, importances
-from unseam.metrics.inputs import prepare
-from unseam.metrics.logistic import fit_softmax, standardise
-from unseam.metrics.parallel import factor_by_factor
-from unseam.metrics.predictors import Fitted, fit
-from unseam.metrics.table import Rows, Table, require_few_classes
+from unseam.metrics.estimators.logistic import fit_softmax
+from unseam.metrics.estimators.parallel import factor_by_factor
+from unseam.metrics.estimators.predictors import Fitted, fit
+from unseam.metrics.inputs import Inputs, Sample, require_few_classes, shared
+from unseam.metrics.registry import public, register
 from unseam.rng import derive, numpy_generator
-from unseam.types import Array, FactorSpace
+from unseam.statistics import standardise
+from unseam.types import Array
 
 Model = Literal["logistic", "trees"]
 SIZES = (10, 100, 1_000, 10_000)
+LOCATELLO = "Locatello et al. 2019, arXiv:1811.12359"
 
 
-def downstream(
-    codes: Any,  # (N, K)
-    factors: Any,  # (N, F)
-    space: FactorSpace | None = None,
-    *,
-    model: Model = "logistic",
-    labels: int = 100,
-    test_codes: Any = None,
-    test_factors: Any = None,
-    seed: int = 0,
-) -> Score:
+@public
+def downstream(inputs: Inputs, model: Model = "logistic", labels: int = 100) -> Score:
     """Held-out accuracy of a model fitted on `labels` rows.
 
     >>> v = np.random.default_rng(0).integers(0, 2, (300, 2))
     >>> downstream(v - 0.5, v, labels=100).value
     1.0
     """
-    table = prepare(codes, factors, space, test_codes=test_codes, test_factors=test_factors, seed=seed)
-    return compute_downstream(table, model, labels)
-
-
-def compute_downstream(table: Table, model: Model, labels: int) -> Score:
     name = f"downstream-{model}-{labels}"
-    require_few_classes(table, name)
-    train, test = table.halves()
+    require_few_classes(inputs, name)
+    train, test = inputs.halves()
     if len(train) < labels:
-        raise BadInput(f"{name} needs {labels} training rows, got {len(train)}; give more rows or a smaller size")
-    per_factor = table.once((name,), lambda: accuracies(table, train, test, model, labels))
-    settings = {"model": model, "labels": labels, "test": len(test), "seed": table.seed}
+        raise BadInput(f"{name} needs {labels} training rows, got {len(train)}; {remedy(inputs, labels)}")
+    per_factor = accuracies(inputs, model, labels)
+    settings = {"model": model, "labels": labels, "test": len(test), "seed": inputs.seed}
     return Score(name, float(per_factor.mean()), per_factor=per_factor, settings=settings)
 
 
-def compute_efficiency(table: Table, model: Model) -> Score:
-    few, many = compute_downstream(table, model, 100), compute_downstream(table, model, 10_000)
-    assert few.per_factor is not None
-    assert many.per_factor is not None
-    per_factor = few.per_factor / np.maximum(many.per_factor, 1e-12)
-    value = few.value / max(many.value, 1e-12)
-    settings = {"model": model, "labels": "100 over 10000", "test": few.settings["test"], "seed": table.seed}
-    return Score(f"efficiency-{model}", value, per_factor=per_factor, settings=settings)
+def remedy(inputs: Inputs, labels: int) -> str:
+    """What to do about too few training rows."""
+    if inputs.held_out is not None:
+        return "give more rows or choose a smaller size"
+    wanted = -(-3 * labels // 2)
+    return f"a third of the rows is held out: give at least {wanted} rows (unseam evaluate: --samples {wanted})"
 
 
-def accuracies(table: Table, train: Rows, test: Rows, model: Model, labels: int) -> Array:  # (F,)
+def efficiency(inputs: Inputs, model: Model) -> Score:
+    """Accuracy at 100 labels over accuracy at 10,000."""
+    few, many = (downstream.of(inputs, model, labels) for labels in (100, 10_000))
+    per_factor = accuracies(inputs, model, 100) / np.maximum(accuracies(inputs, model, 10_000), 1e-12)
+    settings = {"model": model, "labels": "100 over 10000", "test": few.settings["test"], "seed": inputs.seed}
+    return Score(f"efficiency-{model}", few.value / max(many.value, 1e-12), per_factor=per_factor, settings=settings)
+
+
+@shared
+def accuracies(inputs: Inputs, model: Model, labels: int) -> Array:  # (F,)
+    train, test = inputs.halves()
     if model == "trees" and labels == len(train):
-        return importances(table, "lightgbm").test  # DCI's models, not fitted twice
-    chosen = numpy_generator(table.seed, "labels", labels).choice(len(train), labels, replace=False)
+        return importances(inputs, "lightgbm").test  # DCI's models, not fitted twice
+    chosen = numpy_generator(inputs.seed, "labels", labels).choice(len(train), labels, replace=False)
     rows = train.take(np.sort(chosen))
-    fit_one: Callable[[Table, Rows, int], Fitted] = fit_logistic if model == "logistic" else fit_trees
+    fit_one: Callable[[Inputs, Sample, int], Fitted] = fit_logistic if model == "logistic" else fit_trees
 
     def one_factor(f: int) -> float:
-        return correct(table, f, fit_one(table, rows, f), test)
+        return correct(inputs, f, fit_one(inputs, rows, f), test)
 
-    return np.array(factor_by_factor(one_factor, table))
+    return np.array(factor_by_factor(one_factor, inputs))
 
 
-def fit_trees(table: Table, rows: Rows, f: int) -> Fitted:
-    discrete = table.classes[f] > 0
+def fit_trees(inputs: Inputs, rows: Sample, f: int) -> Fitted:
+    discrete = inputs.classes[f] > 0
     y = rows.labels[:, f] if discrete else rows.values[:, f]
-    return fit("lightgbm", rows.codes, y, discrete, derive(table.seed, "trees", f) % 2**31)
+    return fit("lightgbm", rows.codes, y, discrete, derive(inputs.seed, "trees", f) % 2**31)
 
 
-def fit_logistic(table: Table, rows: Rows, f: int) -> Fitted:
+def fit_logistic(inputs: Inputs, rows: Sample, f: int) -> Fitted:
     """Logistic regression, or ridge regression of a continuous factor, on standardised codes."""
     x = standardise(rows.codes)[0]
     nothing = np.zeros(x.shape[1])
-    if table.classes[f]:
-        model = fit_softmax(x, rows.labels[:, f], table.classes[f])
+    if inputs.classes[f]:
+        model = fit_softmax(x, rows.labels[:, f], inputs.classes[f])
         return Fitted(nothing, lambda new: model.predict(standardise(rows.codes, new)[1]))
     y = rows.values[:, f]
     weights = np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ (y - y.mean()))
     return Fitted(nothing, lambda new: standardise(rows.codes, new)[1] @ weights + y.mean())
+
+
+MODELS: tuple[tuple[Model, str], ...] = (("logistic", "logistic regression"), ("trees", "a set of boosted trees"))
+for model, about in MODELS:
+    for labels in SIZES:
+        register(
+            f"downstream-{model}-{labels}",
+            partial(downstream.of, model=model, labels=labels),
+            f"How accurate is {about} fitted on {labels} labels?",
+            LOCATELLO,
+            cheap=model == "logistic",
+        )
+for model, _ in MODELS:
+    register(
+        f"efficiency-{model}",
+        partial(efficiency, model=model),
+        "How much of the accuracy at 10,000 labels is there at 100?",
+        LOCATELLO,
+        range=(0.0, float("inf")),
+        ceiling="about 1",
+        cheap=model == "logistic",
+    )

@@ -16,52 +16,43 @@ mean), while the thesis states the range (0, 1) and reports 0.99; `extra` holds 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import prepare
-from unseam.metrics.mig import top_two_gap
-from unseam.metrics.parallel import side_by_side
-from unseam.metrics.table import Rows, Table
-from unseam.types import Array, FactorSpace
+from unseam.metrics.estimators.parallel import side_by_side
+from unseam.metrics.inputs import Inputs, Sample
+from unseam.metrics.registry import metric
+from unseam.statistics import top_two_gap
+from unseam.types import Array
 
 
-def ds(
-    codes: Any,  # (N, K)
-    factors: Any,  # (N, F)
-    space: FactorSpace | None = None,
-    *,
-    test_codes: Any = None,
-    test_factors: Any = None,
-    neighbours: int = 5,
-    seed: int = 0,
-) -> Score:
+@metric(
+    "ds",
+    "The gap between the two latents that predict a factor best, by nearest neighbours.",
+    "Zietlow 2022, eq. 3.32-3.37",
+    range=(0.0, float("inf")),
+    ceiling="1 for continuous factors; C - 1 for C equally frequent classes, as printed",
+)
+def ds(inputs: Inputs, neighbours: int = 5) -> Score:
     """DS of codes against factors.
 
     >>> v = np.random.default_rng(0).uniform(size=(1000, 2))
     >>> round(ds(v, v).value, 1)
     1.0
     """
-    table = prepare(codes, factors, space, test_codes=test_codes, test_factors=test_factors, seed=seed)
-    return compute_ds(table, neighbours)
-
-
-def compute_ds(table: Table, neighbours: int = 5) -> Score:
-    train, test = table.halves(0.8)
+    train, test = inputs.halves(0.8)
     k = min(neighbours, len(train))
 
     def column(j: int) -> Array:  # (F,)
         near = nearest(train.codes[:, j], test.codes[:, j], k)
-        return np.array([quality(table, f, near, train, test) for f in range(len(table.space))])
+        return np.array([quality(inputs, f, near, train, test) for f in range(len(inputs.space))])
 
-    raw = np.stack(side_by_side(column, range(train.codes.shape[1]), table.workers), axis=1)
+    raw = np.stack(side_by_side(column, range(train.codes.shape[1]), inputs.workers), axis=1)
     matrix = np.maximum(raw, 0.0)
-    constant = np.array([baseline(table, f, test) for f in range(len(table.space))])
+    constant = np.array([baseline(inputs, f, test) for f in range(len(inputs.space))])
     gaps, safe = top_two_gap(matrix), np.where(constant > 0, constant, 1.0)
     per_factor = gaps / safe
-    room = np.where(np.array(table.classes) > 0, 1 - constant, safe)
+    room = np.where(np.array(inputs.classes) > 0, 1 - constant, safe)
     return Score(
         "ds",
         float(per_factor.mean()),
@@ -89,9 +80,9 @@ def nearest(train: Array, test: Array, k: int) -> Array:  # (N,), (M,) -> (M, k)
     return order[np.take_along_axis(window, best, axis=1)]
 
 
-def quality(table: Table, f: int, near: Array, train: Rows, test: Rows) -> float:
+def quality(inputs: Inputs, f: int, near: Array, train: Sample, test: Sample) -> float:
     """A_fj: accuracy of the majority of the neighbours, or std - rmse of their mean."""
-    if table.classes[f]:
+    if inputs.classes[f]:
         guess = majority(train.labels[near, f])
         return float((guess == test.labels[:, f]).mean())
     error = test.values[:, f] - train.values[near, f].mean(axis=1)
@@ -108,8 +99,8 @@ def majority(labels: Array) -> Array:  # (M, k) -> (M,) the most frequent label,
     return np.take_along_axis(ordered, count.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
-def baseline(table: Table, f: int, test: Rows) -> float:
+def baseline(inputs: Inputs, f: int, test: Sample) -> float:
     """M_f: accuracy of the best constant guess, or the standard deviation."""
-    if table.classes[f]:
+    if inputs.classes[f]:
         return float(np.bincount(test.labels[:, f]).max() / len(test))
     return float(test.values[:, f].std())

@@ -8,50 +8,41 @@ rotated code is as explicit as a perfect one.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import prepare
-from unseam.metrics.logistic import fit_softmax, standardise
-from unseam.metrics.parallel import factor_by_factor
-from unseam.metrics.table import Table, require_classes, require_few_classes
-from unseam.types import Array, FactorSpace
+from unseam.metrics.estimators.logistic import fit_softmax
+from unseam.metrics.estimators.parallel import factor_by_factor
+from unseam.metrics.inputs import Inputs, require_classes, require_few_classes
+from unseam.metrics.registry import metric
+from unseam.statistics import standardise
+from unseam.types import Array
 
 
-def explicitness(
-    codes: Any,  # (N, K)
-    factors: Any,  # (N, F)
-    space: FactorSpace | None = None,
-    *,
-    test_codes: Any = None,
-    test_factors: Any = None,
-    penalty: float = 1.0,
-    seed: int = 0,
-) -> Score:
+@metric(
+    "explicitness",
+    "Can a linear classifier read each value of each factor from the code?",
+    "Ridgeway & Mozer 2018, arXiv:1802.05312",
+    ceiling="1; 0.5 is chance",
+)
+def explicitness(inputs: Inputs, penalty: float = 1.0) -> Score:
     """Explicitness of codes against factors.
 
     >>> v = np.random.default_rng(0).integers(0, 2, (300, 2))
     >>> round(explicitness(v - 0.5, v).value, 6)
     1.0
     """
-    table = prepare(codes, factors, space, test_codes=test_codes, test_factors=test_factors, seed=seed)
-    return compute_explicitness(table, penalty)
-
-
-def compute_explicitness(table: Table, penalty: float = 1.0) -> Score:
-    require_classes(table, "explicitness", "a ROC AUC needs classes (use infoe, which takes R^2)")
-    require_few_classes(table, "explicitness")
-    train, test = table.halves()
+    require_classes(inputs, "explicitness", "a ROC AUC needs classes (use infoe, which takes R^2)")
+    require_few_classes(inputs, "explicitness")
+    train, test = inputs.halves()
     z, z_test = standardise(train.codes, test.codes)
 
     def one_factor(f: int) -> tuple[float, float]:
-        model = fit_softmax(z, train.labels[:, f], table.classes[f], penalty)
+        model = fit_softmax(z, train.labels[:, f], inputs.classes[f], penalty)
         on_train = mean_auc(model.probabilities(z), train.labels[:, f])
         return on_train, mean_auc(model.probabilities(z_test), test.labels[:, f])
 
-    found = np.array(factor_by_factor(one_factor, table))
+    found = np.array(factor_by_factor(one_factor, inputs))
     settings = {"classifier": "multinomial logistic regression, C=1", "train": len(train), "test": len(test)}
     per_factor = found[:, 1]
     extra = {"train": float(found[:, 0].mean())}

@@ -1,6 +1,6 @@
 """Interventional robustness score (IRS): does a latent stay put while all factors but its own change?
 
-Suter, Miladinovic, Schoelkopf & Bauer 2019 (arXiv:1811.00007), as in the reference implementation. Rows that
+Suter, Miladinovic, Schoelkopf & Bauer 2019 (arXiv:1811.00007), as in the reference implementation. Sample that
 share a value of factor f form a group; the deviation of latent j in a group is a high quantile of |z_j - mean|:
 
     IRS_fj = 1 - mean over the groups of f [ deviation_j ] / max_i |z_ij - mean z_j|
@@ -12,41 +12,34 @@ The paper takes the maximum (quantile 1), the reference the 99 % quantile, which
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.information import discretise
-from unseam.metrics.inputs import prepare
-from unseam.metrics.table import Table, require_classes
-from unseam.types import Array, FactorSpace
+from unseam.metrics.inputs import Inputs, require_classes
+from unseam.metrics.registry import metric
+from unseam.statistics import discretise
+from unseam.types import Array
 
 
-def irs(
-    codes: Any,  # (N, K)
-    factors: Any,  # (N, F)
-    space: FactorSpace | None = None,
-    *,
-    quantile: float = 0.99,
-    bins: int = 20,
-) -> Score:
+@metric(
+    "irs",
+    "Does a latent stay put while all factors but its own change?",
+    "Suter et al. 2019, arXiv:1811.00007",
+    ceiling="1 if every latent is a function of one factor; unused noisy latents lower it",
+)
+def irs(inputs: Inputs, quantile: float = 0.99, bins: int = 20) -> Score:
     """IRS of codes against factors.
 
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
     >>> round(irs(v.astype(float), v).value, 6)
     1.0
     """
-    return compute_irs(prepare(codes, factors, space), quantile, bins)
-
-
-def compute_irs(table: Table, quantile: float = 0.99, bins: int = 20) -> Score:
-    require_classes(table, "irs", "it groups the rows that share a value of a factor")
-    codes = table.rows.codes
+    require_classes(inputs, "irs", "it groups the rows that share a value of a factor")
+    codes = inputs.rows.codes
     spread = np.abs(codes - codes.mean(axis=0)).max(axis=0)  # (K,)
     alive = np.ptp(codes, axis=0) > 0
     columns = np.ascontiguousarray(codes.T)  # (K, N)
-    groups = [coarse(v, labels, bins) for v, labels in zip(table.rows.values.T, table.rows.labels.T, strict=True)]
+    groups = [coarse(v, labels, bins) for v, labels in zip(inputs.rows.values.T, inputs.rows.labels.T, strict=True)]
     moved = np.stack([mean_deviation(columns, g, quantile) for g in groups])  # (F, K)
     matrix = np.where(alive, 1 - moved / np.where(alive, spread, 1.0), 0.0)
     per_latent = np.where(alive, matrix.max(axis=0), 0.0)
@@ -56,7 +49,7 @@ def compute_irs(table: Table, quantile: float = 0.99, bins: int = 20) -> Score:
         value,
         per_latent=per_latent,
         matrix=matrix,
-        settings={"quantile": quantile, "factor_bins": bins, "rows": len(table)},
+        settings={"quantile": quantile, "factor_bins": bins, "rows": len(inputs)},
         extra={"parents": matrix.argmax(axis=0), "max_deviations": spread},
     )
 

@@ -8,47 +8,54 @@ count 0.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from unseam.metrics.base import Score
-from unseam.metrics.correlation import Method, correlations, ordered_factors
-from unseam.metrics.inputs import prepare
-from unseam.metrics.table import Table
-from unseam.types import FactorSpace
+from unseam.metrics.estimators.correlation import Method, factor_correlations, ordered_factors
+from unseam.metrics.inputs import Inputs
+from unseam.metrics.registry import metric, register
+from unseam.statistics import matched
+
+HYVARINEN = "Hyvarinen & Morioka 2016, arXiv:1605.06336"
 
 
-def mcc(codes: Any, factors: Any, space: FactorSpace | None = None, *, method: Method = "pearson") -> Score:
+@metric(
+    "mcc",
+    "Are the factors the latents, up to order, sign and scale?",
+    HYVARINEN,
+    ceiling="1 if the code is linear in the factors",
+)
+def mcc(inputs: Inputs, method: Method = "pearson") -> Score:
     """Mean correlation after the best one-to-one matching.
 
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
     >>> round(mcc(-v[:, ::-1].astype(float), v).value, 6)
     1.0
     """
-    return compute_mcc(prepare(codes, factors, space), method)
-
-
-def compute_mcc(table: Table, method: Method = "pearson") -> Score:
     name = "mcc" if method == "pearson" else "mcc-spearman"
-    kept, notes = ordered_factors(table, name)
-    matrix = correlations(table, method)
-    rows = np.flatnonzero(kept)
-    matched, latents = linear_sum_assignment(matrix[rows], maximize=True)
-    per_factor = np.where(kept, 0.0, np.nan)
-    per_factor[rows[matched]] = matrix[rows[matched], latents]
-    assigned = dict(zip((table.space[int(f)].name for f in rows[matched]), latents.tolist(), strict=True))
+    kept, notes = ordered_factors(inputs, name)
+    matrix = factor_correlations(inputs, method)
+    found = matched(matrix[kept])
+    per_factor = np.full(len(kept), np.nan)
+    per_factor[kept] = found.values
+    names = np.array(inputs.space.names)[kept].tolist()
+    assigned = {name: j for name, j in zip(names, found.columns.tolist(), strict=True) if j >= 0}
     return Score(
         name,
         float(per_factor[kept].mean()),
         per_factor=per_factor,
         matrix=matrix,
-        settings={"correlation": method, "rows": len(table)},
+        settings={"correlation": method, "rows": len(inputs)},
         extra={"latent_of": assigned},
         notes=notes,
     )
 
 
-def compute_mcc_spearman(table: Table) -> Score:
-    return compute_mcc(table, "spearman")
+register(
+    "mcc-spearman",
+    partial(mcc.of, method="spearman"),
+    "Are the factors the latents, up to order and monotone warps?",
+    HYVARINEN,
+)

@@ -11,43 +11,34 @@ knows a little about one factor and nothing of the others is perfectly modular, 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
-from unseam.metrics.information import Estimator
-from unseam.metrics.inputs import prepare
-from unseam.metrics.mig import mi_matrix, mi_settings
-from unseam.metrics.table import Table
-from unseam.types import FactorSpace
+from unseam.metrics.estimators.information import Estimator, mi_matrix, mi_settings
+from unseam.metrics.inputs import Inputs
+from unseam.metrics.registry import metric
 
 
-def modularity(
-    codes: Any,  # (N, K)
-    factors: Any,  # (N, F)
-    space: FactorSpace | None = None,
-    *,
-    bins: int = 20,
-    estimator: Estimator = "histogram",
-) -> Score:
+@metric(
+    "modularity",
+    "Does each latent depend on one factor only?",
+    "Ridgeway & Mozer 2018, arXiv:1802.05312",
+    ceiling="1; noise scores about 0.7, so read it beside explicitness",
+)
+def modularity(inputs: Inputs, bins: int = 20, estimator: Estimator = "histogram") -> Score:
     """Modularity of codes against factors.
 
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
     >>> round(modularity(v.astype(float), v).value, 6)
     1.0
     """
-    return compute_modularity(prepare(codes, factors, space), bins, estimator)
-
-
-def compute_modularity(table: Table, bins: int = 20, estimator: Estimator = "histogram") -> Score:
-    matrix = mi_matrix(table, bins, estimator)  # (F, K)
+    matrix = mi_matrix(inputs, bins, estimator)  # (F, K)
     if len(matrix) < 2:
         raise BadInput("modularity compares factors and there is only 1; give at least 2 factors")
     squared = matrix**2
     best = squared.max(axis=0)
     rest = (squared.sum(axis=0) - best) / (len(matrix) - 1)
     per_latent = np.where(best > 0, 1 - rest / np.where(best > 0, best, 1.0), 0.0)
-    settings = mi_settings(table, bins, estimator)
+    settings = mi_settings(inputs, bins, estimator)
     return Score("modularity", float(per_latent.mean()), per_latent=per_latent, matrix=matrix, settings=settings)

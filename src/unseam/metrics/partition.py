@@ -11,22 +11,24 @@ I_m does not punish a latent that holds a whole group of dependent factors.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from unseam.linear.samples import Method
 from unseam.linear.samples import partition_information as best_groups
 from unseam.metrics.base import Score
-from unseam.metrics.correlation import ordered_factors
-from unseam.metrics.inputs import prepare
-from unseam.metrics.table import Table
-from unseam.types import FactorSpace
+from unseam.metrics.estimators.correlation import ordered_factors
+from unseam.metrics.inputs import Inputs
+from unseam.metrics.registry import metric
 
 
-def partition_information(
-    codes: Any, factors: Any, space: FactorSpace | None = None, *, method: Method = "gaussian"
-) -> Score:
+@metric(
+    "partition-information",
+    "Which group of factors does each latent hold, and how many nats of it?",
+    "Vu 2024, eq. 4-6",
+    range=(0.0, float("inf")),
+    ceiling="none: nats grow with the precision of the code",
+)
+def partition_information(inputs: Inputs, method: Method = "gaussian") -> Score:
     """I_m of codes against factors with an order, in nats; `extra["groups"]` names the factors of each latent.
 
     >>> v = np.random.default_rng(0).normal(size=(1000, 3))
@@ -34,20 +36,16 @@ def partition_information(
     >>> partition_information(z, v).extra["groups"]
     {0: ['factor0', 'factor1'], 1: ['factor2']}
     """
-    return compute_partition(prepare(codes, factors, space), method)
-
-
-def compute_partition(table: Table, method: Method = "gaussian") -> Score:
-    kept, notes = ordered_factors(table, "partition-information")
-    names = [f.name for f, keep in zip(table.space, kept, strict=True) if keep]
-    round_ones = [f.name for f, keep in zip(table.space, kept, strict=True) if keep and f.kind == "cyclic"]
+    kept, notes = ordered_factors(inputs, "partition-information")
+    names = [f.name for f, keep in zip(inputs.space, kept, strict=True) if keep]
+    round_ones = [f.name for f, keep in zip(inputs.space, kept, strict=True) if keep and f.kind == "cyclic"]
     if round_ones:
         notes = (*notes, f"partition-information takes cyclic factors as numbers on a line: {', '.join(round_ones)}")
-    alive = np.flatnonzero(np.ptp(table.rows.codes, axis=0) > 0)
-    settings = {"method": method, "rows": len(table)}
+    alive = np.flatnonzero(np.ptp(inputs.rows.codes, axis=0) > 0)
+    settings = {"method": method, "rows": len(inputs)}
     if not len(alive):
         return Score("partition-information", 0.0, settings=settings, notes=notes)
-    found = best_groups(table.rows.codes[:, alive], table.rows.values[:, kept], method, seed=table.seed)
+    found = best_groups(inputs.rows.codes[:, alive], inputs.rows.values[:, kept], method, seed=inputs.seed)
     groups = {int(alive[i]): [names[f] for f in group] for i, group in enumerate(found.groups) if group}
     return Score(
         "partition-information",

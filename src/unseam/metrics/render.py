@@ -1,8 +1,9 @@
-"""Scores as a table that can be pasted into a paper: plain text or LaTeX."""
+"""Scores as a table that can be pasted into a paper: plain text or LaTeX.
+
+LaTeX is pandas'. Plain text is ours: pandas cannot put names left and numbers right, rich wraps to the terminal.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,31 +12,38 @@ from unseam.metrics.registry import METRICS
 from unseam.metrics.suite import Scores
 
 
-def table_rows(scores: Scores) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: metric, value, interval and chance when they were asked for, then one column a factor."""
-    with_ci = any(s.ci for s in scores.values())
-    with_chance = any(s.chance is not None for s in scores.values())
-    names = scores.table.space.names
-    header = ["metric", "value", *(["95 % CI"] if with_ci else []), *(["chance"] if with_chance else []), *names]
-    rows = []
-    for name, s in scores.items():
-        arrow = "" if METRICS[name].direction == "higher" else " (lower is better)"
-        interval = [f"{s.ci[0]:.3f} .. {s.ci[1]:.3f}" if s.ci else "-"] if with_ci else []
-        chance = [number(s.chance)] if with_chance else []
-        rows.append([name + arrow, number(s.value), *interval, *chance, *per_factor(s, len(names))])
-    return header, rows
+def cells(scores: Scores) -> list[list[str]]:
+    """The header, then a line a metric: value; interval, bias and chance where any has them; one column a factor."""
+    names = scores.inputs.space.names
+    lines = [["metric", "value", "95 % CI", "bias", "chance", *names], *(line(s, len(names)) for s in scores.values())]
+    asked = [i for i in range(len(lines[0])) if i not in (2, 3, 4) or any(row[i] != "-" for row in lines[1:])]
+    return [[row[i] for i in asked] for row in lines]
 
 
-def per_factor(score: Score, count: int) -> list[str]:
-    return ["-"] * count if score.per_factor is None else [number(v) for v in score.per_factor]
+def line(score: Score, factors: int) -> list[str]:
+    """
+    >>> line(Score("mig", 0.5, ci=(0.4, 0.6), chance=0.01), 1)
+    ['mig', '0.500', '0.400 .. 0.600', '-', '0.010', '-']
+    """
+    arrow = "" if METRICS[score.name].direction == "higher" else " (lower is better)"
+    ci = f"{score.ci[0]:.3f} .. {score.ci[1]:.3f}" if score.ci else "-"
+    per_factor = [None] * factors if score.per_factor is None else score.per_factor
+    return [
+        score.name + arrow,
+        number(score.value),
+        ci,
+        number(score.bias, "+.3f"),
+        number(score.chance),
+        *map(number, per_factor),
+    ]
 
 
-def number(value: float | None) -> str:
+def number(value: float | None, how: str = ".3f") -> str:
     """
     >>> number(0.12345), number(None), number(float("nan"))
     ('0.123', '-', '-')
     """
-    return "-" if value is None or np.isnan(value) else f"{value:.3f}"
+    return "-" if value is None or np.isnan(value) else format(value, how)
 
 
 def as_text(scores: Scores) -> str:
@@ -48,13 +56,10 @@ def as_text(scores: Scores) -> str:
     mig     1.000  1.000  1.000
     irs     1.000      -      -
     """
-    header, rows = table_rows(scores)
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-
-    def line(cells: Sequence[str]) -> str:
-        return "  ".join([cells[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True))])
-
-    return "\n".join(line(row).rstrip() for row in [header, *rows])
+    rows = cells(scores)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    padded = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
+    return "\n".join("  ".join(row).rstrip() for row in padded)
 
 
 def as_latex(scores: Scores) -> str:
@@ -71,17 +76,12 @@ def as_latex(scores: Scores) -> str:
     \bottomrule
     \end{tabular}
     """
-    header, rows = table_rows(scores)
-    body = [" & ".join(escape(cell) for cell in row) + r" \\" for row in [header, *rows]]
-    columns = "l" + "r" * (len(header) - 1)
-    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", body[0], r"\midrule", *body[1:], r"\bottomrule"]
-    return "\n".join([*lines, r"\end{tabular}"])
+    import pandas
 
-
-def escape(text: str) -> str:
-    for character in "&%$#_{}":
-        text = text.replace(character, "\\" + character)
-    return text.replace(" .. ", "--")
+    header, *rows = cells(scores)
+    table = pandas.DataFrame(rows, columns=header)
+    text = table.to_latex(index=False, escape=True, column_format="l" + "r" * (len(header) - 1))
+    return text.replace(" .. ", "--").rstrip()
 
 
 FORMATS = {"text": as_text, "latex": as_latex}

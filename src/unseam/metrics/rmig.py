@@ -1,6 +1,7 @@
 """RMIG and JEMMIG: the gap of MIG with the posterior's noise counted, and with the latent's own entropy.
 
-Do & Tran 2020 (arXiv:1908.09961). A latent is cut into 20 equal widths; when the posterior variances are known,
+Do & Tran 2020 (arXiv:1908.09961). A latent is cut into equal widths (20 as for MIG, between the extremes of the data;
+the authors' scripts take 200 in [-4, 4], so values differ from theirs); when the posterior variances are known,
 an observation is spread over the bins by its Gaussian q(z_j|x) (the robust part of RMIG), otherwise it falls
 into one bin, and RMIG is MIG. With j* and j° the two best latents of factor f:
 
@@ -18,14 +19,24 @@ import numpy as np
 from scipy.special import ndtr
 
 from unseam.metrics.base import Score
-from unseam.metrics.information import contingency, discretise, entropy, entropy_of_counts
-from unseam.metrics.inputs import prepare
-from unseam.metrics.mig import top_two_gap
-from unseam.metrics.table import Table, require_classes
-from unseam.types import Array, FactorSpace
+from unseam.metrics.estimators.information import entropies
+from unseam.metrics.inputs import Inputs, require_classes, shared
+from unseam.metrics.registry import metric
+from unseam.statistics import contingency, discretise, entropy_of_counts, top_two_gap
+from unseam.types import Array
+
+DO = "Do & Tran 2020, arXiv:1908.09961"
+DIFFERENTIAL = "its entropy would be a differential one"
 
 
-def rmig(codes: Any, factors: Any, space: FactorSpace | None = None, *, variances: Any = None, bins: int = 20) -> Score:
+@metric(
+    "rmig",
+    "Is each factor held by exactly one latent, the posterior's noise counted?",
+    DO,
+    ceiling="as mig",
+    halving=True,
+)
+def rmig(inputs: Inputs, bins: int = 20) -> Score:
     """RMIG of codes (and their posterior variances, if given) against discrete factors.
 
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
@@ -33,45 +44,32 @@ def rmig(codes: Any, factors: Any, space: FactorSpace | None = None, *, variance
     >>> round(sharp.value, 6), blurred.value < 0.5
     (1.0, True)
     """
-    return compute_rmig(prepare(codes, factors, space, variances=variances), bins)
+    require_classes(inputs, "rmig", DIFFERENTIAL)
+    h, (mi, _) = entropies(inputs), robust_information(inputs, bins)
+    gaps = top_two_gap(mi) / np.where(h > 0, h, 1.0)
+    return Score("rmig", float(gaps.mean()), per_factor=gaps, matrix=mi, settings=settings(inputs, bins))
 
 
-def jemmig(
-    codes: Any, factors: Any, space: FactorSpace | None = None, *, variances: Any = None, bins: int = 20
-) -> Score:
+@metric("jemmig", "Is each factor held by one latent that holds nothing else?", DO, ceiling="as mig")
+def jemmig(inputs: Inputs, bins: int = 20) -> Score:
     """JEMMIG of codes against discrete factors, normalised so that 1 is best.
 
     >>> v = np.stack(np.meshgrid(range(20), range(20)), -1).reshape(-1, 2)
     >>> round(jemmig(v.astype(float), v).value, 6)
     1.0
     """
-    return compute_jemmig(prepare(codes, factors, space, variances=variances), bins)
-
-
-def compute_rmig(table: Table, bins: int = 20) -> Score:
-    mi, _ = robust_information(table, bins, "rmig")
-    h = np.array([entropy(v) for v in table.rows.labels.T])
-    gaps = top_two_gap(mi) / np.where(h > 0, h, 1.0)
-    return Score("rmig", float(gaps.mean()), per_factor=gaps, matrix=mi, settings=settings(table, bins))
-
-
-def compute_jemmig(table: Table, bins: int = 20) -> Score:
-    mi, joint = robust_information(table, bins, "jemmig")
-    h = np.array([entropy(v) for v in table.rows.labels.T])
+    require_classes(inputs, "jemmig", DIFFERENTIAL)
+    h, (mi, joint) = entropies(inputs), robust_information(inputs, bins)
     best = mi.argmax(axis=1)
     loss = joint[np.arange(len(mi)), best] - top_two_gap(mi)  # H(v, z*) - I(v; z*) + I(v; z°)
     per_factor = 1 - loss / (h + np.log(bins))
-    return Score("jemmig", float(per_factor.mean()), per_factor=per_factor, matrix=mi, settings=settings(table, bins))
+    return Score("jemmig", float(per_factor.mean()), per_factor=per_factor, matrix=mi, settings=settings(inputs, bins))
 
 
-def robust_information(table: Table, bins: int, metric: str) -> tuple[Array, Array]:  # (F, K) twice
-    """I(v; z) and H(v, z) of every pair, from counts that may be fractions. Computed once a table."""
-    require_classes(table, metric, "its entropy would be a differential one")
-    return table.once(("robust", bins), lambda: _robust_information(table, bins))
-
-
-def _robust_information(table: Table, bins: int) -> tuple[Array, Array]:
-    labels, codes, variances = table.rows.labels, table.rows.codes, table.variances
+@shared
+def robust_information(inputs: Inputs, bins: int) -> tuple[Array, Array]:  # (F, K) twice
+    """I(v; z) and H(v, z) of every pair, from counts that may be fractions."""
+    labels, codes, variances = inputs.rows.labels, inputs.rows.codes, inputs.variances
     mi = np.zeros((labels.shape[1], codes.shape[1]))
     joint = np.zeros_like(mi)
     binned = discretise(codes, bins)
@@ -103,6 +101,6 @@ def by_class(labels: Array, masses: Array) -> Array:  # (N,), (N, bins) -> (C, b
     return np.stack([np.bincount(labels, m) for m in masses.T], axis=1)
 
 
-def settings(table: Table, bins: int) -> dict[str, Any]:
-    how = "one bin an observation" if table.variances is None else "Gaussian posterior spread over the bins"
-    return {"bins": bins, "posterior": how, "rows": len(table)}
+def settings(inputs: Inputs, bins: int) -> dict[str, Any]:
+    how = "one bin an observation" if inputs.variances is None else "Gaussian posterior spread over the bins"
+    return {"bins": bins, "posterior": how, "rows": len(inputs)}

@@ -7,37 +7,47 @@ from collections.abc import Sequence
 from typing import Any
 
 from unseam.errors import BadInput, lookup
-from unseam.metrics.base import Metric, Score
-from unseam.metrics.inputs import prepare
-from unseam.metrics.registry import METRICS
-from unseam.metrics.table import Table
-from unseam.metrics.uncertainty import add_chance, add_intervals
+from unseam.metrics.base import Score
+from unseam.metrics.estimators.uncertainty import add_chance, add_intervals
+from unseam.metrics.inputs import Inputs, prepare
+from unseam.metrics.registry import METRICS, Metric
 from unseam.progress import bar
 from unseam.types import FactorSpace, Representation
 
+COLLAPSED = 0.05  # standard deviation of a latent's posterior means
+
 
 class Scores(dict[str, Score]):
-    """name -> Score, plus what was refused (name -> reason), and the checked table with its notes."""
+    """name -> Score, plus what was refused (name -> reason), and the checked inputs with their notes."""
 
-    def __init__(self, scores: dict[str, Score], refused: dict[str, str], table: Table) -> None:
+    def __init__(self, scores: dict[str, Score], refused: dict[str, str], inputs: Inputs) -> None:
         super().__init__(scores)
         self.refused = refused
-        self.table = table
+        self.inputs = inputs
+
+    @property
+    def table(self) -> Inputs:
+        """The old name of `inputs`."""
+        return self.inputs
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Everything that should be known about the input and the scores."""
-        return tuple(dict.fromkeys((*self.table.notes, *(n for s in self.values() for n in s.notes))))
+        return tuple(dict.fromkeys((*self.inputs.notes, *(n for s in self.values() for n in s.notes))))
 
     def to_json(self) -> dict[str, Any]:
         """The document that `unseam score --json` prints."""
+        test = self.inputs.held_out
         return {
             "scores": {name: score.to_json() for name, score in self.items()},
-            "factors": self.table.space.to_json(),
-            "rows": {"train": len(self.table), "test": 0 if self.table.held_out is None else len(self.table.held_out)},
+            "factors": self.inputs.space.to_json(),
+            "rows": {
+                "train": len(self.inputs),
+                "test": 0 if test is None else len(test),
+            },
             "refused": self.refused,
             "notes": list(self.notes),
-            "seed": self.table.seed,
+            "seed": self.inputs.seed,
         }
 
 
@@ -48,6 +58,7 @@ def score(
     metrics: str | Sequence[str] = "all",
     ci: bool | int = False,
     chance: bool | int = False,
+    bias: bool | int = False,
     seed: int = 0,
     test_codes: Any = None,
     test_factors: Any = None,
@@ -56,33 +67,41 @@ def score(
 ) -> Scores:
     """Score codes against factors by some or all metrics.
 
-    `ci` and `chance` may be numbers of rounds. `about` may hold `names`, `kinds`, `variances` (posterior variances
-    of the codes) and `bin_continuous`. With `metrics="all"` a metric that cannot use the input is left out and its
-    reason kept in `.refused`; a metric asked for by name raises.
+    `ci`, `bias` and `chance` may be numbers of rounds. `about` may hold `names`, `kinds`, `variances` (posterior
+    variances of the codes), `bin_continuous` and `prune` (see factor-vae). With `metrics="all"` a metric that cannot
+    use the input is left out and its reason kept in `.refused`; a metric asked for by name raises.
 
     >>> import numpy as np
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
     >>> {name: round(s.value, 6) for name, s in score(v.astype(float), v, metrics="mig,mig-sup").items()}
     {'mig': 1.0, 'mig-sup': 1.0}
     """
-    table = prepare(
+    inputs = prepare(
         codes, factors, space, test_codes=test_codes, test_factors=test_factors, seed=seed, workers=workers, **about
     )
     chosen, by_name = choose(metrics)
-    scores, refused = compute(table, chosen, by_name)
+    scores, refused = compute(inputs, chosen, by_name)
     kept = [m for m in chosen if m.name in scores]
-    if ci:
-        add_intervals(scores, kept, table, None if ci is True else int(ci))
+    if ci or bias:
+        add_intervals(scores, kept, inputs, rounds_of(ci, bias), bool(ci), bool(bias))
     if chance:
-        add_chance(scores, kept, table, None if chance is True else int(chance))
-    out = Scores(scores, refused, table)
+        add_chance(scores, kept, inputs, rounds_of(chance))
+    out = Scores(scores, refused, inputs)
     for note in out.notes:
         warnings.warn(note, stacklevel=2)
     return out
 
 
+def rounds_of(*asked: bool | int) -> int | None:
+    """The largest number of rounds that was given; None when only True was."""
+    return max((int(a) for a in asked if not isinstance(a, bool)), default=0) or None
+
+
 def score_representation(representation: Representation, test: Representation | None = None, **options: Any) -> Scores:
     """Score what a model says of a data set: a Representation with factors, and another one held out if given.
+
+    The prior gives codes of a model a unit, so latents of standard deviation below 0.05 count as collapsed where a
+    metric ignores scale (the setting of Locatello et al.'s study). A model without a prior has none: `prune=0`.
 
     >>> import numpy as np
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
@@ -95,8 +114,7 @@ def score_representation(representation: Representation, test: Representation | 
         representation.factors,
         representation.space,
         variances=representation.variances,
-        **held_out,
-        **options,
+        **{"prune": COLLAPSED, **held_out, **options},
     )
 
 
@@ -117,15 +135,15 @@ def family(name: str) -> list[str]:
     return [name] if name in METRICS else [m for m in METRICS if m.startswith(f"{name}-")] or [name]
 
 
-def compute(table: Table, chosen: Sequence[Metric], by_name: bool) -> tuple[dict[str, Score], dict[str, str]]:
+def compute(inputs: Inputs, chosen: Sequence[Metric], by_name: bool) -> tuple[dict[str, Score], dict[str, str]]:
     scores: dict[str, Score] = {}
     refused: dict[str, str] = {}
     with bar("metrics", len(chosen)) as advance:
         for metric in chosen:
             try:
-                if metric.supervised and not len(table.space):
+                if metric.supervised and not len(inputs.space):
                     raise BadInput(f"{metric.name} needs factors; give them, or choose metrics of the codes alone")
-                scores[metric.name] = metric.compute(table)
+                scores[metric.name] = metric.compute(inputs)
             except BadInput as reason:
                 if by_name:
                     raise

@@ -19,10 +19,9 @@ from scipy.stats import rankdata
 
 from unseam.errors import BadInput, unknown
 from unseam.metrics.base import Score
-from unseam.metrics.correlation import cross_correlation
-from unseam.metrics.inputs import check_codes, plain_array
-from unseam.metrics.logistic import standardise
-from unseam.metrics.parallel import side_by_side
+from unseam.metrics.estimators.parallel import side_by_side
+from unseam.metrics.inputs.prepare import check_codes, plain_array
+from unseam.statistics import correlations, standardise
 from unseam.types import Array
 
 Strength = Literal["lasso", "spearman"]
@@ -50,13 +49,13 @@ def udr(
         i, j = ij
         return agreement(strengths(prepared[i], prepared[j], strength)[active[i]][:, active[j]])
 
-    table = np.full((len(models), len(models)), np.nan)
+    between = np.full((len(models), len(models)), np.nan)
     for (i, j), value in zip(pairs, side_by_side(pair, pairs, workers), strict=True):
-        table[i, j] = value
+        between[i, j] = value
     settings = {"strength": strength, "models": len(models), "rows": len(models[0])}
     name = f"udr-{strength}"
     return [
-        Score(name, float(np.nanmedian(table[:, i])), matrix=table[:, i][None], settings=settings)
+        Score(name, float(np.nanmedian(between[:, i])), matrix=between[:, i][None], settings=settings)
         for i in range(len(models))
     ]
 
@@ -97,7 +96,7 @@ def check_models(codes: Sequence[Any], kl: Sequence[Any] | None) -> tuple[list[A
 def strengths(one: Array, two: Array, strength: str) -> Array:  # (N, K1), (N, K2) -> (K1, K2)
     """R_ab: how strongly latent a of `one` predicts latent b of `two`."""
     if strength == "spearman":
-        return np.abs(cross_correlation(one, two))
+        return np.abs(correlations(one, two))
     if strength != "lasso":
         raise unknown("strength", strength, ("lasso", "spearman"))
     from sklearn.linear_model import Lasso

@@ -11,68 +11,77 @@ A low score does not mean that the latents are the factors: noise scores best of
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, cast
 
 import numpy as np
 
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
-from unseam.metrics.information import discrete_mi, discretise
-from unseam.metrics.inputs import prepare
-from unseam.metrics.table import Table
+from unseam.metrics.inputs import Inputs
+from unseam.metrics.registry import About, public, register
 from unseam.rng import numpy_generator
+from unseam.statistics import discrete_information, discretise
 from unseam.types import Array
 
+P = ParamSpec("P")
+LOCATELLO = "Locatello et al. 2019, arXiv:1811.12359"
+ABOUT: About = {"range": (0.0, float("inf")), "direction": "lower", "ceiling": "0", "supervised": False}
+COUNTED: About = {**ABOUT, "halving": True}
 SMALLEST = 1e-12  # eigenvalues of a correlation matrix below this are rounding errors
 
 
-def gaussian_tc(codes: Any) -> Score:
+class CodesCall(Protocol[P]):
+    """A public call that takes codes and no factors."""
+
+    @property
+    def of(self) -> Callable[Concatenate[Inputs, P], Score]: ...
+
+    def __call__(self, codes: Any, variances: Any = None, *, seed: int = 0, **settings: Any) -> Score: ...
+
+
+def code_metric(
+    name: str, question: str, about: About
+) -> Callable[[Callable[Concatenate[Inputs, P], Score]], CodesCall[P]]:
+    """`metric` for a formula of the codes alone."""
+
+    def decorate(formula: Callable[Concatenate[Inputs, P], Score]) -> CodesCall[P]:
+        register(name, cast(Callable[[Inputs], Score], formula), question, LOCATELLO, **about)
+        with_factors = public(formula)
+
+        @wraps(formula)
+        def call(codes: Any, variances: Any = None, **settings: Any) -> Score:
+            return with_factors(codes, variances=variances, **settings)
+
+        call.__dict__["of"] = formula
+        return cast(CodesCall[P], call)
+
+    return decorate
+
+
+@code_metric("gaussian-tc", "Are the mean codes uncorrelated? Total correlation in nats.", COUNTED)
+def gaussian_tc(inputs: Inputs) -> Score:
     """Total correlation of a Gaussian with the covariance of the codes, in nats.
 
     >>> round(gaussian_tc(np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])).value, 6)
     0.0
     """
-    return compute_gaussian_tc(prepare(codes))
+    return total_correlation("gaussian-tc", inputs.rows.codes)
 
 
-def gaussian_tc_sampled(codes: Any, variances: Any, seed: int = 0) -> Score:
+@code_metric("gaussian-tc-sampled", "Are the sampled codes uncorrelated?", COUNTED)
+def gaussian_tc_sampled(inputs: Inputs) -> Score:
     """The same of codes sampled from the posterior: codes + sqrt(variances) * noise.
 
     >>> z = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     >>> gaussian_tc_sampled(z, 0 * z).value == gaussian_tc(z).value
     True
     """
-    return compute_gaussian_tc_sampled(prepare(codes, variances=variances, seed=seed))
-
-
-def wasserstein_dependency(codes: Any, normalise: bool = False) -> Score:
-    """Squared Wasserstein-2 distance of that Gaussian to the product of its marginals (over tr S if asked).
-
-    >>> round(wasserstein_dependency(np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])).value, 6)
-    0.0
-    """
-    table = prepare(codes)
-    return compute_wasserstein_norm(table) if normalise else compute_wasserstein(table)
-
-
-def code_mutual_information(codes: Any, bins: int = 20) -> Score:
-    """Mean mutual information of the pairs of latents, in nats.
-
-    >>> round(code_mutual_information(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])).value, 6)
-    0.0
-    """
-    return compute_code_mi(prepare(codes), bins)
-
-
-def compute_gaussian_tc(table: Table) -> Score:
-    return total_correlation("gaussian-tc", table.rows.codes)
-
-
-def compute_gaussian_tc_sampled(table: Table) -> Score:
-    if table.variances is None:
+    if inputs.variances is None:
         raise BadInput("gaussian-tc-sampled needs the posterior variances of the codes; give variances=(N, K)")
-    noise = numpy_generator(table.seed, "posterior").normal(size=table.rows.codes.shape)
-    return total_correlation("gaussian-tc-sampled", table.rows.codes + np.sqrt(table.variances) * noise)
+    noise = numpy_generator(inputs.seed, "posterior").normal(size=inputs.rows.codes.shape)
+    return total_correlation("gaussian-tc-sampled", inputs.rows.codes + np.sqrt(inputs.variances) * noise)
 
 
 def total_correlation(name: str, codes: Array) -> Score:
@@ -90,30 +99,47 @@ def total_correlation(name: str, codes: Array) -> Score:
     )
 
 
-def compute_wasserstein(table: Table) -> Score:
-    s = np.atleast_2d(np.cov(table.rows.codes, rowvar=False, dtype=np.float64))
+@code_metric("wasserstein-dependency", "Are the codes uncorrelated? A distance.", ABOUT)
+def wasserstein_dependency(inputs: Inputs, normalise: bool = False) -> Score:
+    """Squared Wasserstein-2 distance of that Gaussian to the product of its marginals (over tr S if asked).
+
+    >>> round(wasserstein_dependency(np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])).value, 6)
+    0.0
+    """
+    s = np.atleast_2d(np.cov(inputs.rows.codes, rowvar=False, dtype=np.float64))
     root = np.sqrt(np.diag(s))
     spectrum = np.linalg.eigvalsh(s * np.outer(root, root))  # D^1/2 S D^1/2
-    value = 2 * np.trace(s) - 2 * np.sqrt(np.maximum(spectrum, 0)).sum()
-    return Score("wasserstein-dependency", max(float(value), 0.0), matrix=s, settings={"rows": len(table)})
+    value = max(float(2 * np.trace(s) - 2 * np.sqrt(np.maximum(spectrum, 0)).sum()), 0.0)
+    if normalise:
+        value = value / float(np.trace(s)) if np.trace(s) > 0 else 0.0
+    name = "wasserstein-dependency-norm" if normalise else "wasserstein-dependency"
+    return Score(name, value, matrix=s, settings={"rows": len(inputs)})
 
 
-def compute_wasserstein_norm(table: Table) -> Score:
-    plain = compute_wasserstein(table)
-    assert plain.matrix is not None
-    trace = float(np.trace(plain.matrix))
-    return plain.having(name="wasserstein-dependency-norm", value=plain.value / trace if trace > 0 else 0.0)
+register(
+    "wasserstein-dependency-norm",
+    partial(wasserstein_dependency.of, normalise=True),
+    "That distance over the total variance.",
+    LOCATELLO,
+    **ABOUT,
+)
 
 
-def compute_code_mi(table: Table, bins: int = 20) -> Score:
-    binned = discretise(table.rows.codes, bins)
+@code_metric("code-mutual-information", "Do pairs of latents share information? Nats.", COUNTED)
+def code_mutual_information(inputs: Inputs, bins: int = 20) -> Score:
+    """Mean mutual information of the pairs of latents, in nats.
+
+    >>> round(code_mutual_information(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])).value, 6)
+    0.0
+    """
+    binned = discretise(inputs.rows.codes, bins)
     k = binned.shape[1]
     matrix = np.zeros((k, k))
     for i in range(k):
         for j in range(i):
-            matrix[i, j] = matrix[j, i] = discrete_mi(binned[:, i], binned[:, j])
+            matrix[i, j] = matrix[j, i] = discrete_information(binned[:, i], binned[:, j])
     per_latent = matrix.sum(axis=1) / max(k - 1, 1)
-    settings = {"bins": bins, "rows": len(table)}
+    settings = {"bins": bins, "rows": len(inputs)}
     return Score(
         "code-mutual-information", float(per_latent.mean()), per_latent=per_latent, matrix=matrix, settings=settings
     )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unseam.errors import BadInput, unknown
+from unseam.statistics import distinct
 from unseam.types import KINDS, Array, Factor, FactorSpace
 
 Encoded = tuple[Factor, list[Array], list[Array], int]  # factor, values and labels of each half, number of classes
@@ -109,18 +110,3 @@ def encode_classes(name: str, column: Array, cuts: Array, kind: str, size: int |
     factor = Factor(name, size if size is not None else len(found), kind)  # type: ignore[arg-type]
     values = column.astype(np.float64)
     return factor, np.split(values, cuts), np.split(labels.astype(np.int64), cuts), len(found)
-
-
-def distinct(column: Array) -> tuple[Array, Array]:  # (N,) -> (C,), (N,)
-    """np.unique with its inverse; by counting when the values are integers in a small range, which is linear.
-
-    >>> distinct(np.array([7, 5, 7]))
-    (array([5, 7]), array([1, 0, 1]))
-    """
-    if column.dtype.kind not in "iu" or int(column.max()) - int(column.min()) > 4 * len(column):
-        return np.unique(column, return_inverse=True)
-    offset = column.astype(np.int64) - int(column.min())
-    found = np.flatnonzero(np.bincount(offset))
-    place = np.zeros(found[-1] + 1, np.int64)
-    place[found] = np.arange(len(found))
-    return (found + int(column.min())).astype(column.dtype), place[offset]

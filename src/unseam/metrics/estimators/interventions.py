@@ -8,17 +8,19 @@ the rows are a random sample of the factors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from unseam.errors import BadInput
-from unseam.metrics.table import Rows, Table, require_classes
+from unseam.metrics.inputs import Inputs, Sample, prepare, require_classes, shared
+from unseam.rng import numpy_generator
 from unseam.types import Array, FactorSpace
 
 Encode = Callable[[Array], Array]  # factors (B, F) -> codes (B, K)
 CHUNK = 4_000_000  # numbers held at once
+DRAWN = 10_000  # rows that a sampler gives to metrics that do not intervene
 
 
 class Interventions(Protocol):
@@ -78,18 +80,16 @@ def hold(factors: Array, source: Array, which: Array) -> Array:
 
 
 class Matched:
-    """Interventions on arrays: rows of equal value are found in a table sorted by that factor."""
+    """Interventions on arrays: rows of equal value are found in rows sorted by that factor."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Sample) -> None:
         self.codes, labels = rows.codes, rows.labels
         self.count = labels.shape[1]
         self.order = np.argsort(labels, axis=0, kind="stable").T  # (F, N) rows sorted by each factor
-        sorted_labels = np.take_along_axis(labels, self.order.T, axis=0)
         counts = [np.bincount(labels[:, f]) for f in range(self.count)]
         ends = [np.cumsum(c) for c in counts]
         self.start = np.stack([(ends[f] - counts[f])[labels[:, f]] for f in range(self.count)])  # (F, N)
         self.size = np.stack([counts[f][labels[:, f]] for f in range(self.count)])  # (F, N)
-        assert (np.diff(sorted_labels, axis=0) >= 0).all()
 
     def partners(self, which: Array, row: Array, rng: np.random.Generator) -> Array:
         """For each row (P, L), a random row that shares its value of factor which (P, 1)."""
@@ -108,10 +108,36 @@ class Matched:
         return self.codes[row], self.codes[self.partners(which[:, None], row, rng)]
 
 
-def from_table(table: Table, metric: str) -> Matched:
+@shared
+def matched_rows(inputs: Inputs) -> Matched:
     """All rows, the held-out ones too: what is drawn are new combinations of rows, and more rows draw better."""
-    require_classes(table, metric, "no two rows share a value; give a sampler instead")
-    return table.once("matched", lambda: Matched(table.all_rows()))
+    return Matched(inputs.all_rows())
+
+
+def interventions(inputs: Inputs, metric: str) -> Interventions:
+    """The sampler if there is one, else the rows that share a value."""
+    if inputs.source is not None:
+        return inputs.source
+    require_classes(inputs, metric, "no two rows share a value; give a sampler instead")
+    return matched_rows(inputs)
+
+
+def from_sampler(sampler: Encode, space: FactorSpace | None, seed: int = 0, **options: Any) -> Inputs:
+    """Inputs drawn from a sampler, which they keep for the metrics that intervene."""
+    if space is None:
+        raise BadInput("a sampler needs the space of its factors; give space=FactorSpace(...)")
+    source = Sampled(sampler, space)
+    factors = source.draw((DRAWN,), numpy_generator(seed, "sampler"))
+    return replace(prepare(source.codes(factors), factors, space, seed=seed, **options), source=source)
+
+
+def points_settings(source: Interventions, batch: int, train: int, test: int, seed: int) -> dict[str, Any]:
+    return {"batch": batch, "train": train, "test": test, "seed": seed, "source": type(source).__name__.lower()}
+
+
+def standard_error(share: float, n: int) -> float:
+    """Of a share of n: sqrt(p (1 - p) / n)."""
+    return float(np.sqrt(share * (1 - share) / n))
 
 
 def chunks(points: int, size: int, latents: int) -> Iterator[int]:

@@ -1,7 +1,7 @@
-"""Arrays from anywhere (NumPy, torch, pandas, lists) -> one checked `Table` that every metric reads.
+"""Arrays from anywhere (NumPy, torch, pandas, lists) -> one checked `Inputs` that every metric reads.
 
 Nothing here imports torch: a tensor is recognised by its `detach`. Bad input is refused with one line that
-names the argument, the value, the limit and the remedy; what was decided for the user is in `Table.notes`.
+names the argument, the value, the limit and the remedy; what was decided for the user is in `Inputs.notes`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from unseam.errors import BadInput
-from unseam.metrics.encode import encode, kind_of, name_factors
-from unseam.metrics.table import Rows, Table
+from unseam.metrics.inputs.checked import Inputs, Sample
+from unseam.metrics.inputs.factor_columns import Encoded, encode, kind_of, name_factors
 from unseam.types import Array, FactorSpace
 
 LARGEST = 1e15  # of codes
@@ -30,56 +30,58 @@ def prepare(
     test_factors: Any = None,
     variances: Any = None,
     bin_continuous: int | None = None,
+    prune: float = 0.0,
     seed: int = 0,
     workers: int | None = None,
-) -> Table:
+) -> Inputs:
     """Check everything once, at the door.
 
-    >>> table = prepare([[0.1, 2.0], [0.3, 1.0], [0.2, 0.0]], [["red", 0.5], ["blue", 0.1], ["red", 0.7]])
-    >>> table.space.kinds, table.rows.labels[:, 0]
+    >>> inputs = prepare([[0.1, 2.0], [0.3, 1.0], [0.2, 0.0]], [["red", 0.5], ["blue", 0.1], ["red", 0.7]])
+    >>> inputs.space.kinds, inputs.rows.labels[:, 0]
     (('categorical', 'continuous'), array([1, 0, 1]))
-    >>> print(*table.notes, sep="\\n")
+    >>> print(*inputs.notes, sep="\\n")
     factor 'factor0' holds strings; encoded in sorted order: blue=0, red=1
     """
     if (test_codes is None) != (test_factors is None) and factors is not None:
         raise BadInput("test_codes and test_factors come together; give both or neither")
+    if not 0 <= prune < LARGEST:
+        raise BadInput(f"prune={prune} must be a standard deviation, at least 0 (0.05 for posterior means of a run)")
     notes: list[str] = []
-    z = check_codes(codes, "codes", notes)
-    given, columns = columns_of(factors, len(z), "factors")
+    z = [check_codes(codes, "codes", notes)]
+    given, columns = columns_of(factors, len(z[0]), "factors")
     parts = [columns]
-    z_test = None
     if test_codes is not None:
-        z_test = check_codes(test_codes, "test_codes", [])
-        if z_test.shape[1] != z.shape[1]:
-            raise BadInput(f"test_codes have {z_test.shape[1]} columns, codes {z.shape[1]}; give the same latents")
-        parts.append(columns_of(test_factors, len(z_test), "test_factors")[1])
-        if len(parts[1]) != len(columns):
-            raise BadInput(f"test_factors have {len(parts[1])} columns, factors {len(columns)}; give the same factors")
-    table_names = name_factors(given, names, space, len(columns))
-    encoded = [
-        encode(name, [part[f] for part in parts], kind_of(space, kinds, f, len(columns)), bin_continuous, notes)
-        for f, name in enumerate(table_names)
-    ]
-    halves = [
-        Rows(
-            x,
-            stack([e[1][h] for e in encoded], len(x), float),
-            stack([e[2][h] for e in encoded], len(x), np.int64),
-        )
-        for h, x in enumerate([z] if z_test is None else [z, z_test])
-    ]
-    factor_space = FactorSpace(tuple(e[0] for e in encoded))
-    classes = tuple(e[3] for e in encoded)
-    return Table(
-        rows=halves[0],
-        space=space if space is not None and bin_continuous is None else factor_space,
-        classes=classes,
-        held_out=halves[1] if z_test is not None else None,
-        variances=None if variances is None else check_variances(variances, z),
+        z.append(check_codes(test_codes, "test_codes", []))
+        parts.append(columns_of(test_factors, len(z[1]), "test_factors")[1])
+        same_columns(z, parts)
+    named = name_factors(given, names, space, len(columns))
+    stated = [kind_of(space, kinds, f, len(columns)) for f in range(len(columns))]
+    encoded = [encode(name, [p[f] for p in parts], stated[f], bin_continuous, notes) for f, name in enumerate(named)]
+    rows, *held_out = (as_sample(x, half, encoded) for half, x in enumerate(z))
+    return Inputs(
+        rows=rows,
+        space=space if space is not None and bin_continuous is None else FactorSpace(tuple(e[0] for e in encoded)),
+        classes=tuple(e[3] for e in encoded),
+        held_out=held_out[0] if held_out else None,
+        variances=None if variances is None else check_variances(variances, z[0]),
+        prune=prune,
         seed=seed,
         workers=workers,
         notes=tuple(notes),
     )
+
+
+def same_columns(z: list[Array], parts: list[list[Array]]) -> None:
+    """Refuse held-out rows of other latents or factors."""
+    if z[1].shape[1] != z[0].shape[1]:
+        raise BadInput(f"test_codes have {z[1].shape[1]} columns, codes {z[0].shape[1]}; give the same latents")
+    if len(parts[1]) != len(parts[0]):
+        raise BadInput(f"test_factors have {len(parts[1])} columns, factors {len(parts[0])}; give the same factors")
+
+
+def as_sample(z: Array, half: int, encoded: list[Encoded]) -> Sample:
+    values = stack([e[1][half] for e in encoded], len(z), float)
+    return Sample(z, values, stack([e[2][half] for e in encoded], len(z), np.int64))
 
 
 def stack(columns: list[Array], n: int, dtype: Any) -> Array:

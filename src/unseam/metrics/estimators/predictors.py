@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unseam.errors import lookup
-from unseam.metrics.logistic import standardise
+from unseam.statistics import standardise
 from unseam.types import Array
 
 Backend = Literal["lightgbm", "sklearn", "forest", "linear"]

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from unseam.files import cores
 
 if TYPE_CHECKING:
-    from unseam.metrics.table import Table
+    from unseam.metrics.inputs import Inputs
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -27,8 +27,8 @@ def side_by_side(function: Callable[[S], T], items: Iterable[S], workers: int | 
         return list(pool.map(function, items))
 
 
-def factor_by_factor(function: Callable[[int], T], table: Table) -> list[T]:
+def factor_by_factor(function: Callable[[int], T], inputs: Inputs) -> list[T]:
     """[function(f) for every factor f], side by side, the factor with the most classes first."""
-    longest_first = sorted(range(len(table.classes)), key=lambda f: -table.classes[f])
-    found = dict(zip(longest_first, side_by_side(function, longest_first, table.workers), strict=True))
-    return [found[f] for f in range(len(table.classes))]
+    longest_first = sorted(range(len(inputs.classes)), key=lambda f: -inputs.classes[f])
+    found = dict(zip(longest_first, side_by_side(function, longest_first, inputs.workers), strict=True))
+    return [found[f] for f in range(len(inputs.classes))]

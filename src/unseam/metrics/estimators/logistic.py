@@ -94,10 +94,3 @@ def log_partition(w: Array, a: Array, rows: Array, p: Array) -> tuple[float, Arr
     z = p.sum(axis=0)
     np.multiply(p, rows / z, out=p)
     return float((rows * (np.log(z) + top)).sum(dtype=np.float64)), p @ a.T
-
-
-def standardise(train: Array, *others: Array) -> list[Array]:
-    """Columns of mean 0 and standard deviation 1 on the training rows; constant columns become 0."""
-    mean, std = train.mean(axis=0), train.std(axis=0)
-    alive = (np.ptp(train, axis=0) > 0) & (std > 0)
-    return [np.where(alive, (x - mean) / np.where(alive, std, 1.0), 0.0) for x in (train, *others)]

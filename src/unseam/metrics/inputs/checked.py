@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -12,13 +14,17 @@ from unseam.errors import BadInput
 from unseam.rng import numpy_generator
 from unseam.types import Array, FactorSpace
 
+if TYPE_CHECKING:
+    from unseam.metrics.estimators.interventions import Interventions
+
+P = ParamSpec("P")
 T = TypeVar("T")
 MANY_CLASSES = 500  # classifiers refuse more
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Some rows of a table."""
+class Sample:
+    """Some observations: what the code says and what the factors were."""
 
     codes: Array  # (N, K)
     values: Array  # (N, F) factor values as numbers
@@ -27,46 +33,41 @@ class Rows:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def take(self, index: Array) -> Rows:
-        return Rows(self.codes[index], self.values[index], self.labels[index])
+    def take(self, index: Array) -> Sample:
+        return Sample(self.codes[index], self.values[index], self.labels[index])
 
 
 @dataclass(frozen=True)
-class Table:
+class Inputs:
     """Checked input: the rows, the held-out rows if any, the space, and what had to be said about it."""
 
-    rows: Rows
+    rows: Sample
     space: FactorSpace
     classes: tuple[int, ...]  # per factor: how many distinct values occur (train and test); 0 for a continuous factor
-    held_out: Rows | None = None
+    held_out: Sample | None = None
     variances: Array | None = None  # (N, K) posterior variances of the codes, when a model gave them
+    prune: float = 0.0  # a latent whose standard deviation is below this has collapsed, for metrics that ignore scale
+    source: Interventions | None = None  # new observations, when a sampler was given
     seed: int = 0
     workers: int | None = None
     notes: tuple[str, ...] = ()
+    splits: dict[float, tuple[Sample, Sample]] = field(default_factory=dict, compare=False, repr=False)
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """An expensive intermediate, computed the first time a metric asks for it."""
-        if key not in self.memo:
-            self.memo[key] = make()
-        return self.memo[key]
-
-    def halves(self, share: float = 2 / 3) -> tuple[Rows, Rows]:
+    def halves(self, share: float = 2 / 3) -> tuple[Sample, Sample]:
         """(train, test): the held-out rows when given, else a seeded random split of the rows."""
         if self.held_out is not None:
             return self.rows, self.held_out
-        return self.once(("halves", share), lambda: split(self.rows, share, self.seed))
+        if share not in self.splits:
+            self.splits[share] = split(self.rows, share, self.seed)
+        return self.splits[share]
 
-    def all_rows(self) -> Rows:
+    def all_rows(self) -> Sample:
         """The rows and the held-out rows together."""
         if self.held_out is None:
             return self.rows
         pairs = ((getattr(self.rows, k), getattr(self.held_out, k)) for k in ("codes", "values", "labels"))
-        return Rows(*(np.concatenate(pair) for pair in pairs))
-
-    def splits(self) -> dict[Hashable, tuple[Rows, Rows]]:
-        """The splits that metrics have asked for so far."""
-        return {key: value for key, value in self.memo.items() if isinstance(key, tuple) and key[0] == "halves"}
+        return Sample(*(np.concatenate(pair) for pair in pairs))
 
     @property
     def continuous(self) -> list[str]:
@@ -76,23 +77,39 @@ class Table:
         return len(self.rows)
 
 
-def split(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+def shared(function: Callable[Concatenate[Inputs, P], T]) -> Callable[Concatenate[Inputs, P], T]:
+    """Above a function of Inputs: what several metrics need is computed once for each input and settings."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def once(inputs: Inputs, *args: P.args, **settings: P.kwargs) -> T:
+        asked = signature.bind(inputs, *args, **settings)
+        asked.apply_defaults()
+        key = (function, *asked.args[1:])
+        if key not in inputs.memo:
+            inputs.memo[key] = function(inputs, *args, **settings)
+        return inputs.memo[key]
+
+    return once
+
+
+def split(rows: Sample, share: float, seed: int) -> tuple[Sample, Sample]:
     order = numpy_generator(seed, "split").permutation(len(rows))
     cut = min(max(round(share * len(rows)), 1), len(rows) - 1)
     return rows.take(order[:cut]), rows.take(order[cut:])
 
 
-def require_classes(table: Table, metric: str, why: str) -> None:
+def require_classes(inputs: Inputs, metric: str, why: str) -> None:
     """Refuse continuous factors, for a metric that is defined on classes only."""
-    if table.continuous:
+    if inputs.continuous:
         raise BadInput(
-            f"{metric} cannot use continuous factor(s) {', '.join(table.continuous)}: {why}; "
+            f"{metric} cannot use continuous factor(s) {', '.join(inputs.continuous)}: {why}; "
             "leave them out or bin them on purpose with bin_continuous=20"
         )
 
 
-def require_few_classes(table: Table, metric: str) -> None:
+def require_few_classes(inputs: Inputs, metric: str) -> None:
     """Refuse more classes than a classifier can be fitted to in reasonable time."""
-    many = [f"{f.name} ({c})" for f, c in zip(table.space, table.classes, strict=True) if c > MANY_CLASSES]
+    many = [f"{f.name} ({c})" for f, c in zip(inputs.space, inputs.classes, strict=True) if c > MANY_CLASSES]
     if many:
         raise BadInput(f"{metric} fits classifiers of at most {MANY_CLASSES} classes, got {', '.join(many)}")

@@ -1,0 +1,38 @@
+"""Plain statistics of columns, for every other room: entropy and mutual information, correlation, matching.
+
+NumPy and SciPy only. Information is in nats. One rule for a constant column: it tells nothing about any other, so its
+information and its entry in a matrix of correlations are 0, and a single correlation with it is None.
+"""
+
+from unseam.statistics.best import Matching, matched, top_two_gap
+from unseam.statistics.columns import distinct, normal_scores, standardise
+from unseam.statistics.correlation import correlations, multiple_correlation, pearson, rank_correlations, spearman
+from unseam.statistics.information import (
+    contingency,
+    discrete_information,
+    discretise,
+    entropy,
+    entropy_of_counts,
+)
+from unseam.statistics.neighbours import ksg, ross
+
+__all__ = [
+    "Matching",
+    "contingency",
+    "correlations",
+    "discrete_information",
+    "discretise",
+    "distinct",
+    "entropy",
+    "entropy_of_counts",
+    "ksg",
+    "matched",
+    "multiple_correlation",
+    "normal_scores",
+    "pearson",
+    "rank_correlations",
+    "ross",
+    "spearman",
+    "standardise",
+    "top_two_gap",
+]

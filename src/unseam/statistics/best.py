@@ -1,0 +1,43 @@
+"""Which column is best at what: a one-to-one matching, and the lead of the best over the second."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from unseam.errors import BadInput
+from unseam.types import Array
+
+
+class Matching(NamedTuple):
+    """What each row got: the matched entry (0 if none was left for it) and its column (-1 if none)."""
+
+    values: Array  # (A,)
+    columns: Array  # (A,)
+
+
+def matched(strengths: Array) -> Matching:  # (A, B)
+    """Match rows to columns one to one so that the sum is largest; rows that find no column count 0.
+
+    >>> matched(np.array([[0.9, 0.8], [0.7, 0.1]])).values
+    array([0.8, 0.7])
+    >>> matched(np.array([[0.9], [0.7]]))
+    Matching(values=array([0.9, 0. ]), columns=array([ 0, -1]))
+    """
+    strengths = np.asarray(strengths, dtype=float)
+    if strengths.ndim != 2 or not np.isfinite(strengths).all():
+        raise BadInput(f"strengths of shape {strengths.shape} must be a finite matrix, one row for each to be matched")
+    rows, columns = linear_sum_assignment(strengths, maximize=True)
+    found = Matching(np.zeros(len(strengths)), np.full(len(strengths), -1))
+    found.values[rows], found.columns[rows] = strengths[rows, columns], columns
+    return found
+
+
+def top_two_gap(matrix: Array) -> Array:  # (..., A, B) -> (..., A)
+    """Largest minus second largest entry of each row; a row of one entry has the second 0.
+
+    >>> top_two_gap(np.array([[0.9, 0.2, 0.1], [0.3, 0.3, 0.0]])).round(6)
+    array([0.7, 0. ])
+    """
+    ordered = np.sort(matrix, axis=-1)
+    return ordered[..., -1] - (ordered[..., -2] if ordered.shape[-1] > 1 else 0.0)
