@@ -13,9 +13,9 @@ from page_checks import checked
 
 from unseam.errors import BadInput
 from unseam.show import report
-from unseam.show.cohort import table_rows
-from unseam.show.page import number
-from unseam.show.view import find
+from unseam.show.report.cohort import table_rows
+from unseam.show.report.page import number
+from unseam.show.report.view import find
 from unseam.train import Run, fit
 
 SMALL = {"latents": 3, "encoder": (16,), "decoder": (16,), "network": "mlp", "workers": 1, "show": False}
