@@ -20,8 +20,8 @@ from unseam.cli.train import Command
 from unseam.geometry.diagnosis import Diagnosis, Latent, Pair
 from unseam.metrics import Score
 from unseam.show import style
-from unseam.show.report import figures, made
 from unseam.show.pictures import DOWN, UP, pixels, png, signed, strip, table
+from unseam.show.report import figures, made
 from unseam.show.report.view import View, ranked
 from unseam.show.report.words import headline, held, why
 from unseam.train import fit

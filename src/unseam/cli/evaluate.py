@@ -53,7 +53,8 @@ class Command:
             emit({"run": run.folder, **document})
             return
         names = list(next(iter(scores.values())))
-        table = Table(title=f"{run.config.data['name']}: {taken}")
+        stdout.print(f"{run.config.data['name']}, {taken}", soft_wrap=True, highlight=False)
+        table = Table()
         for name in ("member", *names):
             table.add_column(name, justify="right")
         for m, each in scores.items():
