@@ -7,7 +7,6 @@ and their factors are shuffled (so no code can score). Whoever uses the wrong ro
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ N, HOLDOUT = 1200, 0.5
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("held-out")
     rng = np.random.default_rng(0)
     factors = rng.normal(size=(N, 2)).astype(np.float32)
@@ -41,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     np.save(folder / "x.npy", x)
     np.save(folder / "factors.npy", factors)
     settings: dict[str, Any] = {"network": "linear", "latents": 2, "steps": 600, "lr": 1e-2, "holdout": HOLDOUT}
-    yield fit(folder / "x.npy", "beta-vae", beta=0.1, seeds=[0, 1, 2], out=folder / "run", show=False, workers=1,
+    return fit(folder / "x.npy", "beta-vae", beta=0.1, seeds=[0, 1, 2], out=folder / "run", show=False, workers=1,
               data_parameters={"factors": str(folder / "factors.npy")}, **settings)  # fmt: skip
 
 
@@ -172,7 +171,8 @@ def test_ten_thousand_labels_are_found_where_there_are_rows(tmp_path: Path) -> N
 
 def test_one_way_to_codes(tmp_path: Path) -> None:
     """Codes are the posterior's means of the observations that come with them, noise included, in any chunks."""
-    run = fit("sprites", steps=2, network="mlp", encoder=(8,), decoder=(8,), latents=2, out=tmp_path / "run", show=False,
+    small: dict[str, Any] = {"network": "mlp", "encoder": (8,), "decoder": (8,), "latents": 2}
+    run = fit("sprites", steps=2, out=tmp_path / "run", show=False, **small,
               data_parameters={"size": 16, "shapes": 1, "orientations": 1, "noisy": True})  # fmt: skip
     assert run.data.stochastic
     rows = run.split("held-out")[:700]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import pytest
 
 from unseam.cli import main
 from unseam.geometry import Diagnosis
+from unseam.geometry import diagnosis as shapes
 from unseam.geometry.diagnosis import Latent, Pair
 from unseam.runs import diagnose as module
-from unseam.runs.choose import rank, stable_active
+from unseam.runs.choose import agreement, rank, stable_active
 from unseam.show.demo import Plan, demo
 
 TINY = Plan(betas=(1.0,), seeds=3, steps=3, latents=3, encoder=(8,), decoder=(8,), workers=1, snapshots=0,
@@ -27,8 +29,9 @@ def member(dto: float, cost: float, contrast: float, active: int = 2, kl: float 
     arrays = {"cosines": np.eye(3), "pair_costs": np.zeros((3, 3)), "costs": np.full(4, cost), "active": np.ones(3),
               "singular_values": np.ones((4, 3)), "sigma2_law": np.full((4, 3), 0.1)}  # fmt: skip
     told: dict[str, Any] = {"sigma_law_r": 0.9, "sigma_law_error": 0.1, "warnings": (), "verdict": f"DtO {dto}"}
-    return Diagnosis(dto=dto, dto_haar=1.0, entanglement_cost=cost, cost_of_active=cost, ima_contrast=contrast, beta=1.0,
-                     active=active, latents=latents, pairs=(pair,), points=4, dto_all=dto, arrays=arrays, **told)  # fmt: skip
+    told |= {"dto_haar": 1.0, "beta": 1.0, "points": 4, "dto_all": dto, "cost_of_active": cost, "pairs": (pair,)}
+    return Diagnosis(dto=dto, entanglement_cost=cost, ima_contrast=contrast, active=active, latents=latents,
+                     arrays=getattr(shapes, "Arrays", dict)(**arrays), **told)  # fmt: skip
 
 
 # The mean of three ranks (what `diagnose` went by) prefers member 1, the lowest DtO (what `report` went by) member 2;
@@ -94,3 +97,10 @@ def test_equal_dto_is_told_apart_by_cost_and_one_latent_has_no_axes() -> None:
     found = rank([member(0.5, 0.2, 0), member(0.5, 0.1, 0)], "aa")
     assert (found.order, found.compared) == ([1, 0], 0)
     assert rank([member(0.0, 0.1, 0, active=1)] * 2, "aa").compared is None
+
+
+def test_agreement_leaves_out_members_without_axes() -> None:
+    """One active latent has DtO 0 for want of axes; counted, it would be the most orthogonal of all."""
+    alone = replace(member(0.0, 0.1, 0.1, active=1), dto_haar=0.0)
+    found = rank([alone, member(0.2, 0.1, 0.1), member(0.4, 0.1, 0.1), member(0.6, 0.1, 0.1)], "abcd")
+    assert agreement(found, {"mig": [0.0, 0.9, 0.5, 0.1]})["dto"]["mig"] == 1.0

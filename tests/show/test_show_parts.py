@@ -36,7 +36,7 @@ def view(member: int, beta: float, active: int = 2, dto: float = 0.5, mig: float
         dto=dto, dto_haar=1.0, entanglement_cost=cost * beta, cost_of_active=cost * beta, ima_contrast=0.1,
         sigma_law_r=0.9,
         sigma_law_error=0.1, active=active, latents=latents, pairs=(pair,), warnings=(), verdict="", beta=beta,
-        points=10, dto_all=dto, arrays={},
+        points=10, dto_all=dto,
     )  # fmt: skip
     score = None if mig is None else Score("mig", mig)
     share = None if mig is None else np.asarray(more.get("share", np.eye(2, 3)))
@@ -104,7 +104,19 @@ def test_words_admit_a_choice_that_labels_contradict() -> None:
 def test_words_without_factors() -> None:
     assert headline(view(0, 1.0)) == "2 of 3 latents are in use, 1 pair of them mixed."
     assert "MIG" not in " ".join(why(view(1, 1.0, dto=0.2), view(0, 1.0)))
-    assert headline(view(0, 1.0, active=0)) == "Nothing is encoded: every latent has collapsed onto the prior."
+    assert headline(view(0, 1.0, active=0)) == "No latent is active, although together they hold 3.00 nats of KL."
+    none = replace(view(0, 1.0).diagnosis, active=0, latents=(Latent(0, 0.01, 1.0, 1.0, 0.0, 0.01, False),))
+    told = headline(replace(view(0, 1.0), diagnosis=none))
+    assert told == "Nothing is encoded: every latent has collapsed onto the prior."
+
+
+def test_a_passive_latent_in_mig_is_pointed_out() -> None:
+    """Latent 2 is passive but knows factor x almost as well as latent 0: MIG falls to 0.45, 0.9 without it."""
+    found = view(0, 1.0, mig=0.45, share=[[0.9, 0.0, 0.9], [0.0, 0.9, 0.0]])
+    assert found.active_mig == pytest.approx(0.9)
+    assert view(0, 1.0).active_mig is None
+    assert view(0, 1.0, active=0, mig=0.1).active_mig is None
+    assert view(0, 1.0, active=1, mig=0.45, share=[[0.9, 0.9, 0.9], [0.1, 0.9, 0.0]]).active_mig == pytest.approx(0.5)
 
 
 def test_pictures_keep_their_values() -> None:

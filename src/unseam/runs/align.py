@@ -53,7 +53,9 @@ def align(run: Run, member: int, points: int = SAMPLES, seed: int = 0) -> Aligne
         beta=beta_of(run, member),
         points=points,
         seed=seed,
-        whiten=isinstance(seen.posterior, Point),  # no prior has fixed the scale of the codes
+        whiten=not getattr(
+            seen.posterior, "has_prior", not isinstance(seen.posterior, Point)
+        ),  # nothing fixed the scale
     )
     frame = {name: part.numpy() for name, part in found.frame._asdict().items()}
     codes = {"codes": found.codes, "codes_before": seen.codes, "variances": found.variances, **frame}

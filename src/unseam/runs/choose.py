@@ -34,7 +34,7 @@ class Ranking(NamedTuple):
 
     order: list[int]  # positions of the members, best first
     rank: Array  # (S,) 0 = best
-    criteria: dict[str, Array]  # name -> (S,), smaller is better
+    criteria: dict[str, Array]  # name -> (S,), smaller is better, NaN where it says nothing
     stable: int = 0  # the number of active latents that the best have
     compared: int | None = None  # position of the least orthogonal member with as many; None when there are no axes
 
@@ -59,7 +59,8 @@ def rank(members: Sequence[Diagnosis], settings: Sequence[Hashable] | None = Non
     pruned = np.maximum(stable - active, 0)  # latents that it should use and does not
     order = np.lexsort((cost, distance, pruned, active != stable)).tolist()
     alike = [i for i in order if active[i] == stable]
-    criteria = {"entanglement-cost": cost, "dto": distance, "ima-contrast": contrasts(members), "pruned": pruned}
+    axes = np.where([bool(d.dto_haar) for d in members], distance, np.nan)  # one latent alone has no axes to judge
+    criteria = {"entanglement-cost": cost, "dto": axes, "ima-contrast": contrasts(members), "pruned": pruned}
     return Ranking(order, np.argsort(order), criteria, stable, alike[-1] if stable > 1 and len(alike) > 1 else None)
 
 
@@ -98,10 +99,11 @@ def agreement(ranking: Ranking, scores: Mapping[str, ArrayLike]) -> dict[str, di
 
 
 def correlate(a: Array, b: ArrayLike) -> float | None:
-    """Spearman's rho; None where one side is constant."""
+    """Spearman's rho over the members for which both are known; None where one side is constant."""
     b = np.asarray(b, dtype=float)
     if a.shape != b.shape:
         raise BadInput(f"scores have shape {b.shape} for {len(a)} members; give one score a member")
-    if np.ptp(a) == 0 or np.ptp(b) == 0 or len(a) < 2:
+    a, b = (side[~np.isnan(a + b)] for side in (a, b))
+    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return None
     return round(float(spearmanr(a, b).statistic), 12)

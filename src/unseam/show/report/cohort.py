@@ -39,7 +39,7 @@ def sweep_figures(views: Sequence[View], chosen: Collection[View]) -> dict[str, 
     panels: dict[str, tuple[str, dict[View, float]]] = {
         "sweep-mig": ("MIG", {v: v.mig.value for v in views if v.mig is not None}),
         "sweep-dto": ("DtO / chance", {v: v.relative_dto for v in views if v.active > 1}),
-        "sweep-cost": ("entanglement cost (nats of loss per β)", {v: v.cost for v in views}),
+        "sweep-cost": ("cost (nats of loss per β)", {v: v.cost for v in views}),
         "sweep-active": ("active latents", {v: v.active for v in views}),
     }
     drawn = {

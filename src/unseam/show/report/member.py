@@ -185,7 +185,7 @@ def timeline(run: Run, view: View) -> dict[str, Figure]:
     }
     if len(past.cost):
         cost = {"": (past.snapshot_steps, past.cost / view.diagnosis.beta)}
-        drawn["cost-history"] = figures.over_training(cost, "entanglement cost (nats of loss per β)")
+        drawn["cost-history"] = figures.over_training(cost, "cost (nats of loss per β)")
     return drawn
 
 

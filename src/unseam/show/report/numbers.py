@@ -70,7 +70,7 @@ def loss_tile(run: Run, view: View) -> Tile:
 
 def within(values: Array | None) -> str:
     """The interval of a mean over points, in words; nothing where the points are not known."""
-    return "" if values is None else "95 % [{:.3f}, {:.3f}], ".format(*interval(values))
+    return "" if values is None or not len(values) else "95 % [{:.3f}, {:.3f}], ".format(*interval(values))
 
 
 def interval(values: Array) -> tuple[float, float]:

@@ -10,6 +10,8 @@ import numpy as np
 from unseam.geometry.verdict import words
 from unseam.show.report.view import View
 
+COLLAPSED = 0.05  # nats of KL a latent, below which it has collapsed onto the prior
+
 
 class Held(NamedTuple):
     """Where a factor is: the latent that knows most of it and the runner-up, each with its share of the entropy."""
@@ -77,7 +79,10 @@ def headline(view: View) -> str:
     """The first line of a report: which latents hold which factors; without factors, what is in use and mixed."""
     d = view.diagnosis
     if not d.active:
-        return "Nothing is encoded: every latent has collapsed onto the prior."
+        kept = sum(z.kl or 0.0 for z in d.latents)
+        if kept < COLLAPSED * len(d.latents):
+            return "Nothing is encoded: every latent has collapsed onto the prior."
+        return f"No latent is active, although together they hold {kept:.2f} nats of KL."
     if view.mig is None:
         mixed = [pair for pair in d.pairs if pair.mixed]
         how = f"{len(mixed)} pair{'s' if len(mixed) > 1 else ''} of them mixed" if mixed else "no two of them mixed"
