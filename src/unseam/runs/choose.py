@@ -100,10 +100,11 @@ def agreement(ranking: Ranking, scores: Mapping[str, ArrayLike]) -> dict[str, di
 
 def correlate(a: Array, b: ArrayLike) -> float | None:
     """Spearman's rho over the members for which both are known; None where one side is constant."""
-    b = np.asarray(b, dtype=float)
-    if a.shape != b.shape:
-        raise BadInput(f"scores have shape {b.shape} for {len(a)} members; give one score a member")
-    a, b = (side[~np.isnan(a + b)] for side in (a, b))
-    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+    other = np.asarray(b, dtype=float)
+    if a.shape != other.shape:
+        raise BadInput(f"scores have shape {other.shape} for {len(a)} members; give one score a member")
+    known = ~np.isnan(a + other)
+    x, y = a[known], other[known]
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
-    return round(float(spearmanr(a, b).statistic), 12)
+    return round(float(spearmanr(x, y).statistic), 12)

@@ -52,7 +52,8 @@ def listed(names: Sequence[str]) -> str:
 def separation(view: View) -> str:
     """Which latents hold which factors, and over which latents the others are spread."""
     rows = held(view)
-    parts = [holding([row for row in rows if row.separated]), *(spread_words(row) for row in rows if not row.separated)]
+    apart = holding([row for row in rows if row.separated]) + unclean(view)
+    parts = [apart, *(spread_words(row) for row in rows if not row.separated)]
     return "; ".join(part for part in parts if part)
 
 
