@@ -1,6 +1,7 @@
 """Contact sheets: the right images in the right rows, a readable PNG, and nothing half-written."""
 
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from PIL import Image
 from unseam import BadInput
 from unseam.data import load_data
 from unseam.show import contact
+from unseam.show.pictures import strip
 
 
 def test_a_sweep_changes_one_factor_only() -> None:
@@ -33,10 +35,11 @@ def test_given_rows_are_picked_by_value() -> None:
 
 
 def test_strips_put_images_side_by_side() -> None:
-    line = contact.strip(torch.zeros(2, 3, 4, 4), columns=3)
-    assert line.shape == (4, 3 * (4 + contact.GAP), 3)
+    line = strip(torch.zeros(2, 3, 4, 4), columns=3, gap=2)
+    assert line.shape == (4, 3 * (4 + 2), 3)
     assert line[:, :4].max() == 0
-    assert line[:, 12:].min() == 1
+    assert line[:, 4:6].min() == 255
+    assert line[:, 12:].min() == 255
 
 
 def test_a_plane_keeps_the_two_largest_variances() -> None:
@@ -70,8 +73,8 @@ def test_an_interrupted_sheet_leaves_the_old_one(tmp_path: Path, monkeypatch: py
 
     (tmp_path / "sheet.png").write_bytes(b"old")
 
-    def broken(self: Figure, path: Path, **_: object) -> None:
-        path.write_bytes(b"half")
+    def broken(self: Figure, file: BinaryIO, **_: object) -> None:
+        file.write(b"half")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Figure, "savefig", broken)

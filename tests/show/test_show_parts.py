@@ -19,30 +19,36 @@ from unseam.cli.common import parse
 from unseam.cli.train import Command
 from unseam.geometry.diagnosis import Diagnosis, Latent, Pair
 from unseam.metrics import Score
-from unseam.show import figures, made
+from unseam.show import style
 from unseam.show.pictures import DOWN, UP, pixels, png, signed, strip, table
-from unseam.show.view import View, choose, stable_active
-from unseam.show.words import headline, held, why
+from unseam.show.report import figures, made
+from unseam.show.report.view import View, ranked
+from unseam.show.report.words import headline, held, why
 from unseam.train import fit
-from unseam.types import Representation
 
 
 def view(member: int, beta: float, active: int = 2, dto: float = 0.5, mig: float | None = None, **more: Any) -> View:
     """A member with given numbers; `share` (F, K) says what its latents know."""
-    cost = more.get("cost", 0.1)  # nats of KL
+    cost = more.get("cost", 0.1)  # nats of loss per beta
     pair = Pair(0, 1, cost * beta, 0.4, 0.5, 1.0, 0.0, mixed=cost > 0.02, degenerate=False)
     latents = tuple(Latent(k, 2.0 - k, 0.1, 0.1, 3.0 - k, 1.0, k < active) for k in range(3))
     diagnosis = Diagnosis(
         dto=dto, dto_haar=1.0, entanglement_cost=cost * beta, cost_of_active=cost * beta, ima_contrast=0.1,
         sigma_law_r=0.9,
         sigma_law_error=0.1, active=active, latents=latents, pairs=(pair,), warnings=(), verdict="", beta=beta,
-        points=10, dto_all=dto, arrays={},
+        points=10, dto_all=dto,
     )  # fmt: skip
     score = None if mig is None else Score("mig", mig)
     share = None if mig is None else np.asarray(more.get("share", np.eye(2, 3)))
     row = {"loss": 1.0, "reconstruction": 1.0, "kl": 1.0}
-    seen = Representation(np.zeros((4, 3)))
-    return View(member, member % 2, {"beta": beta}, row, diagnosis, seen, score, share, ("x", "y") if mig else ())
+    codes = np.zeros((4, 3))
+    return View(member, member % 2, {"beta": beta}, row, diagnosis, codes, score, share, ("x", "y") if mig else ())
+
+
+def choose(views: list[View]) -> tuple[View, View | None]:
+    """The chosen member, and the one it is compared with."""
+    found = ranked(views)
+    return views[found.order[0]], None if found.compared is None else views[found.compared]
 
 
 def test_the_choice_needs_a_stable_number_of_active_latents() -> None:
@@ -54,7 +60,7 @@ def test_the_choice_needs_a_stable_number_of_active_latents() -> None:
         view(4, 9.0, active=1, dto=0.0),  # orthogonal because it pruned
         view(5, 9.0, active=1, dto=0.0),
     ]
-    assert stable_active(views) == 2
+    assert ranked(views).stable == 2
     chosen, other = choose(views)
     assert other is not None
     assert (chosen.member, other.member) == (3, 1)
@@ -79,6 +85,8 @@ def test_words_follow_the_numbers() -> None:
     apart = view(3, 2.0, dto=0.2, mig=0.8, share=[[0.9, 0.1, 0.0], [0.0, 0.8, 0.1]], cost=0.01)
     mixed = view(0, 0.5, dto=0.9, mig=0.1, share=[[0.4, 0.3, 0.0], [0.3, 0.4, 0.0]], cost=0.3)
     assert headline(apart) == "Latents 0 and 1 hold x and y, one each."
+    unclean = view(3, 2.0, mig=0.8, share=[[0.9, 0.1, 0.0], [0.0, 0.8, 0.1]], cost=0.3)
+    assert headline(unclean) == "Latents 0 and 1 hold x and y, one each, but not cleanly (0 with 1 mixed)."
     assert headline(mixed) == "No factor has a latent of its own."
     assert [row.separated for row in held(mixed)] == [False, False]
     first, second = why(apart, mixed)
@@ -96,7 +104,19 @@ def test_words_admit_a_choice_that_labels_contradict() -> None:
 def test_words_without_factors() -> None:
     assert headline(view(0, 1.0)) == "2 of 3 latents are in use, 1 pair of them mixed."
     assert "MIG" not in " ".join(why(view(1, 1.0, dto=0.2), view(0, 1.0)))
-    assert headline(view(0, 1.0, active=0)) == "Nothing is encoded: every latent has collapsed onto the prior."
+    assert headline(view(0, 1.0, active=0)) == "No latent is active, although together they hold 3.00 nats of KL."
+    none = replace(view(0, 1.0).diagnosis, active=0, latents=(Latent(0, 0.01, 1.0, 1.0, 0.0, 0.01, False),))
+    told = headline(replace(view(0, 1.0), diagnosis=none))
+    assert told == "Nothing is encoded: every latent has collapsed onto the prior."
+
+
+def test_a_passive_latent_in_mig_is_pointed_out() -> None:
+    """Latent 2 is passive but knows factor x almost as well as latent 0: MIG falls to 0.45, 0.9 without it."""
+    found = view(0, 1.0, mig=0.45, share=[[0.9, 0.0, 0.9], [0.0, 0.9, 0.0]])
+    assert found.active_mig == pytest.approx(0.9)
+    assert view(0, 1.0).active_mig is None
+    assert view(0, 1.0, active=0, mig=0.1).active_mig is None
+    assert view(0, 1.0, active=1, mig=0.45, share=[[0.9, 0.9, 0.9], [0.1, 0.9, 0.0]]).active_mig == pytest.approx(0.5)
 
 
 def test_pictures_keep_their_values() -> None:
@@ -128,20 +148,20 @@ def test_a_signed_picture_shows_sign_and_size() -> None:
 
 def test_figures_use_the_page_s_ink_and_save_everywhere(tmp_path: Path) -> None:
     figure = figures.heatmap(np.eye(2), ["a", "$b$"], ["0", "1"])
-    drawn = figures.svg(figure, "one")
+    drawn = style.svg(figure, "one")
     assert "currentColor" in drawn
-    assert figures.INK not in drawn
+    assert style.INK not in drawn
     assert "$b$" in drawn
     assert "http" not in drawn
     magic = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
     for suffix, first in magic.items():
-        path = figures.save(figure, tmp_path / f"figure.{suffix}")
+        path = style.save(figure, tmp_path / f"figure.{suffix}")
         assert path.read_bytes().startswith(first)
 
 
 def test_two_figures_share_no_ids() -> None:
     curve = {"a": (np.arange(3.0), np.arange(3.0))}
-    ids = [set(_ids(figures.svg(figures.over_training(curve, "y"), name))) for name in ("one", "two")]
+    ids = [set(_ids(style.svg(figures.over_training(curve, "y"), name))) for name in ("one", "two")]
     assert ids[0]
     assert not ids[0] & ids[1]
 
@@ -155,6 +175,7 @@ def _ids(text: str) -> list[str]:
     [
         ("beta-vae", {"beta": [0.5, 2.0], "decoder": (8, 4), "decoder_activation": "tanh", "snapshots": 1}),
         ("vae", {"likelihood": "gaussian", "s2": 0.25, "lr": 2e-3, "optimiser": "adagrad", "holdout": 0.2}),
+        ("vae", {"eps": 1e-3, "weight_decay": 0.01}),
     ],
 )
 def test_the_command_makes_the_same_run_again(tmp_path: Path, objective: str, settings: dict[str, Any]) -> None:
@@ -170,7 +191,7 @@ def test_the_command_makes_the_same_run_again(tmp_path: Path, objective: str, se
 
 
 def test_a_setting_without_a_flag_has_no_command(tmp_path: Path) -> None:
-    run = fit("synth-linear", "vae", steps=1, network="linear", latents=2, data_parameters={"size": 50}, eps=1e-3,
+    run = fit("synth-linear", "vae", steps=1, network="linear", latents=2, data_parameters={"size": 50}, b1=0.5,
               out=tmp_path / "run", show=False)  # fmt: skip
     assert made.command(run) is None
-    assert "eps=0.001" in made.call(run)
+    assert "b1=0.5" in made.call(run)

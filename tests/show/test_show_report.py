@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ from page_checks import checked
 
 from unseam.errors import BadInput
 from unseam.show import report
-from unseam.show.cohort import table_rows
-from unseam.show.page import number
-from unseam.show.view import find
+from unseam.show.report.cohort import table_rows
+from unseam.show.report.numbers import tiles
+from unseam.show.report.page import number
+from unseam.show.report.view import find
 from unseam.train import Run, fit
 
 SMALL = {"latents": 3, "encoder": (16,), "decoder": (16,), "network": "mlp", "workers": 1, "show": False}
@@ -54,7 +56,13 @@ def test_a_cohort_of_pictures(cohort: Run, written: Path) -> None:
     assert "at the snapshots" in page.words
     assert "upwards" in page.words  # tables over pairs of active latents
     assert found.other is not None
-    assert found.chosen.relative_dto <= found.other.relative_dto
+    assert f"Chosen without labels: member {found.chosen.member} " in page.words
+    assert f"Compared with: member {found.other.member}" in page.words
+    assert "Scores on 96 rows, held-out and trained on (fewer than 500 were held out)" in page.words
+    tile = page.words[page.words.index("MIG") : page.words.index("DCI")]
+    assert "chance" in tile
+    assert "95 %" not in tile  # the rows are the whole data set: nothing was drawn
+    assert "nats of KL" not in page.words.replace("they hold", "")
     assert written == cohort.folder / "report.html"
 
 
@@ -96,8 +104,25 @@ def test_vectors_without_factors(folder: Path) -> None:
 def test_vectors_with_continuous_factors_and_no_posterior(folder: Path) -> None:
     run = fit("synth-linear", "ae", steps=40, out=folder / "ae", data_parameters={"size": 300}, **SMALL)
     _, page = checked(report(run, show=False))
-    assert "MIG" in page.words
+    tile = page.words[page.words.index("MIG") : page.words.index("DCI")]
+    assert "95 %" in tile  # these rows are a sample
     assert "–" in page.words  # an autoencoder has no KL
+
+
+def test_tiles_that_mean_nothing_are_left_out(folder: Path) -> None:
+    """With one factor every latent is for one factor: DCI's disentanglement is 1 whatever the code is."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 3))
+    np.save(folder / "one.npy", x)
+    (folder / "one.csv").write_text("\n".join(["a", *(str(int(v > 0)) for v in x[:, 0])]))
+    run = fit(folder / "one.npy", beta=0.01, steps=30, out=folder / "one", **SMALL,
+              data_parameters={"factors": str(folder / "one.csv")})  # fmt: skip
+    view = find(run, show=False).shown
+    assert "DCI" not in [tile.name for tile in tiles(run, view)]
+    alone = replace(view, diagnosis=replace(view.diagnosis, active=1))
+    assert "DtO" not in [tile.name for tile in tiles(run, alone)]
+    (loss,) = [tile for tile in tiles(run, view) if tile.name == "loss"]
+    assert loss.read == "on data never trained on"
 
 
 def test_pictures_without_factors(folder: Path) -> None:

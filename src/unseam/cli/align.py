@@ -11,15 +11,13 @@ import tyro
 from unseam.cli.common import emit, stdout
 from unseam.errors import BadInput
 from unseam.geometry import Alignment
-from unseam.progress import bar
-from unseam.runs.align import save_alignment
-from unseam.runs.diagnose import chosen_members, repair
+from unseam.runs.align import align_members, save_alignment
 from unseam.train import Run, load_run
 
 
 @dataclass
 class Command:
-    """Repair a run without labels or retraining: one rotation of latent space per member, and what it bought.
+    """Align a run without labels or retraining: one rotation of latent space per member, and what it bought.
 
     DIR gets alignment.json (rotations and before/after tables) and member-S.npz (codes, codes_before, variances, the
     map between codes z = shift + scale rotation z' and, where known, factors). In Python `unseam.load_alignment(DIR)`
@@ -35,7 +33,7 @@ class Command:
     member: int | None = None
     """One member; all when not given."""
     points: int = 2000
-    """At how many held-out rows the decoder is differentiated."""
+    """At how many rows the decoder is differentiated; held-out ones, if the run has any."""
     seed: int = 0
     """Which rows, and the random restarts."""
     json: bool = False
@@ -46,18 +44,13 @@ class Command:
             raise BadInput(f"points={self.points} must be at least 2, and more than the run has latents")
         run = load_run(self.run_folder)
         folder = self.out or run.folder / "aligned"
-        chosen = chosen_members(run, None if self.member is None else [self.member])
-        repaired = {}
-        with bar("aligning", len(chosen)) as advance:
-            for member in chosen:
-                repaired[member] = repair(run, member, self.points, self.seed)
-                advance()
-        document = save_alignment(folder, run, repaired)
+        aligned = align_members(run, None if self.member is None else [self.member], self.points, self.seed)
+        document = save_alignment(folder, run, aligned)
         if self.json:
             emit(document)
             return
         for row in document["members"]:
-            show(run, row["member"], repaired[row["member"]][0], row)
+            show(run, row["member"], aligned[row["member"]][0], row)
         stdout.print(f"written to {folder}", soft_wrap=True)
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 NOTE = (
-    "DtO: distance of the decoder's axes from orthogonal; chance: what random axes give; cost: nats that mixed latents "
-    "cost. Chosen without labels: the lowest DtO among members with the stable number of active latents.\n"
+    "DtO: distance of the decoder's axes from orthogonal; chance: what random axes give; cost: nats of loss that mixed "
+    "latents cost. Chosen without labels: {rule}. MIG on {rows}, DtO and cost at {points}.\n"
 )
 
 
@@ -37,6 +37,9 @@ class Command:
     """Print one JSON document."""
 
     def run(self) -> None:
+        from unseam.runs.choose import RULE
+        from unseam.runs.diagnose import POINTS, rows_of
+        from unseam.runs.evaluate import rows_for
         from unseam.show.demo import demo
 
         result = demo(self.out, self.seed)
@@ -44,7 +47,8 @@ class Command:
             emit({f.name: getattr(result, f.name) for f in fields(result)} | {"run": result.run.folder})
             return
         stdout.print(table(result))
-        stdout.print(NOTE, highlight=False)
+        rows, points = rows_for(result.run), rows_of(result.run, POINTS)
+        stdout.print(NOTE.format(rule=RULE, rows=rows, points=points), highlight=False)
         for sentence in result.why:
             stdout.print(sentence, highlight=False)
         stdout.print(f"report: {result.report}", soft_wrap=True, highlight=False)

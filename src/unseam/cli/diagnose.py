@@ -12,7 +12,9 @@ from unseam.cli.common import emit, stdout
 from unseam.errors import BadInput
 from unseam.geometry import Diagnosis, polarized_share, polarized_since
 from unseam.geometry.diagnosis import number
-from unseam.runs.diagnose import explain, history, ranking, regime
+from unseam.runs.choose import RULE
+from unseam.runs.diagnose import POINTS, beta_of, diagnose, ranking, rows_of
+from unseam.runs.history import history, regime
 from unseam.train import Run, load_run
 
 
@@ -29,8 +31,8 @@ class Command:
     """The run folder."""
     member: int | None = None
     """One member; all when not given."""
-    points: int = 1000
-    """At how many held-out rows the decoder is differentiated."""
+    points: int = POINTS
+    """At how many rows the decoder is differentiated; held-out ones, if the run has any."""
     seed: int = 0
     """Which rows."""
     figures: bool = True
@@ -42,19 +44,23 @@ class Command:
         if self.points < 2:
             raise BadInput(f"points={self.points} must be at least 2, and more than the run has latents")
         run = load_run(self.run_folder)
-        found = explain(run, None if self.member is None else [self.member], self.points, self.seed)
+        found = diagnose(run, None if self.member is None else [self.member], self.points, self.seed)
+        taken = rows_of(run, self.points, self.seed)
         paths = {m: draw(run, m, d) for m, d in found.items()} if self.figures else {}
         order = ranking(run, found)
         if self.json:
             rows = [{"member": m, **d.to_json(), **polarized(run, m), "figure": paths.get(m)} for m, d in found.items()]
-            emit({"run": run.folder, "members": rows, "ranking": order})
+            choice = {"chosen": order["chosen"], "order": order["order"]}
+            emit({"run": run.folder, "members": rows, **choice, "ranking": order, "rows": taken.to_json()})
             return
         for m, d in found.items():
             stdout.print(f"[bold]member {m}[/bold] (seed {run.members[m].seed})", highlight=False)
             stdout.print(str(d), soft_wrap=True, markup=False, highlight=False)
             stdout.print(in_words(polarized(run, m)), highlight=False)
             stdout.print(f"figure: {paths[m]}\n" if m in paths else "", soft_wrap=True)
+        stdout.print(f"at {taken}", highlight=False)
         if len(found) > 1:
+            stdout.print(f"chosen without labels: member {order['chosen']}, {RULE}", soft_wrap=True, highlight=False)
             stdout.print(f"without labels, best first: {', '.join(map(str, order['order']))}", highlight=False)
             for score, rho in order["agreement"].get("rank", {}).items():
                 stdout.print(f"  rank correlation with {score}: {number(rho)}", highlight=False)
@@ -78,8 +84,9 @@ def in_words(told: dict[str, Any]) -> str:
 
 def draw(run: Run, member: int, diagnosis: Diagnosis) -> Path:
     """The member's figure, in RUN/diagnosis/."""
-    from unseam.show.geometry_figures import diagnosis_figure, save
+    from unseam.show.diagnosis import diagnosis_figure
+    from unseam.show.style import save
 
-    title = f"{run.config.objective} on {run.config.data['name']}, member {member}, beta {run.beta(member):g}"
+    title = f"{run.config.objective} on {run.config.data['name']}, member {member}, beta {beta_of(run, member):g}"
     figure = diagnosis_figure(diagnosis, history(run, member), title)
-    return save(figure, run.folder / "diagnosis" / f"member-{member}.png")
+    return save(figure, run.folder / "diagnosis" / f"member-{member}.png", dpi=120)

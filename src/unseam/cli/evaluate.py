@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tyro
@@ -12,13 +12,15 @@ from rich.table import Table
 
 from unseam.cli.common import emit, stdout
 from unseam.metrics import Score
-from unseam.runs.evaluate import evaluate
+from unseam.runs.evaluate import evaluate, rows_for
 from unseam.train import load_run
 
 
 @dataclass
 class Command:
-    """Score a trained run: codes of held-out rows against the data's true factors.
+    """Score a trained run: its codes against the data's true factors, on rows it was not trained on.
+
+    A data set with too few held-out rows (500, or what a metric needs) is scored on all its rows; the output says so.
 
     Example: unseam evaluate runs/sprites-beta-vae --metrics mig,dci-disentanglement
     """
@@ -29,8 +31,10 @@ class Command:
     """Names separated by commas, or `all`."""
     member: int | None = None
     """One member; all when not given."""
-    samples: int = 10_000
-    """How many rows to score on."""
+    rows: Annotated[Literal["held-out", "trained", "all"] | None, tyro.conf.arg(metavar="held-out|trained|all")] = None
+    """Which rows to score on; held-out ones where there are enough, else all."""
+    samples: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """How many rows at most; 10,000, or what the metrics need."""
     seed: int = 0
     """Which rows, and the metrics' own randomness."""
     ci: bool = False
@@ -41,13 +45,16 @@ class Command:
     def run(self) -> None:
         run = load_run(self.run_folder)
         members = range(len(run.members)) if self.member is None else [self.member]
-        scores = evaluate(run, self.metrics, members, self.samples, self.seed, self.ci)
+        taken = rows_for(run, self.metrics, self.rows, self.samples, self.seed)
+        scores = evaluate(run, self.metrics, members, self.samples, self.seed, self.ci, rows=self.rows)
         if self.json:
             rows = [{"member": m, "scores": {n: s.to_json() for n, s in each.items()}} for m, each in scores.items()]
-            emit({"run": run.folder, "scores": means(list(scores.values())), "members": rows})
+            document = {"scores": means(list(scores.values())), "members": rows, "rows": taken.to_json()}
+            emit({"run": run.folder, **document})
             return
         names = list(next(iter(scores.values())))
-        table = Table(title=f"{min(self.samples, len(run.data))} rows of {run.config.data['name']}")
+        stdout.print(f"{run.config.data['name']}, {taken}", soft_wrap=True, highlight=False)
+        table = Table()
         for name in ("member", *names):
             table.add_column(name, justify="right")
         for m, each in scores.items():

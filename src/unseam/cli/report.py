@@ -33,11 +33,14 @@ class Command:
     """Print one JSON document."""
 
     def run(self) -> None:
-        from unseam.show import report
+        from unseam.show.report.write import write
 
         formats = [name.strip() for name in self.formats.split(",")]
-        path = report(self.run_folder, self.out, self.member, figures=self.figures, formats=formats)
+        done = write(self.run_folder, self.out, self.member, figures=self.figures, formats=formats)
         if self.json:
-            emit({"run": self.run_folder, "report": path, "bytes": path.stat().st_size, "figures": self.figures})
+            told = {"chosen": done.chosen.member, "chosen_run": done.run, "verdict": done.chosen.diagnosis.verdict}
+            file = {"report": done.path, "bytes": done.path.stat().st_size, "figures": self.figures}
+            emit({"run": self.run_folder, **file, **told, "rows": done.rows.to_json()})
             return
-        stdout.print(f"report: {path}", soft_wrap=True, highlight=False)
+        stdout.print(f"chosen without labels: {done.chosen.name}; scores on {done.rows}", highlight=False)
+        stdout.print(f"report: {done.path}", soft_wrap=True, highlight=False)

@@ -1,10 +1,10 @@
-"""What `unseam align` writes, and how it is read again: alignment.json and an npz of arrays for each member."""
+"""A trained run, aligned: a rotation for each member, what `unseam align` writes of it, and how that is read again."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,79 @@ from zipfile import BadZipFile
 
 import numpy as np
 import torch
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import spearmanr
 
 from unseam.errors import BadInput
 from unseam.files import write_atomic
 from unseam.geometry import Alignment
+from unseam.geometry import align as align_codes
 from unseam.geometry.align import Frame, RotatedDecoder, RotatedEncoder
-from unseam.runs.diagnose import weakest_correlation
+from unseam.models import Point
+from unseam.progress import bar
+from unseam.runs.diagnose import SAMPLES, beta_of, chosen_members, see
+from unseam.runs.represent import without_constants
 from unseam.train import Run, load_run
 from unseam.types import Array
 
-Repaired = tuple[Alignment, dict[str, Array]]  # what `explain.repair` returns
+Aligned = tuple[Alignment, dict[str, Array]]  # a member turned, and its codes before and after
 
 
-def save_alignment(folder: str | Path, run: Run, repaired: Mapping[int, Repaired]) -> dict[str, Any]:
-    """Write what `explain.repair` found of some members of a run; returns the document of alignment.json."""
+def align_members(
+    run: Run, members: Iterable[int] | None = None, points: int = SAMPLES, seed: int = 0, show: bool | None = None
+) -> dict[int, Aligned]:
+    """`align` for some members, or all."""
+    chosen, out = chosen_members(run, members), {}
+    with bar("aligning", len(chosen), show) as advance:
+        for member in chosen:
+            out[member] = align(run, member, points, seed)
+            advance()
+    return out
+
+
+def align(run: Run, member: int, points: int = SAMPLES, seed: int = 0) -> Aligned:
+    """A member turned to its preferred axes; its codes before and after and, where known, the factors that vary."""
+    model = run.model(member)
+    seen = without_constants(see(run, model, points, seed))
+    found = align_codes(
+        model,
+        seen.posterior.mean,
+        seen.posterior,
+        beta=beta_of(run, member),
+        points=points,
+        seed=seed,
+        whiten=not getattr(
+            seen.posterior, "has_prior", not isinstance(seen.posterior, Point)
+        ),  # nothing fixed the scale
+    )
+    frame = {name: part.numpy() for name, part in found.frame._asdict().items()}
+    codes = {"codes": found.codes, "codes_before": seen.codes, "variances": found.variances, **frame}
+    if seen.factors is None or seen.space is None:
+        return found, codes
+    return found, {**codes, "factors": seen.factors, "names": np.array(seen.space.names)}
+
+
+def weakest_correlation(codes: Array, factors: Array) -> float:  # (N, K), (N, F)
+    """Match factors to latents one to one by absolute rank correlation; the smallest of all factors', 0 if unmatched.
+
+    >>> t = np.arange(10.0)
+    >>> weakest_correlation(np.stack([t, t % 2], 1), np.stack([t % 2, -t], 1))
+    1.0
+    >>> weakest_correlation(t[:, None], np.stack([t, t % 2], 1))
+    0.0
+    """
+    K, F = codes.shape[1], factors.shape[1]
+    both = spearmanr(np.concatenate([codes, factors], axis=1)).statistic
+    rho = np.nan_to_num(np.abs(np.atleast_2d(both)[:K, K:])) if K + F > 2 else np.nan_to_num(np.abs([[both]]))
+    matched = rho[linear_sum_assignment(-rho)]
+    return round(float(matched.min()), 12) if K >= F else 0.0
+
+
+def save_alignment(folder: str | Path, run: Run, aligned: Mapping[int, Aligned]) -> dict[str, Any]:
+    """Write what `align` found of some members of a run; returns the document of alignment.json."""
     place = Path(folder)
     rows = []
-    for member, (found, arrays) in repaired.items():
+    for member, (found, arrays) in aligned.items():
         content = BytesIO()
         np.savez(content, **arrays)  # type: ignore[arg-type]
         write_atomic(place / f"member-{member}.npz", content.getvalue())
@@ -59,12 +115,11 @@ def load_alignment(folder: str | Path, member: int | None = None, run: str | Pat
     `member` may be left out when there is one only. The run is looked for where it was; `run` says where it is now.
 
     >>> import tempfile
-    >>> from unseam.runs.diagnose import repair
     >>> from unseam.train import fit
     >>> at = tempfile.mkdtemp()
     >>> trained = fit("synth-linear", steps=5, network="linear", latents=2, data_parameters={"size": 300},
     ...               out=at + "/run", show=False)
-    >>> document = save_alignment(at + "/aligned", trained, {0: repair(trained, 0, points=50)})
+    >>> document = save_alignment(at + "/aligned", trained, {0: align(trained, 0, points=50)})
     >>> found = load_alignment(at + "/aligned")
     >>> found.encoder(trained.data.batch(torch.arange(3))).mean.shape, found.decoder(torch.zeros(1, 2)).shape
     (torch.Size([3, 2]), torch.Size([1, 3]))

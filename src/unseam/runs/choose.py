@@ -1,22 +1,32 @@
 """Which member of a cohort to trust when there are no labels, and how good that choice is when there are.
 
-Members are ordered by how orthogonal they are: the mean of their ranks by entanglement cost over beta, DtO over chance,
-and IMA contrast. A member that pruned away latents which most others use is orthogonal for a bad reason, so it comes
-after those that kept them.
+The one rule, asked by `diagnose`, `report` and `demo`:
+1. Count active latents. The *stable* count is the largest on which all seeds of some setting agree (two seeds at
+   least, and a posterior that could have pruned: an autoencoder keeps all its latents and has no say). Where no
+   setting agrees, it is the commonest count. A member that pruned a latent is orthogonal for a bad reason, one that
+   keeps an extra latent by chance is not to be trusted.
+2. Among members with that many active latents, the lowest DtO over its chance level; ties by entanglement cost / beta.
+The others follow: first those with more active latents, then those with fewer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import spearmanr
 
 from unseam.errors import BadInput
 from unseam.geometry.diagnosis import Diagnosis
 from unseam.types import Array
+
+RULE = (
+    "the lowest DtO over chance among members with the stable number of active latents (the largest on which all seeds "
+    "of a setting agree; where none do, the commonest)"
+)
 
 
 class Ranking(NamedTuple):
@@ -24,11 +34,13 @@ class Ranking(NamedTuple):
 
     order: list[int]  # positions of the members, best first
     rank: Array  # (S,) 0 = best
-    criteria: dict[str, Array]  # name -> (S,), smaller is better
+    criteria: dict[str, Array]  # name -> (S,), smaller is better, NaN where it says nothing
+    stable: int = 0  # the number of active latents that the best have
+    compared: int | None = None  # position of the least orthogonal member with as many; None when there are no axes
 
 
-def rank(members: Sequence[Diagnosis]) -> Ranking:
-    """Order trained members without labels.
+def rank(members: Sequence[Diagnosis], settings: Sequence[Hashable] | None = None) -> Ranking:
+    """Order trained members without labels; those with equal `settings` differ in their seed only.
 
     >>> import torch
     >>> from unseam.geometry import diagnose
@@ -40,21 +52,36 @@ def rank(members: Sequence[Diagnosis]) -> Ranking:
     """
     if not members:
         raise BadInput("members is empty; give the diagnosis of at least one member")
-    criteria = {
-        "entanglement-cost": np.array([d.entanglement_cost / d.beta for d in members]),
-        "dto": np.array([filled(d.dto, 1.0) / (d.dto_haar or 1.0) for d in members]),
-        "ima-contrast": np.array([filled(d.ima_contrast, np.inf) for d in members]),
-    }
+    stable = stable_active(members, settings if settings is not None else [()] * len(members))
+    distance = np.array([relative_dto(d) for d in members])
+    cost = np.array([d.entanglement_cost / d.beta for d in members])
     active = np.array([d.active for d in members])
-    usual = np.bincount(active).argmax()
-    pruned = np.maximum(usual - active, 0)  # latents that most members use and this one does not
-    mean_rank = np.mean([rankdata(values) for values in criteria.values()], axis=0)
-    order = np.lexsort((mean_rank, pruned)).tolist()
-    return Ranking(order, np.argsort(order), {**criteria, "pruned": pruned})
+    pruned = np.maximum(stable - active, 0)  # latents that it should use and does not
+    order = np.lexsort((cost, distance, pruned, active != stable)).tolist()
+    alike = [i for i in order if active[i] == stable]
+    axes = np.where([bool(d.dto_haar) for d in members], distance, np.nan)  # one latent alone has no axes to judge
+    criteria = {"entanglement-cost": cost, "dto": axes, "ima-contrast": contrasts(members), "pruned": pruned}
+    return Ranking(order, np.argsort(order), criteria, stable, alike[-1] if stable > 1 and len(alike) > 1 else None)
 
 
-def filled(value: float | None, missing: float) -> float:
-    return missing if value is None else value
+def relative_dto(d: Diagnosis) -> float:
+    """DtO over its chance level: 0 = orthogonal, 1 = random axes. One active latent has no axes to mix: 1."""
+    return d.dto / d.dto_haar if d.dto is not None and d.dto_haar else 1.0
+
+
+def contrasts(members: Sequence[Diagnosis]) -> Array:  # (S,)
+    return np.array([np.inf if d.ima_contrast is None else d.ima_contrast for d in members])
+
+
+def stable_active(members: Sequence[Diagnosis], settings: Sequence[Hashable]) -> int:
+    """The largest number of active latents on which all seeds of some setting agree; if none agree, the usual one."""
+    by_setting: dict[Hashable, list[int]] = {}
+    for d, setting in zip(members, settings, strict=True):
+        if d.latents[0].kl is not None:
+            by_setting.setdefault(setting, []).append(d.active)
+    agreed = [counts[0] for counts in by_setting.values() if len(counts) > 1 and len(set(counts)) == 1]
+    usual = Counter(d.active for d in members)
+    return max(agreed) if agreed else max(usual, key=lambda count: (usual[count], count))
 
 
 def agreement(ranking: Ranking, scores: Mapping[str, ArrayLike]) -> dict[str, dict[str, float | None]]:
@@ -72,10 +99,12 @@ def agreement(ranking: Ranking, scores: Mapping[str, ArrayLike]) -> dict[str, di
 
 
 def correlate(a: Array, b: ArrayLike) -> float | None:
-    """Spearman's rho; None where one side is constant."""
-    b = np.asarray(b, dtype=float)
-    if a.shape != b.shape:
-        raise BadInput(f"scores have shape {b.shape} for {len(a)} members; give one score a member")
-    if np.ptp(a) == 0 or np.ptp(b) == 0 or len(a) < 2:
+    """Spearman's rho over the members for which both are known; None where one side is constant."""
+    other = np.asarray(b, dtype=float)
+    if a.shape != other.shape:
+        raise BadInput(f"scores have shape {other.shape} for {len(a)} members; give one score a member")
+    known = ~np.isnan(a + other)
+    x, y = a[known], other[known]
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
-    return round(float(spearmanr(a, b).statistic), 12)
+    return round(float(spearmanr(x, y).statistic), 12)

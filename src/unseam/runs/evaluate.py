@@ -2,51 +2,87 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 
 from unseam.errors import BadInput
-from unseam.metrics import Score
-from unseam.metrics.suite import score_representation
+from unseam.metrics import Score, score
+from unseam.metrics.suite import choose
 from unseam.progress import bar
-from unseam.runs.represent import represent, sample_rows, without_constants
+from unseam.runs.represent import ENOUGH, Sample, Which, represent, sample, without_constants
 from unseam.train import Run
+
+SAMPLES = 10_000  # rows to score on, unless a metric asks for more
+TRAINING_SHARE = 2 / 3  # of the rows are what a predictor is fitted on; the others test it
 
 
 def evaluate(
     run: Run,
     metrics: str | Sequence[str] = "mig",
     members: Iterable[int] | None = None,
-    samples: int = 10_000,
+    samples: int | None = None,
     seed: int = 0,
     ci: bool = False,
     show: bool | None = None,
+    rows: Which | None = None,
 ) -> dict[int, dict[str, Score]]:
-    """Scores of each member on `samples` rows of the data, also written to the run's `scores` table.
+    """Scores of each member, also written to the run's `scores` table; `rows_for` says on which rows.
 
     >>> import tempfile
     >>> from unseam.train import fit
     >>> small = {"network": "linear", "latents": 2, "steps": 5, "data_parameters": {"size": 300}}
     >>> run = fit("synth-linear", out=tempfile.mkdtemp() + "/run", **small)
-    >>> sorted(evaluate(run, "mig,mcc")[0])
-    ['mcc', 'mig']
+    >>> sorted(evaluate(run, "mig,mcc")[0]), str(rows_for(run, "mig"))
+    (['mcc', 'mig'], '300 rows, held-out and trained on')
     """
-    data = run.data
-    if data.space is None:
+    if run.data.space is None:
         raise BadInput(f"data={run.config.data['name']!r} has no factors to score against; give --data.factors FILE")
-    if samples < 2:
-        raise BadInput(f"samples={samples} must be at least 2")
-    rows = sample_rows(len(data), samples, seed)
+    taken = rows_for(run, metrics, rows, samples, seed)
     chosen = list(range(len(run.members)) if members is None else members)
     out: dict[int, dict[str, Score]] = {}
     with bar("scoring", len(chosen), show) as advance:
         for member in chosen:
-            seen = without_constants(represent(run.model(member), data, rows))
-            if seen.space is None:
-                raise BadInput("every factor of the data is constant on these rows; there is nothing to score against")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # each Score keeps its notes
-                out[member] = dict(score_representation(seen, metrics=metrics, seed=seed, ci=ci))
-            run.rows.write_scores(member, {n: (s.value, dict(s.settings)) for n, s in out[member].items()})
+            out[member] = scores_of(run, member, taken, metrics, seed, ci)
+            told = {n: (s.value, {**s.settings, "rows": taken.to_json()}) for n, s in out[member].items()}
+            run.rows.write_scores(member, told)
             advance()
     return out
+
+
+def rows_for(
+    run: Run,
+    metrics: str | Sequence[str] = "mig",
+    which: Which | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+) -> Sample:
+    """The rows that these metrics are computed on: held-out ones where there are as many as they need, else any."""
+    if samples is not None and samples < 2:
+        raise BadInput(f"samples={samples} must be at least 2")
+    needed = rows_needed(metrics)
+    return sample(run, which, samples or max(SAMPLES, needed), seed, enough=max(ENOUGH, min(needed, samples or needed)))
+
+
+def rows_needed(metrics: str | Sequence[str]) -> int:
+    """As many rows as leave the largest number of labels that a metric fits a predictor on.
+
+    >>> rows_needed("mig"), rows_needed("downstream-trees-1000"), rows_needed("efficiency-logistic")
+    (0, 1500, 15000)
+    """
+    labels = [0]
+    for metric in choose(metrics)[0]:
+        found = re.fullmatch(r"downstream-\w+-(\d+)", metric.name)
+        labels.append(int(found[1]) if found else 10_000 * metric.name.startswith("efficiency-"))
+    return round(max(labels) / TRAINING_SHARE)
+
+
+def scores_of(
+    run: Run, member: int, taken: Sample, metrics: str | Sequence[str], seed: int, ci: bool
+) -> dict[str, Score]:
+    seen = without_constants(represent(run.model(member), run.data, taken.rows))
+    if seen.space is None:
+        raise BadInput("every factor of the data is constant on these rows; there is nothing to score against")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # each Score keeps its notes
+        return dict(score(seen.codes, seen.factors, seen.space, metrics, ci=ci, seed=seed, variances=seen.variances))

@@ -1,57 +1,139 @@
-"""Model + data -> what the model says of the data: codes, posterior variances, and the truth where it is known."""
+"""The one way from a run to its codes: which rows, what the model says of them, and the truth where it is known."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unseam.data.base import Dataset
-from unseam.models import Autoencoder
+from unseam.errors import BadInput
+from unseam.models import Posterior
 from unseam.rng import generator
-from unseam.types import FactorSpace, Representation
+from unseam.train import Run
+from unseam.types import Array, FactorSpace
 
 CHUNK = 512  # samples encoded at a time
+ENOUGH = 500  # held-out rows from which on scores are taken on them alone
+Which = Literal["held-out", "trained", "all"]
 
 
-def sample_rows(size: int, count: int, seed: int = 0) -> Tensor:
-    """`count` distinct rows out of 0..size-1, the same for the same seed."""
-    return torch.randperm(size, generator=generator(seed, "rows"))[:count]
+class Sample(NamedTuple):
+    """Some rows of a run's data, and whether its members were trained on them."""
+
+    which: Which
+    rows: Tensor  # (N,)
+    held: bool  # whether the run held out any rows at all
+
+    def to_json(self) -> dict[str, Any]:
+        return {"which": self.which, "count": len(self.rows)}
+
+    def __str__(self) -> str:
+        """As tables and pages say it.
+
+        >>> print(Sample("all", torch.arange(3), held=False))
+        3 rows, all trained on (none were held out)
+        """
+        if self.which == "held-out":
+            return f"{len(self.rows)} held-out rows"
+        if not self.held:
+            return f"{len(self.rows)} rows, all trained on (none were held out)"
+        return f"{len(self.rows)} rows, " + ("all trained on" if self.which == "trained" else "held-out and trained on")
 
 
-@torch.inference_mode()
-def represent(model: Autoencoder, data: Dataset, index: Tensor, seed: int = 0) -> Representation:
-    """Codes (N, K) = means of q(z|x) at the given rows, with variances and, where known, factors (N, F).
+def sample(
+    run: Run, which: Which | None = None, count: int = 10_000, seed: int = 0, use: str = "rows", enough: int = ENOUGH
+) -> Sample:
+    """At most `count` rows, the same for the same seed and use; held-out ones if there are `enough`, else any."""
+    held = run.split("held-out")
+    if which is None:
+        which = "held-out" if len(held) >= max(enough, 1) else "all"
+    rows = run.split(which)
+    if not len(rows):
+        raise BadInput(f"rows={which!r}: this run held no rows out (holdout = 0); take rows='all', or train it again")
+    return Sample(which, some(rows, count, seed, use), len(held) > 0)
+
+
+def some(rows: Tensor, count: int, seed: int = 0, use: str = "rows") -> Tensor:
+    """`count` of the rows, in random order.
+
+    >>> some(torch.tensor([7, 8]), 5).sort().values
+    tensor([7, 8])
+    """
+    return rows[torch.randperm(len(rows), generator=generator(seed, use))[:count]]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a model says of some rows: q(z|x), its means as codes, and the factors where they are known."""
+
+    data: Dataset
+    rows: Tensor  # (N,)
+    posterior: Posterior
+    factors: Array | None  # (N, F)
+    space: FactorSpace | None
+    seed: int = 0
+    chunk: int = CHUNK
+
+    @property
+    def x(self) -> Tensor:  # (N, *shape)
+        """The observations, rendered again: the same ones, and no memory taken until they are asked for."""
+        x = torch.cat(list(observations(self.data, self.rows, self.seed, self.chunk)))
+        return x.to(self.posterior.mean.dtype)
+
+    @property
+    def codes(self) -> Array:  # (N, K)
+        return self.posterior.mean.numpy()
+
+    @property
+    def variances(self) -> Array:  # (N, K)
+        return self.posterior.variance().numpy()
+
+
+def observations(data: Dataset, rows: Tensor, seed: int = 0, chunk: int = CHUNK) -> Iterator[Tensor]:
+    """Chunks of x; noise, where the data has some, belongs to the seed and the chunk (with chunk 1: to the row)."""
+    for part in rows.split(chunk):
+        yield data.batch(part, generator(seed, "represent", int(part[0])) if data.stochastic else None)
+
+
+@torch.no_grad()
+def represent(
+    model: nn.Module | Callable[[Tensor], Posterior], data: Dataset, rows: Tensor, seed: int = 0, chunk: int = CHUNK
+) -> Seen:
+    """Encode rows (N,) of the data; `model` is a model, or an encoder alone.
 
     >>> from unseam.data import load_data
     >>> from unseam.models import Architecture
     >>> data = load_data("synth-linear", size=100)
     >>> model = Architecture(network="linear", latents=2, likelihood="gaussian").build(data.shape, seed=0)
-    >>> represent(model, data, torch.arange(5)).codes.shape
-    (5, 2)
+    >>> seen = represent(model, data, torch.arange(5))
+    >>> seen.codes.shape, seen.x.shape, seen.factors.shape
+    ((5, 2), torch.Size([5, 3]), (5, 2))
     """
-    means, variances = [], []
-    for number, rows in enumerate(index.split(CHUNK)):
-        x = data.batch(rows, generator(seed, "represent", number) if data.stochastic else None)
-        posterior = model.encode(x)
-        means.append(posterior.mean)
-        variances.append(posterior.variance())
-    factors = data.factors(index).numpy() if data.space is not None else None
-    return Representation(torch.cat(means).numpy(), torch.cat(variances).numpy(), factors, data.space, index.numpy())
+    encode: Any = getattr(model, "encode", model)
+    weights = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+    parts = [encode(x if weights is None else x.to(weights.dtype)) for x in observations(data, rows, seed, chunk)]
+    kind: Any = type(parts[0])
+    posterior = kind(*(torch.cat([getattr(part, f.name) for part in parts]) for f in fields(kind)))
+    factors = None if data.space is None else data.factors(rows).numpy()
+    return Seen(data, rows, posterior, factors, data.space, seed, chunk)
 
 
-def without_constants(seen: Representation) -> Representation:
+def without_constants(seen: Seen) -> Seen:
     """The same without factors that take one value only: a data set may fix some, and they say nothing.
 
     Where no factor varies, or none is known, the result has none.
 
-    >>> from unseam.types import Factor
-    >>> space = FactorSpace((Factor("shape", 1), Factor("x", 3)))
-    >>> seen = Representation(np.zeros((3, 1)), factors=np.array([[0, 0], [0, 1], [0, 2]]), space=space)
-    >>> without_constants(seen).space.names
-    ('x',)
+    >>> from unseam.data import load_data
+    >>> from unseam.models import Architecture
+    >>> data = load_data("sprites", size=16, shapes=1)
+    >>> model = Architecture(network="mlp", latents=2).for_data(data.shape, "bernoulli").build(data.shape, 0)
+    >>> without_constants(represent(model, data, torch.arange(0, len(data), 100))).space.names
+    ('scale', 'orientation', 'x', 'y')
     """
     if seen.factors is None or seen.space is None:
         return seen

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.data.base import Dataset
 from unseam.data.table import TableDataset
 from unseam.errors import BadInput
-from unseam.files import atomic_file
 from unseam.rng import generator
+from unseam.show.pictures import principal_plane, strip
+from unseam.show.style import save, styled
 from unseam.types import Array, FactorSpace
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 COLUMNS = 12
 POINTS = 4000  # in a scatter plot
 PANELS = 4  # scatter plots side by side
 GAP = 2  # pixels between images
+PIXELS = 256  # a side of an image: larger ones are averaged down
 
 
 class Row(NamedTuple):
@@ -88,46 +89,37 @@ def rows(data: Dataset, columns: int = COLUMNS) -> list[Row]:
     return [first, *(sweep(data, data.space, i, columns) for i in range(len(data.space)))]
 
 
-def strip(images: Tensor, columns: int) -> Array:  # (n, C, H, W) -> (H, columns * (W + GAP), C or none)
-    """Images side by side, white where there is none."""
-    pixels = images.movedim(1, 3).numpy()
-    gap = np.ones((pixels.shape[1], GAP, pixels.shape[3]), np.float32)
-    none = [np.ones_like(pixels[0])] * (columns - len(pixels))
-    line = np.concatenate([part for image in [*pixels, *none] for part in (image, gap)], axis=1)
-    return line[..., 0] if line.shape[2] == 1 else line.clip(0, 1)
-
-
 def write_contact_sheet(data: Dataset, path: Path, columns: int = COLUMNS) -> Path:
     """Draw the sheet and write it, whole or not at all. Vectors become scatter plots, coloured by each factor."""
     if path.suffix.lower() != ".png":
         raise BadInput(f"out={str(path)!r} must end in .png")
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise BadInput(f"out={str(path)!r}: it must be a file in a folder that exists")
-    from matplotlib.figure import Figure
+    return save(_sheet(data, columns), path, dpi=150, bbox_inches="tight")
 
-    figure = Figure(layout="constrained", dpi=150)
+
+@styled
+def _sheet(data: Dataset, columns: int) -> Figure:
+    figure = Figure(layout="constrained")
     _draw_images(figure, data, columns) if len(data.shape) == 3 else _draw_points(figure, data)
-    with atomic_file(path) as temporary:
-        figure.savefig(temporary, format="png", bbox_inches="tight")
-    return path
+    return figure
 
 
 def _draw_images(figure: Any, data: Dataset, columns: int) -> None:
     lines = rows(data, columns)
     figure.set_size_inches(columns * 0.62 + 1.2, len(lines) * 0.66 + 0.1)
     for axes, line in zip(figure.subplots(len(lines), 1, squeeze=False)[:, 0], lines, strict=True):
-        axes.imshow(strip(line.images, columns), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        axes.imshow(strip(line.images, columns, GAP, PIXELS), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
         axes.set_ylabel(line.label, rotation=0, ha="right", va="center")
         axes.set(xticks=[], yticks=[], frame_on=False)
 
 
 def plane(x: Tensor) -> tuple[Array, str]:  # (N, n) -> (N, 2)
     """The two directions that vary most (principal components), or the data itself if it has at most two axes."""
-    name = "x"
-    if x.shape[1] > 2:
-        centred, name = x - x.mean(0), "principal component "
-        x = centred @ torch.linalg.svd(centred, full_matrices=False).Vh[:2].T
-    return torch.nn.functional.pad(x, (0, 2 - x.shape[1])).numpy(), name
+    if x.shape[1] <= 2:
+        return np.pad(x.numpy(), ((0, 0), (0, 2 - x.shape[1]))), "x"
+    middle, axes = principal_plane(x)
+    return (x.double().numpy() - middle) @ axes, "principal component "
 
 
 def _draw_points(figure: Any, data: Dataset) -> None:

@@ -13,10 +13,11 @@ from time import monotonic
 from typing import Any
 
 from unseam.errors import BadInput
-from unseam.show.cohort import table_rows
-from unseam.show.report import write_report
-from unseam.show.view import find, stable_active
-from unseam.show.words import why
+from unseam.runs.evaluate import rows_for
+from unseam.show.report.cohort import table_rows
+from unseam.show.report.view import find
+from unseam.show.report.words import why
+from unseam.show.report.write import write_report
 from unseam.train import Run, fit, load_run, resume
 
 
@@ -75,14 +76,15 @@ def demo(out: str | Path = "demo", seed: int = 0, show: bool | None = None, plan
     found = find(run, show=show)
     for view in found.views:
         if view.mig is not None:
-            run.rows.write_scores(view.member, {"mig": (view.mig.value, dict(view.mig.settings))})
+            settings = {**view.mig.settings, "rows": rows_for(run).to_json()}
+            run.rows.write_scores(view.member, {"mig": (view.mig.value, settings)})
     path = write_report(found, run.folder / "report.html", None, show=show)
     return DemoResult(
         run=run,
         rows=table_rows(run, found.views),
         chosen=found.chosen.member,
         compared=None if found.other is None else found.other.member,
-        active=stable_active(found.views),
+        active=found.stable,
         why=() if found.other is None else why(found.chosen, found.other),
         report=path,
         seconds=monotonic() - began,

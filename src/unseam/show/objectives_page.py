@@ -1,36 +1,37 @@
 """The same data under each objective: its terms over training, and what its latents do, side by side.
 
 Every model has the same seed, architecture and number of steps. A traversal moves one latent of one held-out sample
-through the range that the codes of the data take (2nd to 98th percentile); the latents that change the image most
+through the range that the codes of the data take (1st to 99th percentile); the latents that change the image most
 come first.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
-from html import escape
-from io import BytesIO
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.data.base import Dataset
 from unseam.errors import BadInput
+from unseam.files import write_atomic
 from unseam.objectives import OBJECTIVES
-from unseam.show.contact import strip
+from unseam.runs.represent import represent
+from unseam.show.pictures import strip
+from unseam.show.style import content, save, styled, template
+from unseam.show.traversals import latent_values, traverse
 from unseam.train import Run, fit, resume
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NOT_TERMS = ("throughput", "active", "loss")
 COLOURS = {"reconstruction": "black", "kl": "grey"}  # the same on every panel
 CODES = 2000  # samples that set the range of a traversal
-STYLE = "body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}img{max-width:100%}code{color:#333}"
+GAP = 2  # pixels between images
 
 
 def objectives_page(data: Dataset, out: Path, names: Sequence[str], steps: int, **settings: Any) -> Path:
@@ -44,23 +45,17 @@ def objectives_page(data: Dataset, out: Path, names: Sequence[str], steps: int, 
         folder = out.with_suffix("") / name
         done = (folder / "config.json").exists()
         runs[name] = resume(folder) if done else fit(data, name, steps=steps, out=folder, **settings)
-    out.write_bytes(picture(runs) if out.suffix == ".png" else page(runs).encode())
+    write_atomic(out, page(runs)) if out.suffix == ".html" else save(picture(runs), out, dpi=90)
     return out
 
 
+@torch.no_grad()
 def traversals(run: Run, rows: int = 5, columns: int = 7) -> list[Tensor]:
     """Images (columns, C, H, W) along each of the `rows` latents that change them most."""
     model = run.model(0)
-    with torch.no_grad():
-        codes = model.encode(run.data.batch(run.held_out()[:CODES])).mean
-        ends = torch.quantile(codes, torch.tensor([0.02, 0.98]), dim=0)  # (2, K)
-        line = torch.linspace(0, 1, columns)[:, None]
-        images = []
-        for k in range(codes.shape[1]):
-            z = codes[:1].repeat(columns, 1)
-            z[:, k] = (ends[0, k] + line * (ends[1, k] - ends[0, k])).squeeze(1)
-            images.append(model.mean(z))
-    change = torch.stack([(i[1:] - i[:-1]).square().sum() for i in images])
+    seen = represent(model, run.data, run.held_out()[:CODES])
+    images = traverse(model.mean, seen.posterior.mean[0], latent_values(seen.codes, prior=False, frames=columns))
+    change = (images[:, 1:] - images[:, :-1]).square().flatten(1).sum(1)
     return [images[int(k)].clamp(0, 1) for k in change.argsort(descending=True)[:rows]]
 
 
@@ -69,10 +64,9 @@ def draw(figure: Any, name: str, run: Run, rows: int = 5) -> None:
     left, right = figure.subplots(1, 2)
     terms_over_time(left, run)
     left.set_title(name, loc="left", fontsize=10, fontweight="bold")
-    lines = [strip(images, len(images)) for images in traversals(run, rows)]
-    gap = np.ones_like(lines[0][:2])
-    sheet = np.concatenate([part for line in lines for part in (line, gap)])
-    right.imshow(sheet, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    lines = [strip(images, gap=GAP) for images in traversals(run, rows)]
+    sheet = np.concatenate([np.pad(line, ((0, GAP), (0, 0), (0, 0)), constant_values=255) for line in lines])
+    right.imshow(sheet, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
     right.set_axis_off()
 
 
@@ -89,36 +83,30 @@ def terms_over_time(axes: Axes, run: Run) -> None:
     axes.legend(fontsize=6, loc="upper right", framealpha=0.6)
 
 
-def picture(runs: dict[str, Run]) -> bytes:
-    """All objectives on one PNG."""
-    from matplotlib.figure import Figure
-
+@styled
+def picture(runs: Mapping[str, Run]) -> Figure:
+    """All objectives in one figure."""
     across = 1 if len(runs) == 1 else 2
     down = -(-len(runs) // across)
-    figure = Figure(figsize=(7 * across, 2.5 * down), layout="constrained", dpi=90)
+    figure = Figure(figsize=(7 * across, 2.5 * down), layout="constrained")
     parts = figure.subfigures(down, across, squeeze=False).ravel()
     for part, (name, run) in zip(parts, runs.items(), strict=False):
         draw(part, name, run)
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png")
-    return buffer.getvalue()
+    return figure
 
 
-def page(runs: dict[str, Run]) -> str:
+def page(runs: Mapping[str, Run]) -> str:
     """One self-contained HTML document."""
-    first = next(iter(runs.values())).config
-    facts = f"{first.data['name']}, {first.training.steps} steps, {first.architecture.latents} latents, seed 0"
+    first = next(iter(runs.values()))
+    config = first.config
+    facts = f"{config.data['name']}, {config.training.steps} steps, {config.architecture.latents} latents, seed 0"
     parts = [
-        f"<title>Objectives on the same data</title><style>{STYLE}</style>",
-        "<h1>Objectives on the same data</h1>",
+        {"name": name, "kind": OBJECTIVES[name], "row": run.table().loc[0], "picture": encoded(name, run)}
+        for name, run in runs.items()
     ]
-    parts.append(f"<p>{escape(facts)}. Left: terms over training. Right: traversals, strongest latent first.</p>")
-    for name, run in runs.items():
-        kind, row = OBJECTIVES[name], run.table().loc[0]
-        parts += [
-            f"<h2>{escape(name)}</h2><p>{escape((kind.__doc__ or '').strip())}<br><code>{escape(kind.formula)}</code>",
-            f"<br>{escape(kind.paper)}</p><p>held out: loss {row['loss']:.2f}, reconstruction "
-            f"{row['reconstruction']:.2f}, KL {row['kl']:.2f} nats, {row['active']} active latents</p>",
-            f'<img alt="{escape(name)}" src="data:image/png;base64,{base64.b64encode(picture({name: run})).decode()}">',
-        ]
-    return '<!doctype html><html lang="en"><meta charset="utf-8">' + "\n".join(parts) + "</html>\n"
+    where = "held out" if len(first.split("held-out")) else "on the training data (none was held out)"
+    return template("objectives.html").render(facts=facts, parts=parts, where=where)
+
+
+def encoded(name: str, run: Run) -> str:
+    return base64.b64encode(content(picture({name: run}), "png", dpi=90)).decode()

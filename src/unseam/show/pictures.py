@@ -29,27 +29,29 @@ def is_picture(shape: tuple[int, ...]) -> bool:
     return len(shape) == 3
 
 
-def pixels(images: Tensor) -> Array:  # (..., C, H, W) in [0, 1] -> (..., H, W, 1 or 3) uint8
-    """Grey or RGB bytes, at most LARGEST pixels a side; any other number of channels is averaged to grey."""
+def pixels(images: Tensor, largest: int = LARGEST) -> Array:  # (..., C, H, W) in [0, 1] -> (..., H, W, 1 or 3) uint8
+    """Grey or RGB bytes, at most `largest` pixels a side; any other number of channels is averaged to grey."""
     lead, (c, h, w) = images.shape[:-3], images.shape[-3:]
     flat = images.reshape(-1, c, h, w).float()
     if c not in (1, 3):
         flat = flat.mean(1, keepdim=True)
-    if max(h, w) > LARGEST:
-        scale = LARGEST / max(h, w)
+    if max(h, w) > largest:
+        scale = largest / max(h, w)
         flat = functional.interpolate(flat, (max(1, round(h * scale)), max(1, round(w * scale))), mode="area")
     grey = (flat.clamp(0, 1) * 255).round().byte().movedim(1, 3)
     return grey.reshape(*lead, *grey.shape[1:]).numpy()
 
 
-def strip(images: Tensor) -> Array:  # (T, C, H, W) -> (H, T W, C)
-    """Frames side by side.
+def strip(images: Tensor, columns: int = 0, gap: int = 0, largest: int = LARGEST) -> Array:  # (T, C, H, W)
+    """Frames side by side (H, T (W + gap), 1 or 3); white between them, and where there are fewer than `columns`.
 
     >>> import torch
-    >>> strip(torch.zeros(11, 1, 16, 16)).shape
-    (16, 176, 1)
+    >>> strip(torch.zeros(11, 1, 16, 16)).shape, strip(torch.zeros(2, 1, 16, 16), columns=3, gap=2).shape
+    ((16, 176, 1), (16, 54, 1))
     """
-    return np.concatenate(list(pixels(images)), axis=1)
+    frames = np.pad(pixels(images, largest), ((0, 0), (0, 0), (0, gap), (0, 0)), constant_values=255)
+    white = [np.full_like(frames[0], 255)] * (columns - len(frames))
+    return np.concatenate([*frames, *white], axis=1)
 
 
 def table(images: Tensor) -> Array:  # (R, T, C, H, W) -> (R H, T W, C)
@@ -66,6 +68,20 @@ def signed(image: Tensor, largest: float) -> Array:  # (C, H, W) -> (H, W, 4)
     opacity = (value.abs() / max(largest, 1e-12)).clamp(0, 1).sqrt().numpy()
     colour = np.where(value.numpy()[..., None] > 0, np.array(UP), np.array(DOWN))
     return np.concatenate([colour, 255 * opacity[..., None]], axis=-1).round().astype(np.uint8)
+
+
+def principal_plane(x: Tensor) -> tuple[Array, Array]:  # (N, n) -> (n,), (n, 2)
+    """The middle of the data and the two directions in which it varies most; zeros where it has fewer.
+
+    >>> import torch
+    >>> middle, axes = principal_plane(torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 1.0], [4.0, 1.0]]))
+    >>> middle.tolist(), np.abs(axes).tolist()
+    ([2.0, 0.5], [[1.0, 0.0], [0.0, 1.0]])
+    """
+    points = x.flatten(1).double().numpy()
+    middle = points.mean(0)
+    axes = np.linalg.svd(points - middle, full_matrices=False)[2][:2].T
+    return middle, np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
 
 
 def png(image: Array) -> bytes:  # (H, W, 1, 3 or 4) uint8

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from unseam.data import config as data_config
@@ -65,10 +67,14 @@ class Run:
         """Long table: member, step, latent and its statistics."""
         return self.rows.read("latents")
 
+    def split(self, which: str = "held-out") -> Tensor:
+        """Rows of the data: "held-out" (no member was trained on them; there may be none), "trained" or "all"."""
+        train, test = split(len(self.data), self.config.training.holdout)
+        return lookup({"held-out": test, "trained": train, "all": torch.arange(len(self.data))}, which, "rows")
+
     def held_out(self) -> Tensor:
         """Rows of the data no member was trained on (all rows when none were held out)."""
-        train, test = split(len(self.data), self.config.training.holdout)
-        return test if len(test) else train
+        return held if len(held := self.split("held-out")) else self.split("trained")
 
     def beta(self, member: int) -> float | None:
         """The weight of the KL in a member's loss, as its objective says (`kl_weight`); None where it does not."""
@@ -88,6 +94,10 @@ class Run:
         """Steps at which weights were kept."""
         return sorted({int(p.stem.rsplit("-", 1)[1]) for p in (self.folder / "checkpoints").glob("*-step-*")})
 
+    def kept_steps(self, member: int) -> list[int]:
+        """Steps at which this member's weights were kept; a run that is still training may have them for some only."""
+        return [step for step in self.snapshots() if self._weights_file(member, step)[0].exists()]
+
     def model(self, member: int, step: int | None = None) -> Autoencoder:
         """A member's model, in evaluation mode; at a snapshot's step when one is given."""
         model = self.config.architecture.build(self.data.shape, 0)
@@ -96,11 +106,25 @@ class Run:
 
     def weights(self, member: int, step: int | None = None) -> dict[str, Tensor]:
         """A member's weights by name, in the precision they were trained in (`model` has them in single precision)."""
+        path, position = self._weights_file(member, step)
+        tensors, _ = load_checkpoint(path)
+        return {n.removeprefix("model/"): t[position] for n, t in tensors.items() if n.startswith("model/")}
+
+    def weights_digest(self, member: int, step: int | None = None) -> str:
+        """What tells these weights from any others: the digest that their checkpoint carries."""
+        path, _ = self._weights_file(member, step)
+        try:
+            with safe_open(path, framework="pt") as file:
+                return str((file.metadata() or {}).get("digest"))
+        except (SafetensorError, OSError) as error:
+            raise BadInput(f"checkpoint {path} cannot be read ({error}); delete it to train that part again") from None
+
+    def _weights_file(self, member: int, step: int | None) -> tuple[Path, int]:
+        """The checkpoint a member is in, and its place there."""
         if not 0 <= member < len(self.members):
             raise BadInput(f"member={member} is not in this run; it has members 0..{len(self.members) - 1}")
         number, position = next((g, m.index(member)) for g, m in enumerate(self.config.groups) if member in m)
-        tensors, _ = load_checkpoint(weights_path(self.folder, number, step))
-        return {n.removeprefix("model/"): t[position] for n, t in tensors.items() if n.startswith("model/")}
+        return weights_path(self.folder, number, step), position
 
 
 def fit(

@@ -15,13 +15,13 @@ from torch import Tensor
 from unseam.data.base import Dataset
 from unseam.errors import BadInput, lookup
 from unseam.geometry import Alignment
-from unseam.runs.diagnose import repair
-from unseam.runs.represent import sample_rows
+from unseam.runs.align import align
+from unseam.runs.diagnose import beta_of
+from unseam.runs.represent import Sample, sample
 from unseam.show.explorer.subject import Subject, look, observe
 from unseam.train import Run, load_run
 
 ROWS = 2000  # codes in the scatter
-FEW = 500  # held-out rows below which the others are shown too
 ALIGN_POINTS = 400  # at which `align` differentiates the decoder
 
 
@@ -47,11 +47,13 @@ class Gallery:
         return {f"{r}.{m}": (run, m) for r, run in enumerate(self.runs) for m in range(len(run.members))}
 
     @cached_property
+    def sample(self) -> Sample:
+        """Rows that no member of the first run was trained on; where there are too few of them, any rows."""
+        return sample(self.runs[0], None, ROWS)
+
+    @property
     def rows(self) -> Tensor:  # (N,)
-        """Rows that no member of the first run was trained on; of a small data set, any rows."""
-        held_out = self.runs[0].held_out()
-        held_out = held_out if len(held_out) >= FEW else torch.arange(len(self.data))
-        return held_out[sample_rows(len(held_out), ROWS)]
+        return self.sample.rows
 
     def subject(self, model: str, aligned: bool = False) -> Subject:
         """A model, turned to its preferred axes when asked; made once."""
@@ -62,7 +64,7 @@ class Gallery:
                 turned = self.alignment(model) if aligned else None
                 encode, decode = (turned.encoder, turned.decoder) if turned else (net.encode, net.decode)
                 assert encode is not None
-                found = look(encode, decode, net.likelihood, run.beta(member), self.data, self.rows)
+                found = look(encode, decode, net.likelihood, beta_of(run, member), self.data, self.rows)
                 self.subjects[model, aligned] = found
         return self.subjects[model, aligned]
 
@@ -70,7 +72,7 @@ class Gallery:
         run, member = lookup(self.models, model, "model")
         with self.lock:
             if model not in self.alignments:
-                self.alignments[model] = repair(run, member, ALIGN_POINTS)[0]
+                self.alignments[model] = align(run, member, ALIGN_POINTS)[0]
         return self.alignments[model]
 
     def row(self, row: int) -> tuple[Tensor, list[float]]:  # (*shape), (F,)
@@ -89,6 +91,7 @@ class Gallery:
             "models": [self.label(name) for name in self.models],
             "shown": list(self.shown),
             "first": int(self.rows[0]),
+            "rows": {**self.sample.to_json(), "words": str(self.sample)},
         }
 
     @cached_property

@@ -17,13 +17,12 @@ from unseam.metrics import score
 from unseam.metrics.mig import normalised
 from unseam.models.likelihood import Likelihood
 from unseam.models.posterior import Posterior
-from unseam.rng import generator
-from unseam.types import Array, FactorSpace
+from unseam.runs.represent import CHUNK, Seen, observations, represent, without_constants
+from unseam.types import Array
 
-CHUNK = 256  # rows encoded at a time
 REACH = 3.0  # a slider goes at least this far when the codes follow a N(0, 1) prior
 Shares = tuple[tuple[str, ...], Array]  # names (F,), which share of a factor's entropy each latent knows (F, K)
-USED = 0.01  # a latent without a posterior is active if it varies by this share of the strongest
+VARIES = 0.01  # a latent without a posterior is active if it varies by this share of the strongest
 
 
 @dataclass(frozen=True)
@@ -62,14 +61,16 @@ class Subject:
         return q.mean[0], q.variance()[0]
 
 
+def chunk(data: Dataset) -> int:
+    """Rows observed at a time: noise, where the data has some, belongs to the row and is the same each time."""
+    return 1 if data.stochastic else CHUNK
+
+
 def observe(data: Dataset, rows: Tensor) -> Tensor:  # (B,) -> (B, *shape)
-    """The observations at these rows; noise, where the data has some, is the same each time."""
-    if not data.stochastic:
-        return data.batch(rows)
-    return torch.cat([data.batch(row[None], generator(0, "explore", int(row))) for row in rows])
+    """The observations at these rows."""
+    return torch.cat(list(observations(data, rows, chunk=chunk(data))))
 
 
-@torch.no_grad()
 def look(
     encode: Callable[[Tensor], Posterior],
     decode: Callable[[Tensor], Tensor],
@@ -79,10 +80,9 @@ def look(
     rows: Tensor,  # (N,)
 ) -> Subject:
     """Encode the rows and put the latents in order."""
-    found = [encode(observe(data, part)) for part in rows.split(CHUNK)]
-    codes = torch.cat([q.mean for q in found]).double().numpy()
-    variances = torch.cat([q.variance() for q in found]).double().numpy()
-    named = None if data.space is None else factor_shares(codes, data.factors(rows).numpy(), data.space)
+    seen = without_constants(represent(encode, data, rows, chunk=chunk(data)))
+    codes, variances = (part.astype(np.float64) for part in (seen.codes, seen.variances))
+    named = factor_shares(codes, seen)
     return Subject(encode, decode, likelihood, beta, codes, describe(codes, variances, named))
 
 
@@ -95,7 +95,7 @@ def describe(codes: Array, variances: Array, named: Shares | None = None) -> lis
     """
     std, prior = codes.std(0), bool((variances > 0).all())
     kl = statistics(codes, variances).kl if prior else None
-    active = active_latents(std) if prior else std > USED * std.max()
+    active = active_latents(std) if prior else std > VARIES * std.max()
     weight = std if kl is None else kl
     reach = [(-REACH, REACH) if prior else (np.inf, -np.inf)] * codes.shape[1]
     rows = [
@@ -123,12 +123,11 @@ def best_factor(named: Shares | None, latent: int) -> dict[str, Any]:
     return {"factor": named[0][best], "share": float(named[1][best, latent])}
 
 
-def factor_shares(codes: Array, factors: Array, space: FactorSpace) -> Shares | None:
+def factor_shares(codes: Array, seen: Seen) -> Shares | None:
     """Mutual information over entropy, of the factors that vary; None when none does."""
-    kept = [f for f in range(len(space)) if len(np.unique(factors[:, f])) > 1]
-    if not kept:
+    if seen.space is None:
         return None
-    found = score(codes, factors[:, kept], FactorSpace(tuple(space[f] for f in kept)), metrics="mig", chance=False)
+    found = score(codes, seen.factors, seen.space, metrics="mig", chance=False)
     matrix = found["mig"].matrix
     assert matrix is not None
-    return tuple(space[f].name for f in kept), np.nan_to_num(normalised(found.table, matrix))
+    return seen.space.names, np.nan_to_num(normalised(found.table, matrix))

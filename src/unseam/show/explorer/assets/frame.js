@@ -12,7 +12,7 @@ export function frame(panel) {
   const { app, letter } = panel;
   const { data } = app.about;
   const parts = { ...head(panel), ...pictures(app, kind(data.shape)), ...geometry(), ...sliders() };
-  parts.scatter = new Scatter(data.factors, (row) => app.load(row));
+  parts.scatter = new Scatter(data.factors, (row) => app.load(row), app.about.rows.words);
   parts.scatter.onview = () => app.note();
   const left = div("column", parts.pictures, parts.geometry);
   const right = div("column", parts.latents, parts.scatter.element);

@@ -1,4 +1,4 @@
-// Codes of the held-out rows in two latents, coloured by a factor. A click, or Enter on a point, loads its row.
+// Codes of some rows in two latents, coloured by a factor. A click, or Enter on a point, loads its row.
 
 import { factorColour } from "/colours.js";
 import { h, options } from "/dom.js";
@@ -9,7 +9,7 @@ const EDGE = 14;
 const REACH = 12; // pixels within which a click finds a point
 
 export class Scatter {
-  constructor(factors, load) {
+  constructor(factors, load, about) {
     Object.assign(this, { factors, load, at: -1, view: { x: null, y: null, colour: "" } });
     this.x = h("select", { "aria-label": "Horizontal latent", onchange: () => this.chosen() });
     this.y = h("select", { "aria-label": "Vertical latent", onchange: () => this.chosen() });
@@ -36,6 +36,7 @@ export class Scatter {
       "div",
       { class: "beside" },
       h("h2", {}, "Codes"),
+      h("p", { class: "hint which" }, about),
       h("div", { class: "picks" }, ...picks),
       this.legend,
       this.says,

@@ -8,15 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from unseam.runs.choose import agreement as rank_agreement
-from unseam.runs.choose import rank
+from unseam.runs.choose import agreement
 from unseam.runs.diagnose import common, stored_scores
-from unseam.show import figures, scatter
-from unseam.show.member import columns, thinned
-from unseam.show.view import View, records
+from unseam.show.report import figures, scatter
+from unseam.show.report.member import thinned
+from unseam.show.report.view import View, ranked, records
 from unseam.train import Run
 
-CRITERIA = {"dto": "DtO over chance", "entanglement-cost": "entanglement cost", "rank": "the combined ranking"}
+CRITERIA = {
+    "dto": "DtO over chance",
+    "entanglement-cost": "entanglement cost",
+    "rank": "the order of the choice",
+}
 LEFT_OUT = ("active", "throughput")  # logged, but no term of a loss
 
 
@@ -36,7 +39,7 @@ def sweep_figures(views: Sequence[View], chosen: Collection[View]) -> dict[str, 
     panels: dict[str, tuple[str, dict[View, float]]] = {
         "sweep-mig": ("MIG", {v: v.mig.value for v in views if v.mig is not None}),
         "sweep-dto": ("DtO / chance", {v: v.relative_dto for v in views if v.active > 1}),
-        "sweep-cost": ("entanglement cost (nats of KL)", {v: v.cost for v in views}),
+        "sweep-cost": ("cost (nats of loss per β)", {v: v.cost for v in views}),
         "sweep-active": ("active latents", {v: v.active for v in views}),
     }
     drawn = {
@@ -58,9 +61,9 @@ class Judged(NamedTuple):
 
 def judge(views: Sequence[View], scores: Sequence[Mapping[str, float]]) -> Judged:
     """Order by geometry and ask the metrics; fewer than three members say nothing of agreement."""
-    ranking = rank([view.diagnosis for view in views])
+    ranking = ranked(views)
     shared = common(scores) if len(views) > 2 else {}
-    return Judged(ranking.order, shared, rank_agreement(ranking, shared))
+    return Judged(ranking.order, shared, agreement(ranking, shared))
 
 
 def scores_of(run: Run, views: Sequence[View]) -> list[dict[str, float]]:
@@ -76,7 +79,10 @@ def loss_figures(run: Run, chosen: int) -> dict[str, Figure]:
     drawn = {}
     for place, name in enumerate(n for n in rows["name"].unique() if n not in LEFT_OUT):
         some = rows[rows["name"] == name]
-        curves = {str(m): thinned(*columns(part, "step", "value"), 100) for m, part in some.groupby("member")}
+        curves = {
+            str(m): thinned(part["step"].to_numpy(float), part["value"].to_numpy(float), 100)
+            for m, part in some.groupby("member")
+        }
         finite = {m: curve for m, curve in curves.items() if np.isfinite(curve[1]).all()}
         if finite:
             drawn[f"term-{place}"] = figures.over_training(finite, f"{name} (nats)", strong=str(chosen))

@@ -17,8 +17,6 @@ from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES
 from unseam.train import Run, Training
 
-FLAGLESS = ("b1", "b2", "eps", "weight_decay")  # the optimiser's settings that only `fit` takes
-
 NO_RESULT = ("posterior", "learned_s2", "how", "workers", "checkpoint_seconds", "checkpoint_steps", "snapshots",
              "log_every")  # fmt: skip
 
@@ -89,7 +87,7 @@ def call(run: Run) -> str:
 def command(run: Run) -> str | None:
     """The command that makes the run again; None when it was made with something that has no flag."""
     told = settings(run)
-    if run.config.objective not in OBJECTIVES or any(name in told for name in FLAGLESS):
+    if run.config.objective not in OBJECTIVES or not set(told) <= flags(run):
         return None
     words = ["unseam", "train", str(run.config.data["name"])]
     for name, value in data_options(run).items():
@@ -100,6 +98,14 @@ def command(run: Run) -> str | None:
     for name, value in told.items():
         words += flag(name, value, name in switches)
     return shlex.join(words)
+
+
+def flags(run: Run) -> set[str]:
+    """The settings for which `unseam train` has a flag: its own fields, and what the objective has."""
+    from unseam.cli.train import Command  # here, because the verbs import what they show
+
+    kinds = (Command, Architecture, Training, OBJECTIVES[run.config.objective])
+    return {f.name for kind in kinds for f in fields(kind)}  # type: ignore[arg-type]
 
 
 def flag(name: str, value: Any, switch: bool) -> list[str]:
@@ -127,11 +133,12 @@ def versions(run: Run) -> dict[str, str]:
 def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The rest that is worth knowing."""
     training = run.config.training
+    held = len(run.split("held-out"))
     seconds = max((float(row["seconds"]) for row in rows), default=0.0)
     return {
         **versions(run),
         "training": f"{len(run.members)} members, {training.steps} steps of {training.batch} samples each, "
         f"{training.how}, {training.workers} process{'es' if training.workers > 1 else ''}, {seconds:.0f} s",
-        "data": f"{len(run.data)} rows of shape {tuple(run.data.shape)}, {training.holdout:.0%} never trained on",
+        "data": f"{len(run.data)} rows of shape {tuple(run.data.shape)}, {held or 'none'} held out",
         "run folder": str(run.folder),
     }

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from io import BytesIO
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from unseam.files import write_atomic
 from unseam.geometry import Diagnosis
 from unseam.geometry.regime import polarized_since
-from unseam.runs.diagnose import History
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from unseam.runs.history import History
+from unseam.show.style import INK, styled
 
 POINTS = 400  # dots per latent in the scatter
 
 
+@styled
 def diagnosis_figure(diagnosis: Diagnosis, history: History | None = None, title: str = "") -> Figure:
     """The four panels; the fourth needs a history and is left out without one."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(11, 9) if history is not None else (15, 4.6), layout="constrained")
     axes = figure.subplots(2, 2).ravel() if history is not None else figure.subplots(1, 3)
     cosine_matrix(axes[0], diagnosis)
@@ -33,14 +27,6 @@ def diagnosis_figure(diagnosis: Diagnosis, history: History | None = None, title
         over_training(axes[3], history)
     figure.suptitle(title, fontsize=11)
     return figure
-
-
-def save(figure: Figure, path: Path) -> Path:
-    """Write by the name's ending, whole or not at all."""
-    buffer = BytesIO()
-    figure.savefig(buffer, format=path.suffix.lstrip("."), dpi=120)
-    write_atomic(path, buffer.getvalue())
-    return path
 
 
 def cosine_matrix(axes: Axes, d: Diagnosis) -> None:
@@ -61,10 +47,11 @@ def cosine_matrix(axes: Axes, d: Diagnosis) -> None:
         axes.set_xticks(range(K), labels)
         axes.set_yticks(range(K), labels)
     axes.set(title="rms cosine between columns of J", xlabel="latent (in brackets: passive)", ylabel="latent")
+    axes.grid(visible=False)
     axes.figure.colorbar(image, ax=axes, shrink=0.8)
 
 
-def law_scatter(axes: Axes, d: Diagnosis) -> None:
+def law_scatter(axes: Axes, d: Diagnosis, rasterized: bool = False) -> None:
     """Learned against predicted posterior variance, one dot per latent and point."""
     predicted, learned = d.arrays["sigma2_law"], d.arrays.get("sigma2")
     axes.set(title="Sigma law", xlabel="variance predicted from the decoder", ylabel="learned posterior variance")
@@ -73,9 +60,10 @@ def law_scatter(axes: Axes, d: Diagnosis) -> None:
         return
     rows = np.linspace(0, len(predicted) - 1, min(POINTS, len(predicted))).round().astype(int)
     for k, colour in enumerate(colours(predicted.shape[1])):
-        axes.loglog(predicted[rows, k], learned[rows, k], ".", ms=3, alpha=0.5, color=colour, label=str(k))
+        axes.loglog(predicted[rows, k], learned[rows, k], ".", ms=3, alpha=0.5, color=colour, label=str(k),
+                    rasterized=rasterized)  # fmt: skip
     ends = [min(predicted.min(), learned.min()), 1.2]
-    axes.plot(ends, ends, "k-", lw=0.8)
+    axes.plot(ends, ends, color=INK, lw=0.8)
     r = "" if d.sigma_law_r is None else f" (r = {d.sigma_law_r:.2f}, median error {d.sigma_law_error:.0%})"
     axes.set_title("Sigma law" + r)
     if predicted.shape[1] <= 12:
@@ -87,7 +75,7 @@ def spectra(axes: Axes, d: Diagnosis) -> None:
     s = np.maximum(d.arrays["singular_values"], 1e-12)
     order = np.arange(1, s.shape[1] + 1)
     low, middle, high = np.quantile(s, [0.1, 0.5, 0.9], axis=0)
-    axes.errorbar(order, middle, yerr=[middle - low, high - middle], fmt="o", color="black", ms=4, capsize=3)
+    axes.errorbar(order, middle, yerr=[middle - low, high - middle], fmt="o", color=INK, ms=4, capsize=3)
     if s.shape[1] > 1:
         gaps = 1 - middle[1:] / middle[:-1]
         for k in np.flatnonzero(gaps < 0.1):
@@ -119,8 +107,6 @@ def over_training(axes: Axes, h: History) -> None:
 
 
 def colours(count: int) -> list[tuple[float, float, float, float]]:
-    from matplotlib import colormaps
-
     if count <= 10:
         return [colormaps["tab10"](k) for k in range(count)]
     return [colormaps["viridis"](k / (count - 1)) for k in range(count)]

@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from unseam.geometry.verdict import words
-from unseam.show.view import View
+from unseam.show.report.view import View
+
+COLLAPSED = 0.05  # nats of KL a latent, below which it has collapsed onto the prior
 
 
 class Held(NamedTuple):
@@ -50,7 +52,8 @@ def listed(names: Sequence[str]) -> str:
 def separation(view: View) -> str:
     """Which latents hold which factors, and over which latents the others are spread."""
     rows = held(view)
-    parts = [holding([row for row in rows if row.separated]), *(spread_words(row) for row in rows if not row.separated)]
+    apart = holding([row for row in rows if row.separated]) + unclean(view)
+    parts = [apart, *(spread_words(row) for row in rows if not row.separated)]
     return "; ".join(part for part in parts if part)
 
 
@@ -77,17 +80,27 @@ def headline(view: View) -> str:
     """The first line of a report: which latents hold which factors; without factors, what is in use and mixed."""
     d = view.diagnosis
     if not d.active:
-        return "Nothing is encoded: every latent has collapsed onto the prior."
+        kept = sum(z.kl or 0.0 for z in d.latents)
+        if kept < COLLAPSED * len(d.latents):
+            return "Nothing is encoded: every latent has collapsed onto the prior."
+        return f"No latent is active, although together they hold {kept:.2f} nats of KL."
     if view.mig is None:
         mixed = [pair for pair in d.pairs if pair.mixed]
         how = f"{len(mixed)} pair{'s' if len(mixed) > 1 else ''} of them mixed" if mixed else "no two of them mixed"
         return f"{d.active} of {len(d.latents)} latents are in use, {how}."
     spread = [row.factor for row in held(view) if not row.separated]
-    apart = holding([row for row in held(view) if row.separated])
+    apart = holding([row for row in held(view) if row.separated]) + unclean(view)
     rest = f"{listed(spread)} {'are' if len(spread) > 1 else 'is'} not held by any one latent" if spread else ""
     return sentence(
         "; ".join(part for part in (apart or "no factor has a latent of its own", rest if apart else "") if part)
     )
+
+
+def unclean(view: View) -> str:
+    """Which of the latents that hold a factor are mixed with each other all the same."""
+    holders = {row.latent for row in held(view) if row.separated}
+    mixed = [f"{p.i} with {p.j}" for p in view.diagnosis.pairs if p.mixed and {p.i, p.j} <= holders]
+    return f", but not cleanly ({listed(mixed[:3])} mixed)" if mixed else ""
 
 
 def axes_words(view: View) -> str:
@@ -105,7 +118,7 @@ def axes_words(view: View) -> str:
 def why(winner: View, loser: View) -> tuple[str, str]:
     """Two sentences: what the loser mixes and pays, and what the winner does instead. Every number is measured.
 
-    Costs are in nats of KL (divided by beta), so that members with different beta compare.
+    Costs are in nats of loss per beta, so that members with different beta compare.
     """
     return loser_sentence(loser), winner_sentence(winner, loser)
 
@@ -116,7 +129,7 @@ def loser_sentence(loser: View) -> str:
         what = f"mixes latents {listed([f'{pair.i} with {pair.j}' for pair in mixed[:3]])}"
     else:
         what = "has the least orthogonal axes"
-    text = f"{loser.name} {what}{axes_words(loser)} and pays {loser.cost:.3f} nats of KL for it"
+    text = f"{loser.name} {what}{axes_words(loser)} and pays {loser.cost:.3f} nats of loss per beta for it"
     spread = [row.factor for row in held(loser) if not row.separated]
     if spread:
         text += f"; {listed(spread)} {'are' if len(spread) > 1 else 'is'} not held by any one latent"
@@ -124,7 +137,8 @@ def loser_sentence(loser: View) -> str:
 
 
 def winner_sentence(winner: View, loser: View) -> str:
-    text = f"{winner.name} has more orthogonal axes{axes_words(winner)} and pays {winner.cost:.3f} nats of KL"
+    price = f"{winner.cost:.3f} nats of loss per beta"
+    text = f"{winner.name} has more orthogonal axes{axes_words(winner)} and pays {price}"
     if winner.mig is None or loser.mig is None:
         return sentence(text)
     a, b = winner.mig.value, loser.mig.value

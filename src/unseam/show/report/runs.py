@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from unseam.errors import BadInput
-from unseam.show import made
-from unseam.show.cohort import Judged, judge, scores_of
-from unseam.show.view import Findings, View, find
+from unseam.show.report import made
+from unseam.show.report.cohort import Judged, judge, scores_of
+from unseam.show.report.view import Findings, View, find
 from unseam.train import Run, load_run
 
 

@@ -9,16 +9,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jinja2
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from unseam.progress import bar
-from unseam.show.cohort import CRITERIA
-from unseam.show.figures import save, svg
-from unseam.show.member import MemberPage, member_page
 from unseam.show.pictures import Album
-from unseam.show.view import View
+from unseam.show.report.cohort import CRITERIA
+from unseam.show.report.member import MemberPage, member_page
+from unseam.show.report.view import View
+from unseam.show.style import save, svg, template
 from unseam.train import Run
 
 BUDGET = 3_000_000  # characters of pictures and drawings after which no further member is shown in full
@@ -26,9 +25,9 @@ CAPTIONS = (  # of a member's figures, in the order of the page
     ("information", "What each latent knows of each factor: mutual information as a share of the factor's entropy."),
     ("importance", "What boosted trees rely on to tell each factor (the importances behind DCI), as shares."),
     ("cosines", "Root mean square cosine between the decoder's directions (columns of J), active latents."),
-    ("costs", "Who pays for the entanglement: cost by pair of active latents, in nats of KL."),
+    ("costs", "Who pays for the entanglement: cost by pair of active latents, in nats of loss per β."),
     ("sigma-law", "Σ law: learned posterior variance against what the decoder's curvature asks for."),
-    ("reconstructions", "Reconstructed against observed values of held-out rows."),
+    ("reconstructions", "Reconstructed against observed values."),
     ("kl", "KL of each latent over training."),
     ("regime", "Distance from the polarized regime over training; below 0.03 it holds."),
     ("cost-history", "Entanglement cost at the snapshots that were kept."),
@@ -71,13 +70,10 @@ def save_figures(drawn: Mapping[str, Figure], folder: Path, formats: Sequence[st
             save(figure, folder / f"{name}.{suffix}")
 
 
-def fill(template: str, album: Album, **values: Any) -> str:
+def fill(name: str, album: Album, **values: Any) -> str:
     """A template with its values, the style with the album's pictures, and the script that its policy allows."""
-    loader = jinja2.PackageLoader("unseam.show", "templates")
-    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(number=number, fixed=fixed)
     script, style = ((files("unseam.show") / "templates" / f"report.{kind}").read_text() for kind in ("js", "css"))
-    return environment.get_template(template).render(
+    return template(name, number=number, fixed=fixed).render(
         captions=CAPTIONS,
         criteria=CRITERIA,
         style=Markup(style + "\n" + album.css()),

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from unseam.show.figures import CHOSEN, INK, OTHER, new, plain, styled
-from unseam.show.view import View
+from unseam.show.report.view import View
+from unseam.show.style import CHOSEN, INK, OTHER, new, plain, styled
 
 RUNS = ("#0072b2", "#d55e00", "#00875f", "#8c5fb5", "#a06e00", "#bf4f86", "#5f6b7a", "#7a4b2a")  # white on each is read
 

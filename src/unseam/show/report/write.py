@@ -4,25 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from unseam.errors import BadInput
 from unseam.files import write_atomic
-from unseam.show import made
-from unseam.show.cohort import judge, loss_figures, scores_of, sweep_figures, table_rows
-from unseam.show.numbers import tiles
-from unseam.show.page import Shown, fill, inline, member_pages, save_figures
+from unseam.runs.choose import RULE
+from unseam.runs.diagnose import POINTS, rows_of
+from unseam.runs.evaluate import rows_for
+from unseam.runs.represent import ENOUGH, Sample
 from unseam.show.pictures import Album
-from unseam.show.plates import plates
-from unseam.show.runs import run_folders
-from unseam.show.runs_page import report_runs
-from unseam.show.view import Findings, find, records, stable_active
-from unseam.show.words import headline, sentence, why
+from unseam.show.report import made
+from unseam.show.report.cohort import judge, loss_figures, scores_of, sweep_figures, table_rows
+from unseam.show.report.numbers import tiles
+from unseam.show.report.page import Shown, fill, inline, member_pages, save_figures
+from unseam.show.report.plates import plates
+from unseam.show.report.runs import run_folders
+from unseam.show.report.runs_page import report_runs
+from unseam.show.report.view import Findings, View, find, records
+from unseam.show.report.words import headline, sentence, why
 from unseam.train import Run, load_run
 
 FORMATS = ("svg", "pdf", "png")
+
+
+class Written(NamedTuple):
+    """A report, and what it says first."""
+
+    path: Path
+    chosen: View  # without labels; in a folder of runs, the best of the largest group on the same data
+    run: Path  # the folder of its run
+    rows: Sample  # on which its scores were computed
 
 
 def report(
@@ -46,6 +60,19 @@ def report(
     >>> report(run, show=False).name
     'report.html'
     """
+    return write(run, out, member, figures=figures, formats=formats, show=show).path
+
+
+def write(
+    run: Run | str | Path,
+    out: str | Path | None = None,
+    member: int | None = None,
+    *,
+    figures: str | Path | None = None,
+    formats: Sequence[str] = ("pdf",),
+    show: bool | None = None,
+) -> Written:
+    """`report`, with what it says first."""
     bad = [name for name in formats if name not in FORMATS]
     if bad:
         raise BadInput(f"format={bad[0]!r} is unknown; choose among {', '.join(FORMATS)}")
@@ -55,12 +82,14 @@ def report(
         raise BadInput(f"out={str(path)!r} is a folder; give the name of an .html file")
     place = None if figures is None else Path(figures)
     several = [] if isinstance(run, Run) or (folder / "config.json").is_file() else run_folders(folder)
-    if not several:
-        opened = run if isinstance(run, Run) else load_run(run)
-        return write_report(find(opened, member, show), path, place, formats, show)
-    if member is not None:
+    if several and member is not None:
         raise BadInput(f"member={member} is of one run, but {str(folder)!r} is a folder of runs; name a run folder")
-    return report_runs(folder, several, path, place, formats, show)
+    if several:
+        best, home = report_runs(folder, several, path, place, formats, show)
+        return Written(path, best, home.folder, rows_for(home))
+    found = find(run if isinstance(run, Run) else load_run(run), member, show)
+    write_report(found, path, place, formats, show)
+    return Written(path, found.chosen, found.run.folder, rows_for(found.run))
 
 
 def write_report(
@@ -69,21 +98,21 @@ def write_report(
     """Put findings on a page and write it, whole or not at all."""
     album = Album()
     drawn = cohort_figures(found)
-    # The chosen member, the one it is compared with, then the others, the most orthogonal first.
-    first = [view for view in (found.chosen, found.other) if view is not None]
+    # The member that is shown, the one it is compared with, then the others, the most orthogonal first.
+    first = [view for view in (found.shown, found.other) if view is not None]
     rest = sorted((v for v in found.views if v not in first), key=lambda v: v.relative_dto)
     pages = member_pages([(found.run, v, v not in first) for v in (*first, *rest)], album, show)
     write_atomic(path, render(found, album, pages, inline(drawn)))
     if figures is not None:
         first_page = pages[0].page
         own = {**first_page.figures, **plates(first_page, album)}
-        save_figures({**drawn, **{f"{found.chosen.anchor}-{name}": f for name, f in own.items()}}, figures, formats)
+        save_figures({**drawn, **{f"{found.shown.anchor}-{name}": f for name, f in own.items()}}, figures, formats)
     return path
 
 
 def cohort_figures(found: Findings) -> dict[str, Figure]:
-    sweep = sweep_figures(found.views, [found.chosen]) if len(found.views) > 1 else {}
-    return {**sweep, **loss_figures(found.run, found.chosen.member)}
+    sweep = sweep_figures(found.views, [found.shown]) if len(found.views) > 1 else {}
+    return {**sweep, **loss_figures(found.run, found.shown.member)}
 
 
 def render(found: Findings, album: Album, pages: Sequence[Shown], shared: Mapping[str, Markup]) -> str:
@@ -92,22 +121,27 @@ def render(found: Findings, album: Album, pages: Sequence[Shown], shared: Mappin
         "report.html",
         album,
         run=found.run,
-        chosen=found.chosen,
+        chosen=found.shown,
+        choice=found.chosen,
         other=found.other,
         by_hand=found.by_hand,
-        headline=headline(found.chosen),
-        verdict=sentence(found.chosen.diagnosis.verdict),
-        why=why(found.chosen, found.other) if found.other is not None else None,
-        stable=stable_active(found.views),
-        tiles=tiles(found.run, found.chosen),
+        rule=RULE,
+        taken=rows_for(found.run),
+        enough=ENOUGH,
+        at=rows_of(found.run, POINTS),
+        headline=headline(found.shown),
+        verdict=sentence(found.shown.diagnosis.verdict),
+        why=why(found.shown, found.other) if found.other is not None else None,
+        stable=found.stable,
+        tiles=tiles(found.run, found.shown),
         pages=pages,
         full={each.page.view.member for each in pages},
         shared=shared,
         judged=judge(found.views, scores_of(found.run, found.views)),
         rows=table_rows(found.run, found.views),
-        hyper=list(found.chosen.hyper),
+        hyper=list(found.shown.hyper),
         command=made.command(found.run),
         call=made.call(found.run),
         facts=made.facts(found.run, records(found.run)),
-        factors=found.chosen.factors,
+        factors=found.shown.factors,
     )

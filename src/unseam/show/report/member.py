@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -14,12 +13,13 @@ from torch import Tensor
 from unseam.geometry.diagnosis import Latent, Pair
 from unseam.geometry.jacobian import jacobian
 from unseam.models import Autoencoder
-from unseam.rng import generator
-from unseam.runs.diagnose import history
-from unseam.show import figures, vectors
+from unseam.runs.history import history, latent_columns
+from unseam.runs.represent import represent
 from unseam.show.pictures import Album, is_picture, signed, strip, table
+from unseam.show.report import figures, vectors
+from unseam.show.report.view import View, detail
+from unseam.show.style import PALETTE
 from unseam.show.traversals import TABLE, latent_values, middle, traverse, traverse_pair
-from unseam.show.view import View, dci
 from unseam.train import Run
 from unseam.types import Array
 
@@ -63,6 +63,7 @@ class MemberPage:
     hidden: int  # latents left out
     examples: str  # picture: inputs above reconstructions
     count: int  # of them
+    held: bool  # whether these rows were held out
     pairs: list[PairTable]
     figures: dict[str, Figure]
 
@@ -85,6 +86,7 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
         hidden=max(0, len(view.diagnosis.latents) - CARDS),
         examples=shown,
         count=min(EXAMPLES, len(x)),
+        held=len(run.split("held-out")) > 0,
         pairs=pair_tables(model, view, album, None if picture else x),
         figures=drawn,
     )
@@ -92,15 +94,14 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
 
 @torch.no_grad()
 def examples(run: Run, model: Autoencoder, count: int = 400) -> tuple[Tensor, Tensor]:
-    """Held-out rows and their reconstructions from the posterior's mean."""
-    rows = run.held_out()[:count]
-    x = run.data.batch(rows, generator(0, "report") if run.data.stochastic else None)
-    return x, model.mean(model.encode(x.to(next(model.parameters()).dtype)).mean).float()
+    """Held-out rows (any, when none were held out) and their reconstructions from the posterior's mean."""
+    seen = represent(model, run.data, run.held_out()[:count])
+    return seen.x.float(), model.mean(seen.posterior.mean).float()
 
 
 def start_of(view: View) -> tuple[Tensor, Tensor]:
     """Where traversals start (K,) and where they go (K, T)."""
-    codes: Array = view.seen.codes
+    codes: Array = view.codes
     prior = any(latent.kl is not None for latent in view.diagnosis.latents)
     return torch.as_tensor(codes[middle(codes)]).float(), latent_values(codes, prior)
 
@@ -132,7 +133,7 @@ def cards(run: Run, model: Autoencoder, view: View, album: Album, x: Tensor) -> 
 def pair_tables(model: Autoencoder, view: View, album: Album, cloud: Tensor | None = None) -> list[PairTable]:
     """The costliest pairs of active latents, each latent over its range; over a cloud of data that are no pictures."""
     z, _ = start_of(view)
-    values = latent_values(view.seen.codes, any(k.kl is not None for k in view.diagnosis.latents), TABLE)
+    values = latent_values(view.codes, any(k.kl is not None for k in view.diagnosis.latents), TABLE)
     out = []
     dtype = next(model.parameters()).dtype
     for pair in view.diagnosis.pairs[:PAIRS]:
@@ -149,7 +150,7 @@ def pair_tables(model: Autoencoder, view: View, album: Album, cloud: Tensor | No
 
 def pair_verdict(pair: Pair, beta: float) -> str:
     """How two latents share what they encode."""
-    cost = f"{pair.cost / beta:.3f} nats of KL, rms cosine {pair.cosine:.2f}"
+    cost = f"{pair.cost / beta:.3f} nats of loss per β, rms cosine {pair.cosine:.2f}"
     if not pair.mixed:
         return f"not mixed ({cost})"
     how = f", {pair.coordinates} coordinates" if pair.coordinates in SHOWN else ""
@@ -165,9 +166,9 @@ def matrices(view: View) -> dict[str, Figure]:
 def curves(run: Run, view: View) -> dict[str, Figure]:
     """Costs by pair, DCI's importances, the Sigma law, and what happened over training."""
     drawn = {"costs": figures.pair_costs(view)}
-    found = dci(view).get("disentanglement")
-    if found is not None and found.matrix is not None:
-        drawn["importance"] = figures.importance(view, found.matrix)
+    found = detail(run, view)
+    if found is not None and found.importance is not None:
+        drawn["importance"] = figures.importance(view, found.importance)
     if "sigma2" not in view.diagnosis.arrays:
         return drawn
     return {**drawn, "sigma-law": figures.sigma_law(view.diagnosis), **timeline(run, view)}
@@ -175,24 +176,17 @@ def curves(run: Run, view: View) -> dict[str, Figure]:
 
 def timeline(run: Run, view: View) -> dict[str, Figure]:
     """KL of each latent and the distance from the polarized regime over training; the cost at kept snapshots."""
-    rows = run.latents()
-    rows = rows[rows["member"] == view.member].sort_values(["latent", "step"])
-    order = view.order()[: len(figures.PALETTE)]
-    each = {f"{k}": thinned(*columns(rows[rows["latent"] == k], "step", "kl")) for k in order}
+    steps, (kl,) = latent_columns(run, view.member, "kl")
+    each = {f"{k}": thinned(steps, kl[:, k]) for k in view.order()[: len(PALETTE)]}
     past = history(run, view.member)
     drawn = {
         "kl": figures.over_training(each, "KL of each latent (nats)"),
         "regime": figures.over_training({"": thinned(past.steps, np.clip(past.delta_kl, 1e-4, 1e3))}, "ΔKL", log=True),
     }
     if len(past.cost):
-        cost = {"": (past.snapshot_steps, past.cost / run.beta(view.member))}
-        drawn["cost-history"] = figures.over_training(cost, "entanglement cost (nats of KL)")
+        cost = {"": (past.snapshot_steps, past.cost / view.diagnosis.beta)}
+        drawn["cost-history"] = figures.over_training(cost, "cost (nats of loss per β)")
     return drawn
-
-
-def columns(frame: pd.DataFrame, x: str, y: str) -> tuple[Array, Array]:
-    """Two columns as arrays."""
-    return frame[x].to_numpy(dtype=np.float64), frame[y].to_numpy(dtype=np.float64)
 
 
 def thinned(x: Array, y: Array, most: int = 120) -> tuple[Array, Array]:

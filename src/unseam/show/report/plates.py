@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from unseam.show.figures import plain, styled
-from unseam.show.member import Card, MemberPage, PairTable
 from unseam.show.pictures import Album
+from unseam.show.report.member import Card, MemberPage, PairTable
+from unseam.show.style import plain, styled
 from unseam.show.traversals import TABLE
 from unseam.types import Array
 

@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from unseam.show.figures import ACCENT, CHOSEN, OTHER, new, styled
+from unseam.show.pictures import principal_plane
+from unseam.show.style import ACCENT, CHOSEN, OTHER, new, styled
 from unseam.types import Array
 
 WIDTH, HEIGHT, MARGIN = 240.0, 150.0, 8.0  # of a drawing, in its own units
@@ -39,11 +40,8 @@ def plane(x: Tensor) -> Plane:  # (N, n)
     >>> sorted(set(seen.place(np.array([[0.0, 0.5], [4.0, 0.5]])).ravel().tolist()))
     [8.0, 75.0, 232.0]
     """
-    points = x.flatten(1).double().numpy()
-    middle = points.mean(0)
-    axes = np.linalg.svd(points - middle, full_matrices=False)[2][:2].T
-    axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
-    flat = (points - middle) @ axes
+    middle, axes = principal_plane(x)
+    flat = (x.flatten(1).double().numpy() - middle) @ axes
     return Plane(middle, axes, flat.min(0), flat.max(0))
 
 

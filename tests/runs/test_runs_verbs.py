@@ -1,4 +1,4 @@
-"""Runs explained and repaired: `unseam diagnose`, `unseam align`, and the functions behind them."""
+"""Runs diagnosed and aligned: `unseam diagnose`, `unseam align`, and the functions behind them."""
 
 import json
 from dataclasses import replace
@@ -11,10 +11,11 @@ import torch
 import unseam
 from unseam.cli import main
 from unseam.errors import BadInput
-from unseam.runs.align import load_alignment, save_alignment
-from unseam.runs.choose import rank
-from unseam.runs.diagnose import explain, history, repair, stored_scores, weakest_correlation
-from unseam.show.geometry_figures import diagnosis_figure, save
+from unseam.runs.align import align, load_alignment, save_alignment, weakest_correlation
+from unseam.runs.diagnose import diagnose, stored_scores
+from unseam.runs.history import history, latent_columns, regime
+from unseam.show.diagnosis import diagnosis_figure
+from unseam.show.style import save
 from unseam.train import Run, fit
 
 
@@ -38,31 +39,72 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
 
 
-def test_explain_and_history(run: Run) -> None:
-    found = explain(run, points=100)
+def test_diagnose_and_history(run: Run) -> None:
+    found = diagnose(run, points=100)
     assert set(found) == {0, 1}
     d = found[0]
     assert d.active == 2
-    assert d.sigma_law_r is None or -1 <= d.sigma_law_r <= 1
-    assert d.elbo is not None
+    with torch.no_grad():
+        W = run.model(0).mean(torch.eye(2)) - run.model(0).mean(torch.zeros(1, 2))  # rows: the columns of J
+    np.testing.assert_allclose([z.jacobian_norm for z in d.latents], W.norm(dim=1), rtol=1e-4)
     past = history(run, 0, points=50)
     assert len(past.steps) == len(past.delta_kl) > 1
-    assert past.snapshot_steps[-1] == 400
+    assert past.snapshot_steps.tolist() == [*run.kept_steps(0)] == [200, 400]
     assert past.cost[-1] == pytest.approx(d.entanglement_cost, rel=1e-6)  # linear: the same at every point
-    assert sorted(rank(list(found.values())).order) == [0, 1]
+    assert past.cost[0] != past.cost[-1]
 
 
-def test_repair_of_a_linear_decoder_is_complete(run: Run) -> None:
+def test_histories_are_of_the_columns_they_name(run: Run) -> None:
+    """Column by column against the rows on file: the report's KL must not be another column, nor another member's."""
+    rows = run.latents()
+    for member in (0, 1):
+        steps, columns = latent_columns(run, member, "kl", "mu2", "sigma2")
+        for name, values in zip(("kl", "mu2", "sigma2"), columns, strict=True):
+            for k in (0, 1):
+                some = rows[(rows["member"] == member) & (rows["latent"] == k)].set_index("step")[name]
+                np.testing.assert_array_equal(values[:, k], some.loc[steps])
+    assert not np.array_equal(latent_columns(run, 0, "kl")[1][0], latent_columns(run, 1, "kl")[1][0])
+
+
+def test_the_report_draws_kl_over_training(run: Run) -> None:
+    from unseam.show.report.member import timeline
+    from unseam.show.report.view import find
+
+    view = find(run, show=False).views[1]
+    drawn = timeline(run, view)["kl"].axes[0]
+    names = [text.get_text().strip() for text in drawn.texts]
+    assert sorted(names) == ["0", "1"]
+    rows = run.latents()
+    for name, line in zip(names, drawn.lines, strict=True):
+        some = rows[(rows["member"] == 1) & (rows["latent"] == int(name))].sort_values("step")
+        np.testing.assert_allclose(line.get_ydata(), some["kl"])
+        np.testing.assert_allclose(line.get_xdata(), some["step"])
+    assert regime(run, 1)[0].tolist() == sorted(set(rows["step"]))
+
+
+def test_align_of_a_linear_decoder_is_complete(run: Run) -> None:
     """It has one Jacobian, so one rotation makes its columns orthogonal everywhere."""
     for member in (0, 1):
-        found, arrays = repair(run, member, points=200)
+        found, arrays = align(run, member, points=200)
         assert found.table[0]["before"] > 1e-8 > 1e-12 > found.table[0]["after"]
-        assert found.helped == ("did not help" not in found.verdict)
+        assert found.helped
         assert arrays["codes"].shape == (200, 2)
+        np.testing.assert_allclose(arrays["codes_before"] @ found.rotation.numpy(), arrays["codes"], atol=1e-5)
+
+
+def test_align_whitens_an_autoencoder(tmp_path: Path) -> None:
+    """No prior has fixed the scale of its codes: unwhitened, the axes would follow units that mean nothing."""
+    run = fit("synth-linear", "ae", steps=60, network="linear", latents=2, data_parameters={"size": 600},
+              out=tmp_path / "run", show=False)  # fmt: skip
+    found, arrays = align(run, 0, points=60)
+    np.testing.assert_allclose(np.cov(arrays["codes"].T, bias=True), np.eye(2), atol=1e-4)
+    assert not np.allclose(np.cov(arrays["codes_before"].T, bias=True), np.eye(2), atol=1e-2)
+    back = found.frame.old(torch.as_tensor(arrays["codes"]))
+    np.testing.assert_allclose(back, arrays["codes_before"], atol=1e-4)
 
 
 def test_figures(run: Run, tmp_path: Path) -> None:
-    d = explain(run, [0], points=50)[0]
+    d = diagnose(run, [0], points=50)[0]
     with_past = save(diagnosis_figure(d, history(run, 0, points=20), "title"), tmp_path / "a" / "one.png")
     assert with_past.read_bytes()[:4] == b"\x89PNG"
     alone = save(diagnosis_figure(d), tmp_path / "two.svg")
@@ -114,8 +156,8 @@ def test_align_verb(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_an_alignment_is_read_again(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The loaded encoder and decoder are the run's own in other axes; its file can be scored as it is."""
     out = tmp_path / "aligned"
-    found, arrays = repair(run, 1, points=100)
-    save_alignment(out, run, {0: repair(run, 0, points=100), 1: (found, arrays)})
+    found, arrays = align(run, 1, points=100)
+    save_alignment(out, run, {0: align(run, 0, points=100), 1: (found, arrays)})
     loaded = load_alignment(out, 1)
     x, model = run.data.batch(torch.arange(20)), run.model(1)
     assert loaded.encoder is not None
@@ -137,7 +179,7 @@ def test_an_alignment_is_read_again(run: Run, tmp_path: Path, capsys: pytest.Cap
 def test_an_alignment_that_cannot_be_read(run: Run, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no alignment.json.*unseam align"):
         load_alignment(tmp_path)
-    document = save_alignment(tmp_path, run, {m: repair(run, m, points=50) for m in (0, 1)})
+    document = save_alignment(tmp_path, run, {m: align(run, m, points=50) for m in (0, 1)})
     for member in (None, 7):
         with pytest.raises(BadInput, match="holds members 0, 1"):
             load_alignment(tmp_path, member)
@@ -184,3 +226,5 @@ def test_weakest_correlation() -> None:
     factors = rng.normal(size=(300, 2))
     assert weakest_correlation(np.exp(factors[:, ::-1]), factors) == 1.0  # order and monotone maps do not matter
     assert weakest_correlation(rng.normal(size=(300, 3)), factors) < 0.3
+    assert weakest_correlation(factors[:, :1], factors[:, :1]) == 1.0
+    assert weakest_correlation(factors[:, :1], factors) == 0.0  # the second factor has no latent

@@ -12,14 +12,16 @@ from matplotlib.figure import Figure
 
 from unseam.errors import BadInput
 from unseam.files import write_atomic
-from unseam.show import made
-from unseam.show.cohort import member_numbers, sweep_figures
-from unseam.show.page import Shown, fill, inline, member_pages, save_figures
+from unseam.runs.choose import RULE
+from unseam.runs.evaluate import rows_for
 from unseam.show.pictures import Album
-from unseam.show.runs import Entry, Group, data_name, grouped, look_at_all, settings_words
-from unseam.show.scatter import run_colour
-from unseam.show.view import View
-from unseam.show.words import headline, sentence
+from unseam.show.report import made
+from unseam.show.report.cohort import member_numbers, sweep_figures
+from unseam.show.report.page import Shown, fill, inline, member_pages, save_figures
+from unseam.show.report.runs import Entry, Group, data_name, grouped, look_at_all, settings_words
+from unseam.show.report.scatter import run_colour
+from unseam.show.report.view import View
+from unseam.show.report.words import headline, sentence
 from unseam.train import Run
 
 FIRST = 10  # members of a ranking that are shown at once
@@ -32,8 +34,8 @@ def report_runs(
     figures: Path | None = None,
     formats: Sequence[str] = ("pdf",),
     show: bool | None = None,
-) -> Path:
-    """Look at every run, put them on one page and write it, whole or not at all."""
+) -> tuple[View, Run]:
+    """Look at every run, put them on one page and write it, whole or not at all; returns the first data set's best."""
     entries = look_at_all(folder, runs, show)
     groups = grouped(entries)
     if not groups:
@@ -46,7 +48,9 @@ def report_runs(
     if figures is not None:
         for n, each in enumerate(drawn):
             save_figures({f"data-{n}-{name}": figure for name, figure in each.items()}, figures, formats)
-    return path
+    best = groups[0].best
+    home = next(entry.found.run for entry in groups[0].entries if entry.found and entry.number == best.run)
+    return best, home
 
 
 def group_figures(group: Group) -> dict[str, Figure]:
@@ -79,6 +83,7 @@ def render(
         album,
         folder=folder.resolve().name,
         place=folder,
+        rule=RULE,
         entries=entries,
         groups=groups,
         rows=rows,
@@ -124,6 +129,7 @@ def run_row(entry: Entry, settings: dict[str, Any]) -> dict[str, Any]:
         "headline": headline(found.chosen),
         "verdict": sentence(found.chosen.diagnosis.verdict),
         "command": made.command(found.run) or made.call(found.run),
+        "taken": str(rows_for(found.run)),
     }
 
 

@@ -1,0 +1,94 @@
+"""What was computed of a member once is kept: a row of `computed` in results.sqlite, and an npz of arrays beside it.
+
+A row is found again by what it depends on: the member's weights (by digest), the step, the rows, the settings, the
+version of the package and its code. The arrays are written first, whole or not at all, so a row never points at half
+a file. A folder that cannot be written to, or a damaged row, costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+
+from unseam import __version__
+from unseam.files import write_atomic
+from unseam.train import Run
+from unseam.types import Array
+
+SCHEMA = """create table if not exists computed (what text, member integer, step integer, key text, settings text,
+    version text, document text, primary key (what, member, key)) without rowid"""
+CODE = ("geometry", "linear", "metrics", "models", "runs", "statistics")  # rooms whose code makes the numbers
+
+
+class Parts(NamedTuple):
+    """A result as it is kept: what JSON can say, and arrays by name."""
+
+    document: dict[str, Any]
+    arrays: dict[str, Array]
+
+
+def once(
+    run: Run, what: str, member: int, settings: Mapping[str, Any], make: Callable[[], Parts], step: int | None = None
+) -> Parts:
+    """The kept result, or what `make` returns, which is kept from then on."""
+    on = {"weights": run.weights_digest(member, step), "unseam": __version__, "code": code()}
+    told = json.dumps({**settings, **on}, sort_keys=True)
+    key = hashlib.sha256(told.encode()).hexdigest()[:16]
+    found = read(run.folder, what, member, key)
+    if found is not None:
+        return found
+    made = make()
+    write(run.folder, (what, member, step, key, told, __version__), made)
+    return made
+
+
+@lru_cache
+def code() -> str:
+    """A digest of the package's own numbers' source: what other code computed is computed again."""
+    root, sha = Path(__file__).parents[1], hashlib.sha256()
+    for room in CODE:
+        for file in sorted((root / room).rglob("*.py")):
+            sha.update(file.read_bytes())
+    return sha.hexdigest()[:16]
+
+
+def place(folder: Path, what: str, member: int, key: str) -> Path:
+    return folder / "computed" / f"{what}-{member}-{key}.npz"
+
+
+def read(folder: Path, what: str, member: int, key: str) -> Parts | None:
+    """The kept result; None where there is none, or none that can be read."""
+    try:
+        with closing(sqlite3.connect(folder / "results.sqlite", timeout=60)) as connection:
+            query = "select document from computed where what = ? and member = ? and key = ?"
+            row = connection.execute(query, (what, member, key)).fetchone()
+        if row is None:
+            return None
+        with np.load(place(folder, what, member, key), allow_pickle=False) as archive:
+            return Parts(json.loads(row[0]), dict(archive))
+    except (sqlite3.Error, OSError, ValueError, BadZipFile):
+        return None
+
+
+def write(folder: Path, row: tuple[Any, ...], made: Parts) -> None:
+    what, member, _, key, *_ = row
+    content = BytesIO()
+    np.savez(content, **made.arrays)  # type: ignore[arg-type]
+    try:
+        write_atomic(place(folder, what, member, key), content.getvalue())
+        with closing(sqlite3.connect(folder / "results.sqlite", timeout=60)) as connection, connection:
+            connection.execute(SCHEMA)
+            values = (*row, json.dumps(made.document))
+            connection.execute("insert or replace into computed values (?, ?, ?, ?, ?, ?, ?)", values)
+    except (sqlite3.Error, OSError):  # a folder that may only be read
+        return

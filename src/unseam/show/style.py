@@ -1,0 +1,117 @@
+"""One look for every figure: one small style, no global state, whole files; SVG for pages that have light and dark.
+
+Ink is the page's own text colour (`currentColor`), fills are translucent: the same SVG suits light and dark. `save`
+writes any figure as SVG, PDF or PNG.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import jinja2
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from unseam.files import write_atomic
+
+P = ParamSpec("P")
+INK = "#010203"  # stands for the page's text colour
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f")
+ANCHOR = r"(?:run-\d+-)?member-\d+"  # `View.anchor`
+CHOSEN, OTHER, ACCENT = "#d55e00", "#7f8a99", "#0072b2"
+STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.7,
+    "axes.grid": True,
+    "grid.color": "#8888884d",
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.4,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Draw in the report's style, whatever the caller's matplotlib settings are."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def new(width: float = 3.6, height: float = 2.7) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def plain(text: str) -> str:
+    """A name as it is: matplotlib would read dollars as mathematics."""
+    return text.replace("$", r"\$")
+
+
+def template(name: str, **filters: Callable[..., str]) -> jinja2.Template:
+    """A page's template; what is put into it is text, never markup, unless it says so."""
+    loader = jinja2.PackageLoader("unseam.show", "templates")
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(filters)
+    return environment.get_template(name)
+
+
+def svg(figure: Figure, name: str) -> str:
+    """Inline SVG: scales with the page, its ids are its own, its ink is the page's."""
+    buffer = io.StringIO()
+    with rc_context({**STYLE, "svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :].replace(INK, "currentColor")
+    text = re.sub(r'<g id="[^"]*"', "<g", text)
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(rf'<a xlink:href="#({ANCHOR})"[^>]*>', _link, text)
+    text = re.sub(rf'(id="|href="#|url\(#)(?!{ANCHOR}")', rf"\g<1>{name}-", text)
+    width, height = figure.get_size_inches() * 72
+    return re.sub(r"<svg [^>]*>", _opening(width, height), text, count=1)
+
+
+def _link(found: re.Match[str]) -> str:
+    """A point's link, named as it is said: run-2-member-3 -> run 2, member 3."""
+    said = found[1].replace("-member", ", member").replace("-", " ")
+    return f'<a href="#{found[1]}" aria-label="{said}">'
+
+
+def _opening(width: float, height: float) -> str:
+    return f'<svg viewBox="0 0 {width:g} {height:g}" style="max-width:{width * 1.6:.0f}px">'
+
+
+def content(figure: Figure, kind: str, dpi: float = 200, **how: Any) -> bytes:
+    """The bytes of a figure's file (svg, pdf, png); only a PNG has a background."""
+    buffer = io.BytesIO()
+    with rc_context({**STYLE, "savefig.facecolor": "white" if kind == "png" else "none", "svg.hashsalt": "unseam"}):
+        figure.savefig(buffer, format=kind, dpi=dpi, **how)
+    return buffer.getvalue()
+
+
+def save(figure: Figure, path: Path, dpi: float = 200, **how: Any) -> Path:
+    """Write a figure by its suffix (.svg, .pdf, .png), whole or not at all."""
+    write_atomic(path, content(figure, path.suffix[1:], dpi, **how))
+    return path
