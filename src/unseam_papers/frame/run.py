@@ -81,9 +81,10 @@ def reproduce(
 
 
 def finished(out: Path) -> dict[str, dict[str, Any]]:
-    """The entries already in OUT/exhibits.json, by id."""
+    """The entries already in OUT/exhibits.json, by id; without those of a version whose rows had no key."""
     path = out / "exhibits.json"
-    return {e["id"]: e for e in json.loads(path.read_text())["exhibits"]} if path.exists() else {}
+    entries = json.loads(path.read_text())["exhibits"] if path.exists() else []
+    return {e["id"]: e for e in entries if all("key" in row for row in e["rows"])}
 
 
 def publish(exhibits: Mapping[str, Exhibit], entry: Mapping[str, Any], out: Path) -> None:

@@ -155,7 +155,7 @@ def _ordered(key: str, what: str, published: str, ours: str, p: float, least: fl
 
 
 def p_above(high: Samples, low: Samples) -> float:
-    """p of "`high` is not above `low`": one-sided Mann-Whitney test over restarts.
+    """p of "`high` is not above `low`": one-sided Mann-Whitney test of the restarts.
 
     >>> round(p_above([3, 4, 5], [0, 1, 2]), 3)
     0.05
@@ -164,17 +164,27 @@ def p_above(high: Samples, low: Samples) -> float:
 
 
 def ordering(
-    key: str, what: str, published: str, high: Samples, low: Samples, form: str = ".2f", note: str = ""
+    key: str,
+    what: str,
+    published: str,
+    high: Samples,
+    low: Samples,
+    form: str = ".2f",
+    names: tuple[str, str] = ("", ""),
+    note: str = "",
 ) -> Row:
     """One group of restarts above another.
 
     >>> ordering("above", "a above b", "yes", [4, 5, 6, 7], [0, 1, 2, 3]).verdict
     'agrees'
     """
-    ours = f"mean {np.mean(high):{form}} (n = {len(high)}) against {np.mean(low):{form}} (n = {len(low)})"
+    ours = " against ".join(
+        f"{name} {np.mean(group):{form}} (n = {len(group)})".strip()
+        for name, group in zip(names, (high, low), strict=True)
+    )
     least = p_above(np.arange(len(high)) + len(low), np.arange(len(low)))
     p = p_above(high, low)
-    return _ordered(key, what, published, ours, p, least, note, "one-sided Mann-Whitney test over restarts")
+    return _ordered(key, what, published, ours, p, least, note, "one-sided Mann-Whitney test of the restarts")
 
 
 def paired(key: str, what: str, published: str, high: Samples, low: Samples, form: str = ".2f", note: str = "") -> Row:
