@@ -117,7 +117,7 @@ def to_axes(W: Array, U: Array) -> Array:  # (3, 2), (3, 2) -> (2,)
 
 @torch.no_grad()
 def look(run: Run, member: int, U: Array) -> dict[str, Any]:
-    """Angles to the principal axes and plane, DtO, cosine of the columns, squared error; of the first a grid to draw."""
+    """Angles to the principal axes and plane, DtO, cosine of the columns, squared error; of member 0 a grid to draw."""
     model, rows = run.model(member), torch.arange(len(run.data))
     z = torch.from_numpy(represent(model, run.data, rows).codes)
     gram = metrics(model.mean, z[:1000], dtype=torch.float64).gram
@@ -173,7 +173,7 @@ def randomly(key: str, what: str, angles: Array) -> Row:
     verdict = three_way(distance - sure, distance + sure, UNEVEN)
     ours = f"median {np.median(angles):.0f} degrees, {distance:.2f} from the uniform distribution (n = {n})"
     rule = (
-        f"equivalence: the distance of the distribution functions, {distance:.2f} +- {sure:.2f} (95 %), within {UNEVEN:g}; "
+        f"equivalence: distance of the distribution functions, {distance:.2f} +- {sure:.2f} (95 %), within {UNEVEN:g}; "
         "angles on 0 to 30 degrees only would be 0.33 away"
     )
     return Row(key, what, "randomly aligned", ours, "published ordering", verdict, rule=rule)
@@ -276,7 +276,7 @@ def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
     why = "The control shares everything with the linear VAE but the diagonal posterior: it is the diagonal that turns."
     return (
         f"The first axis of the linear VAE is {vae:.2f} degrees from a principal axis in the median of "
-        f"{len(numbers['linear beta-vae'])} restarts, that of the linear AE {ae:.0f}, and that of a VAE whose posterior "
+        f"{len(numbers['linear beta-vae'])} restarts, that of the linear AE {ae:.0f}, that of a VAE whose posterior "
         f"may be full {full:.0f} ({len(numbers['linear ae'])} restarts each); uniform angles have 22.5. On the curved "
         f"sheet the VAE's distance to orthogonality is {ours:.2f} and the AE's {other:.2f}. "
         + (why if rows["vae"].verdict == "agrees" and full > 10 * vae else "")
