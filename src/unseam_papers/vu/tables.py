@@ -112,6 +112,7 @@ def order(k: int, table: Table, scenario: Mapping[str, Any], m: int) -> Row:
     """Which metric is ahead, over our repetitions; not comparable where other settings turn the order round."""
     first, second = METRICS if table["I"][k] > table["SAP"][k] else METRICS[::-1]
     lead = np.subtract(open_means(scenario, first), open_means(scenario, second))
+    before = [np.mean(scenario["untrained"][metric]) for metric in (first, second)]
     row = paired(
         f"order {k + 1}",
         f"{name(first, m)} ahead of {name(second, m)}, scenario {k + 1}",
@@ -119,7 +120,8 @@ def order(k: int, table: Table, scenario: Mapping[str, Any], m: int) -> Row:
         scenario["trained"][first],
         scenario["trained"][second],
         form=".0f",
-        note=f"mean lead over the settings the slides leave open: {lead.min():.0f} to {lead.max():.0f} points",
+        note=f"mean lead over the settings the slides leave open: {lead.min():.0f} to {lead.max():.0f} points; on "
+        f"untrained codes {before[0]:.0f} against {before[1]:.0f} %",
     )
     return undecided(row) if lead.min() <= 0 <= lead.max() else row
 
