@@ -43,7 +43,9 @@ def save(fig: Figure, path: Path) -> Path:
     return path
 
 
-def dots(ax: Any, place: float, values: Any, colour: str, across: bool = False, width: float = 0.2, **more: Any) -> None:
+def dots(
+    ax: Any, place: float, values: Any, colour: str, across: bool = False, width: float = 0.2, **more: Any
+) -> None:
     """A strip of restarts at one place, a little apart; lying when `across`."""
     values = list(values)
     places = [place + width * (2 * i / max(len(values) - 1, 1) - 1) for i in range(len(values))]

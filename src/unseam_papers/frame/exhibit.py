@@ -209,7 +209,7 @@ def pick(entries: Iterable[Mapping[str, Any]], name: str) -> Array:  # (entries,
 # Compatibility, until every exhibit has moved to frame.rows and frame.verdicts.
 
 
-def Row(what: str, published: str, ours: str, verdict: Verdict, note: str = "") -> NewRow:  # noqa: N802
+def Row(what: str, published: str, ours: str, verdict: Verdict, note: str = "") -> NewRow:
     return NewRow(what, what, published, ours, "published ordering", verdict, note)
 
 

@@ -96,6 +96,17 @@ def after_a_look(row: Row, why: str) -> Row:
     return replace(row, rule=joined(row.rule, f"fixed after a look at results: {why}"))
 
 
+def unless(why: str, row: Row) -> Row:
+    """The row, not judged where there is a reason not to (a shorter training, other data): the reason opens its note.
+
+    >>> row = Row("a", "a", "1", "1", "published number", "agrees")
+    >>> unless("5 of 400 epochs", row).verdict, unless("", row).verdict
+    ('not comparable', 'agrees')
+    """
+    verdict: Verdict = "not comparable" if row.counted else "shown"
+    return replace(row, verdict=verdict, note=joined(why, row.note)) if why else row
+
+
 def joined(*parts: str) -> str:
     """The parts that are not empty.
 
@@ -117,8 +128,10 @@ def ranged(values: Sequence[float] | Array, form: str = ".2f", unit: str = "") -
 def plus_minus(values: Sequence[float] | Array, form: str = ".3f") -> str:
     """Mean and standard deviation over restarts.
 
-    >>> plus_minus([1, 2, 3]), plus_minus([1], ".1f")
-    ('2.000 +- 1.000', '1.0 +- 0.0')
+    >>> plus_minus([1, 2, 3]), plus_minus([1], ".1f"), plus_minus([])
+    ('2.000 +- 1.000', '1.0 +- 0.0', 'none')
     """
+    if not len(values):
+        return "none"
     deviation = np.std(values, ddof=1) if len(values) > 1 else 0.0
     return f"{np.mean(values):{form}} +- {deviation:{form}}"

@@ -1,8 +1,7 @@
 """How a row gets its verdict: one policy, printed over every page, and a small function for each way to compare.
 
-A number:    the 95 % interval of (ours - published) inside +- margin agrees; else without 0 differs; else n is too small
-An ordering: a one-sided test at 5 % shows it: agrees; it does not but could have at this n: differs; it could not: n is
-             too small
+A number:    the 95 % interval of (ours - published) inside +- margin: agrees; else without 0: differs; else n is small
+An ordering: a one-sided test at 5 % shows it: agrees; does not but could have: differs; could not: n is too small
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from scipy.stats import binomtest, mannwhitneyu, spearmanr, t, wilcoxon
 
 from unseam.types import Array
-from unseam_papers.frame.rows import Kind, Row, Verdict, after_a_look, as_kind, joined, plus_minus
+from unseam_papers.frame.rows import Kind, Row, Verdict, after_a_look, as_kind, joined, plus_minus, unless
 
 POLICY = (
     "Only rows that compare with something the source prints are counted. The column *published* holds what the source "
@@ -28,13 +27,15 @@ POLICY = (
     "test at 5 % shows it, differs when the test does not although it could have with so many restarts, and cannot be "
     "compared when no result could. Words that say there is no effect need an equivalence test: the 95 % interval "
     "within a stated margin.",
-    "Neither can be compared where data, length of training or settings are not the source's. Not to reject is never "
-    "to agree.",
+    "Neither can be compared after a shorter training than the source's, nor a number on other data or networks; an "
+    "ordering that is claimed of all models of a kind is compared on data that stands in, and the row says so. Not to "
+    "reject is never to agree.",
     "Not counted: *by construction* (an identity, which only a fault in the program can break), *own control* and "
     "*beyond the paper* (the source prints nothing); they hold, fail, or are only shown.",
 )
 LEVEL = 0.05
 ASSUMED = 10  # restarts of a source that does not print their number
+FEW = "fewer than two restarts have no spread"
 Samples = Sequence[float] | Array
 
 
@@ -91,7 +92,7 @@ def number(
     mean, deviation, n = published
     printed, ours = f"{mean:{form}} +- {deviation:{form}}", f"{plus_minus(samples, form)} (n = {len(samples)})"
     if len(samples) < 2:
-        return Row(key, what, printed, ours, "published number", "not comparable", note, "one restart has no spread")
+        return Row(key, what, printed, ours, "published number", "not comparable", note, FEW)
     low, high = welch(samples, mean, deviation, n or ASSUMED)
     theirs = f"n = {n:g} there" if n else f"n not printed, {ASSUMED} assumed"
     rule = f"Welch's 95 % interval of the difference {low:{form}} to {high:{form}}, margin {margin:g}, {theirs}"
@@ -178,6 +179,8 @@ def ordering(
     >>> ordering("above", "a above b", "yes", [4, 5, 6, 7], [0, 1, 2, 3]).verdict
     'agrees'
     """
+    if not (len(high) and len(low)):
+        return Row(key, what, published, "none", "published ordering", "not comparable", note, "no restarts to compare")
     ours = " against ".join(
         f"{name} {np.mean(group):{form}} (n = {len(group)})".strip()
         for name, group in zip(names, (high, low), strict=True)
@@ -243,6 +246,8 @@ def limit(
     >>> limit("aligned", "angle", "aligns perfectly", [0.1] * 5, below=1.0).verdict
     'agrees'
     """
+    if not len(samples):
+        return Row(key, what, published, "none", "published ordering", "not comparable", note, "no restarts to compare")
     end, sign, side = (below, -1, "below") if below is not None else (above, 1, "above")
     count, n = int((sign * (np.asarray(samples, float) - float(end or 0)) > 0).sum()), len(samples)
     p = float(binomtest(count, n, alternative="greater").pvalue)
@@ -278,20 +283,18 @@ def alike(
     >>> alike("chance", "DtO", "random", [0.5, 0.6, 0.5, 0.6], 0.55, margin=0.1).verdict
     'agrees'
     """
-    ours, kind = f"{plus_minus(samples, form)}{unit} (n = {len(samples)})", "published ordering"
+    ours = f"{plus_minus(samples, form)}{unit} (n = {len(samples)})"
     if len(samples) < 2:
-        return Row(key, what, published, ours, "published ordering", "not comparable", note, "one restart: no spread")
+        return Row(key, what, published, ours, "published ordering", "not comparable", note, FEW)
     low, high = welch(samples, expected, 0.0, np.inf)
     rule = (
         f"equivalence: the 95 % interval of the mean, {low + expected:{form}} to {high + expected:{form}}, within "
         f"{expected:{form}} +- {margin:{form}}{unit}"
     )
-    return Row(key, what, published, ours, kind, three_way(low, high, margin), note, rule)  # type: ignore[arg-type]
+    return Row(key, what, published, ours, "published ordering", three_way(low, high, margin), note, rule)
 
 
-def unrun(
-    key: str, what: str, published: str, why: str, ours: str = "not run", kind: Kind = "published number"
-) -> Row:
+def unrun(key: str, what: str, published: str, why: str, ours: str = "not run", kind: Kind = "published number") -> Row:
     """A published row that cannot be compared, and why."""
     return Row(key, what, published, ours, kind, "not comparable", why)
 
@@ -300,23 +303,17 @@ def _ours(condition: bool | None) -> Verdict:
     return "shown" if condition is None else "holds" if condition else "fails"
 
 
-def identity(
-    key: str, what: str, ours: str, condition: bool, rule: str, note: str = "", published: str = ""
-) -> Row:
+def identity(key: str, what: str, ours: str, condition: bool, rule: str, note: str = "", published: str = "") -> Row:
     """True by construction: only a fault in the program can break it."""
     return Row(key, what, published, ours, "by construction", _ours(bool(condition)), note, rule)
 
 
-def control(
-    key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = ""
-) -> Row:
+def control(key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = "") -> Row:
     """A control of our own."""
     return Row(key, what, "", ours, "own control", _ours(condition), note, rule)
 
 
-def beyond(
-    key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = ""
-) -> Row:
+def beyond(key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = "") -> Row:
     """Something the source does not print."""
     return Row(key, what, "", ours, "beyond the paper", _ours(condition), note, rule)
 
@@ -344,6 +341,7 @@ __all__ = [
     "shown",
     "three_way",
     "trend",
+    "unless",
     "unrun",
     "welch",
 ]
