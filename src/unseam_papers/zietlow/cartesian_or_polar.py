@@ -141,7 +141,7 @@ def look(run: Run, member: int, samples: int) -> dict[str, Any]:
     score = mig(codes, seen.factors)
     return {
         "mig": score.value,
-        "per_factor": list(score.per_factor),
+        "per_factor": np.asarray(score.per_factor).tolist(),
         "pair": pair,
         "known": known.tolist(),
         "kind": free.kind,

@@ -103,7 +103,7 @@ def look(run: Run, member: int) -> dict[str, Any]:
     draw = numpy_generator(member, "z8")
     start = model.encode(x[draw.choice(len(x), min(300, len(x)), replace=False)].mean(0, keepdim=True)).mean[0]
     tail = np.abs(seen.codes[:, active] - start.numpy()[active]) if len(active) else np.zeros((1, 1))
-    used = [j for j in order if j in set(active)]
+    used = order[np.isin(order, active)]
     chance = [explained(model, x, z, draw.permutation(used)) for _ in range(ORDERS)]
     curve = explained(model, x, z, used)
     impact, moved = effects(model, x, z)
@@ -179,7 +179,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
 
 def ranks(key: str, what: str, published: str, numbers: Numbers, name: str) -> Row:
     """Mean sigma against a value of each active latent: Spearman a restart, p-values combined over restarts."""
-    found = [p_trend(*(np.array(m[k])[m["active"]] for k in ("sigma", name)), -1) for m in numbers["members"]]
+    found = [p_trend(*np.array([m["sigma"], m[name]])[:, m["active"]], sign=-1) for m in numbers["members"]]
     rho, p = zip(*found, strict=True)
     return combined(key, what, published, f"rank correlation {ranged(rho)}", numbers, p, "one-sided Spearman tests")
 

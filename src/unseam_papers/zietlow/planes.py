@@ -265,9 +265,9 @@ def strips(ax: Axes, names: Mapping[str, str], values: Mapping[str, Array]) -> N
     """One line of ticks a model, the first on top."""
     for row, (objective, one) in enumerate(values.items()):
         colour = BLUE if objective == "beta-vae" else GREY
-        many = {"alpha": 0.4, "mew": 0.8} if len(one) > 50 else {"mew": 1.5}
-        ax.plot(one, np.full(len(one), len(names) - 1 - row), "|", color=colour, ms=14, **many)
-    ax.set(yticks=range(len(names)), yticklabels=reversed(names.values()), ylim=(-0.6, len(names) - 0.4))
+        alpha, width = (0.4, 0.8) if len(one) > 50 else (1, 1.5)
+        ax.plot(one, np.full(len(one), len(names) - 1 - row), "|", color=colour, ms=14, alpha=alpha, mew=width)
+    ax.set(yticks=range(len(names)), yticklabels=list(names.values())[::-1], ylim=(-0.6, len(names) - 0.4))
 
 
 def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
