@@ -36,6 +36,12 @@ SOURCE = "Allen 2024, Theorem 3 and section 3.3"
 PAPER = LARGER
 S2, LR, SGD_LR = 0.005, 1e-3, 1e-4
 SAME = 1e-9  # relative difference of weights below which two trajectories are the same; double precision has 2e-16
+TRAINING = {
+    "latents": 2,
+    "precision": "float64",
+    "workers": 1,
+    **mlp(20, 20),
+}  # a dead ReLU makes Adam divide 0/0
 KAPPAS = (2, 5, 20)  # trials of the Binomial; beta = 1 / kappa
 TEMPERATURES = (0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0)  # t / beta
 PAIRS: dict[str, tuple[dict[str, Any], bool, bool, str]] = {
@@ -114,19 +120,8 @@ def differences(name: str, settings: Settings, work: Work) -> list[list[float]]:
 
 
 def trajectories(work: Work, settings: Settings, objective: str, **more: Any) -> Run:
-    return work.train(
-        "synth-nonlinear",
-        objective,
-        data_parameters={"size": settings.size},
-        seeds=list(range(settings.seeds)),
-        steps=settings.steps,
-        snapshots=settings.snapshots,
-        latents=2,
-        **mlp(20, 20),  # tanh: a dead ReLU has gradient 0, and Adam with eps = 0 would divide 0 by 0
-        precision="float64",
-        workers=1,
-        **more,
-    )
+    size = {"seeds": list(range(settings.seeds)), "steps": settings.steps, "snapshots": settings.snapshots}
+    return work.train("synth-nonlinear", objective, data_parameters={"size": settings.size}, **TRAINING, **size, **more)
 
 
 def difference(one: Run, a: int, two: Run, b: int, step: int) -> float:

@@ -7,7 +7,6 @@ with a full posterior, and without any.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from unseam.geometry.orthogonality import distances, select
 from unseam.models import Point
 from unseam.train import Run
 from unseam_papers.allen import setups
-from unseam_papers.allen.setups import MIDDLE, SETUPS, Cohort, look, members, train
+from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, figure
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, plus_minus
@@ -53,25 +52,20 @@ UNIT = "1 is a random rotation's"
 WHY = "the first limit, 0.5, was met by axes that training had moved away"
 
 
-@dataclass(frozen=True)
-class Settings:
-    cohort: Cohort
-    points: int = 100
-
-
 SCALES = {
     "tiny": Settings(setups.TINY, points=20),
-    "quick": Settings(setups.QUICK),
+    "quick": Settings(setups.QUICK, points=100),
     "paper": Settings(setups.PAPER, points=500),
 }
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
     names = [f"{name}/{kind}" for name in SETUPS for kind in KINDS]
-    return work.each(names, lambda name: measure(*name.split("/"), settings, work))
+    return work.each(names, lambda name: measure(name, settings, work))
 
 
-def measure(name: str, kind: str, settings: Settings, work: Work) -> dict[str, Any]:
+def measure(pair: str, settings: Settings, work: Work) -> dict[str, Any]:
+    name, kind = pair.split("/")
     run = train(work, name, settings.cohort, kind)
     steps, chosen = run.snapshots(), members(run, MIDDLE[name])
     return {"steps": steps, "members": [[moment(run, m, step, settings.points) for step in steps] for m in chosen]}

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.data import load_data
-from unseam_papers.allen.setups import LARGER
+from unseam_papers.allen.setups import LARGER, length
 from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, RED, figure
 from unseam_papers.frame.exhibit import Numbers, Work, pick
 from unseam_papers.frame.rows import Row
@@ -44,6 +44,7 @@ SPACING = 6 * math.sin(math.pi / 16)  # between neighbours: 16 points on a circl
 NEIGHBOURS = (5, 7, 9)  # a point and this many minus one of its nearest on the circle
 WITHIN, MARGIN = SPACING / 2, 1.25  # a target is met at this distance, if every other is this many times as far
 NONE = "none of these"
+TRAINING = {"batch": 128, "holdout": 0.0, "latents": 2, "s2": 1.0, "network": "mlp"}
 WHY = "a review showed that the first rule, the nearest target whatever its distance, could not fail"
 CHOICES = (
     "The lengths of the data: not given. Ours: 16 points on circles of radius 3, on a ring of radius 10, in two "
@@ -128,23 +129,8 @@ def measure(settings: Settings, work: Work, circles: int) -> list[dict[str, Any]
     """All betas and restarts on one layout, as one cohort."""
     betas = sorted([*PUBLISHED, *BETWEEN])
     width = (settings.width, settings.width)
-    run = work.train(
-        "ring",
-        "beta-vae",
-        beta=betas,
-        seeds=list(range(settings.restarts)),
-        steps=settings.steps,
-        log_every=settings.steps,
-        batch=128,
-        holdout=0.0,
-        lr=settings.lr,
-        latents=2,
-        s2=1.0,
-        network="mlp",
-        encoder=width,
-        decoder=width,
-        data_parameters={"circles": circles},
-    )
+    layout = {"lr": settings.lr, "data_parameters": {"circles": circles}, "encoder": width, "decoder": width}
+    run = work.train("ring", beta=betas, **TRAINING, **layout, **length(settings.restarts, settings.steps))
     x = run.data.batch(torch.arange(len(run.data))).reshape(circles, -1, 2)
     found = [look(run.model(m), x) for m in range(len(run.members))]
     n = settings.restarts
@@ -190,7 +176,7 @@ def at_centroids(layout: str, cells: Sequence[Mapping[str, Any]]) -> Row:
     between = [c for c in cells if c["beta"] in BETWEEN]
     found = np.array([[name == "circle centroid" for name in labels(c)] for c in between])  # (betas, restarts)
     least = min(between, key=lambda c: average(c, "small"))
-    at = ", ".join(f"{c['beta']:g}" for c, some in zip(between, found.any(1), strict=True) if some) or "none"
+    at = ", ".join(f"{c['beta']:g}" for c, some in zip(between, found, strict=True) if some.any()) or "none"
     note = f"betas: {at}; {average(least, 'small'):.0%} of the small radius left at beta {least['beta']:g}"
     what, words = f"between 3.8 and 60; {layout}: circle centroid at some beta", "small circles map to their centroids"
     passed = int(found.any(0).sum())

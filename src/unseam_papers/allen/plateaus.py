@@ -16,7 +16,7 @@ from torch import Tensor
 from unseam.geometry import metrics, sigma_law, singular
 from unseam.train import Run
 from unseam.types import Array
-from unseam_papers.allen.setups import LARGER, mlp
+from unseam_papers.allen.setups import LARGER, length, mlp
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, figure
 from unseam_papers.frame.exhibit import Numbers, Work, beta_of, pick
 from unseam_papers.frame.rows import Row
@@ -31,6 +31,7 @@ SOURCE = "Allen 2024, section 4, 'Optimal S'"
 PAPER = LARGER
 RADIUS, S2, BETA = 2.0, 0.5, 0.1
 ROWS = 80  # points are repeated up to this many rows, one full batch
+TRAINING = {"batch": ROWS, "holdout": 0.0, "lr": 5e-3, "latents": 1, "s2": S2}
 GRID = np.linspace(-2.2, 2.2, 221)
 WIDE = 0.5  # a posterior deviation above this has gone most of the way to the prior's
 RULES = {
@@ -75,20 +76,8 @@ def half_circle(points: int) -> Array:  # -> (ROWS, 2)
 
 
 def train(settings: Settings, work: Work, objective: str, points: int) -> Run:
-    return work.train(
-        half_circle(points),
-        objective,
-        seeds=list(range(settings.restarts)),
-        steps=settings.steps,
-        log_every=settings.steps,
-        batch=ROWS,
-        holdout=0.0,
-        lr=5e-3,
-        latents=1,
-        s2=S2,
-        **mlp(settings.width, settings.width),
-        **beta_of(objective, BETA),
-    )
+    network, cohort = mlp(settings.width, settings.width), length(settings.restarts, settings.steps)
+    return work.train(half_circle(points), objective, **TRAINING, **network, **cohort, **beta_of(objective, BETA))
 
 
 @torch.no_grad()

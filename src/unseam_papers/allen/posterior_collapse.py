@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from unseam.data import load_data
 from unseam.types import Array
-from unseam_papers.allen.setups import LARGER
+from unseam_papers.allen.setups import LARGER, length
 from unseam_papers.frame.draw import BLUE, INK, ORANGE, figure
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, Verdict
@@ -36,6 +36,7 @@ PAPER = LARGER
 DECODERS: dict[str, tuple[str, str]] = {"deep": (BLUE, "deep decoder"), "linear": (ORANGE, "linear decoder")}
 ASLEEP = 0.05  # nats of KL below which the posterior counts as collapsed
 LATENTS = 10
+TRAINING = {"lr": 2e-3, "latents": LATENTS, "likelihood": "gaussian"}
 ACTIVE = 0.25  # std(mu)^2 above which a latent counts as active (Zietlow 2022: std > 0.5)
 CLOSE = 0.1  # how near the linear decoder's KL must come to its closed form
 RULES = {
@@ -63,15 +64,12 @@ class Settings:
     width: int = 64
 
 
+QUICK = (0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.3, 2.0)
+FULL = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.3, 2.0, 4.0)
 SCALES = {
     "tiny": Settings(betas=(0.2, 1.0), restarts=1, steps=20, width=8),
-    "quick": Settings(betas=(0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.3, 2.0), restarts=3, steps=2500),
-    "paper": Settings(
-        betas=(0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.3, 2.0, 4.0),
-        restarts=10,
-        steps=40_000,
-        width=256,
-    ),
+    "quick": Settings(QUICK, restarts=3, steps=2500),
+    "paper": Settings(FULL, restarts=10, steps=40_000, width=256),
 }
 
 
@@ -106,19 +104,9 @@ def gain(eigen: Sequence[float], beta: float) -> float:
 def measure(settings: Settings, work: Work, decoder: str, s2: float) -> list[dict[str, Any]]:
     """Active latents and KL on held-out digits, per beta and restart."""
     deep = {"network": "mlp", "encoder": (settings.width,), "decoder": (settings.width,) * 3}
-    run = work.train(
-        "digits",
-        "beta-vae",
-        beta=list(settings.betas),
-        seeds=list(range(settings.restarts)),
-        steps=settings.steps,
-        lr=2e-3,
-        log_every=settings.steps,
-        latents=LATENTS,
-        likelihood="gaussian",
-        s2=s2,
-        **(deep if decoder == "deep" else {"network": decoder}),
-    )
+    layers = deep if decoder == "deep" else {"network": decoder}
+    cohort = {"beta": list(settings.betas), "s2": s2, **length(settings.restarts, settings.steps)}
+    run = work.train("digits", **TRAINING, **layers, **cohort)
     table = run.table()
     return [
         {"beta": beta, "active": part["active"].tolist(), "kl": part["kl"].tolist()}

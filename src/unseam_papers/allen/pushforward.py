@@ -143,16 +143,13 @@ def judge(numbers: Numbers) -> list[Row]:
     whole = np.concatenate([of(numbers, way, "integral").ravel() for way in ("beta-vae", "beta-vae-sigma")])
     error, angle, pca, columns = (of(numbers, "beta-vae", key) for key in ("contrast", "angle", "pca", "columns"))
     ends, near = f"{whole.min():.4f} to {whole.max():.4f}", np.abs(whole - INSIDE).max() < 5e-3
-    note, degrees = (
-        f"the columns of J themselves {ranged(columns, '.1f', ' degrees')}",
-        {"form": ".1f", "unit": " degrees"},
-    )
+    note, degrees = (f"the columns of J themselves {ranged(columns, '.1f', ' degrees')}", " degrees")
     return [
         identity("identity", RULES["identity"], f"at most {same:.1g} nats", same < 1e-8, "below 1e-8 nats"),
         identity("integral", RULES["integral"], ends, near, "within 0.005", note=RULES["curve"]),
-        limit("angle", RULES["angle"], RULES["right"], angle, above=RIGHT, **degrees),
+        limit("angle", RULES["angle"], RULES["right"], angle, above=RIGHT, form=".1f", unit=degrees),
         limit("error", RULES["error"], RULES["product"], error, below=SMALL, form=".4f", unit=" nats"),
-        limit("pca", RULES["pca"], RULES["local"], pca, below=CHANCE / 2, note=note, **degrees),
+        limit("pca", RULES["pca"], RULES["local"], pca, below=CHANCE / 2, form=".1f", unit=degrees, note=note),
         *(row for way in list(WAYS)[1:] for row in controls(way, numbers, error)),
     ]
 

@@ -65,6 +65,15 @@ QUICK = Cohort()
 PAPER = Cohort((100_000, 50_000), 8, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), (0.5, 1.0, 2.0, 3.0), 20)
 
 
+@dataclass(frozen=True)
+class Settings:
+    """Of A2, A3 and A9: the cohort, held-out points, and draws of z where the posterior is sampled."""
+
+    cohort: Cohort
+    points: int
+    draws: int = 0
+
+
 def train(work: Work, name: str, cohort: Cohort, objective: str = "beta-vae") -> Run:
     """Seeds x betas of one set-up; only the plain beta-VAE is swept, the others are trained at the middle beta."""
     settings = {"network": "mlp", "decoder_activation": "tanh", "snapshots": cohort.snapshots, **SETUPS[name]}
@@ -77,6 +86,11 @@ def train(work: Work, name: str, cohort: Cohort, objective: str = "beta-vae") ->
         **settings,
         **beta_of(objective, list(betas)),
     )
+
+
+def length(restarts: int, steps: int) -> dict[str, Any]:
+    """So many seeds for so many steps, logged at the end, as settings of a run."""
+    return {"seeds": list(range(restarts)), "steps": steps, "log_every": steps}
 
 
 def mlp(*widths: int, activation: str = "tanh") -> dict[str, Any]:

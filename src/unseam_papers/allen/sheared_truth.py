@@ -76,22 +76,12 @@ class Settings:
     rows: int = 1000
 
 
+QUICK = (0.0, 0.2, 0.4, 0.6, 0.75, 1.0, 1.2), (1.0, 1.1, 1.3, 2.0), (0.0, 0.75)  # shears, ratios, controls
+FULL = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.05, 1.2, 1.4), (1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0)
 SCALES = {
-    "tiny": Settings(shears=(0.0, 0.75), ratios=(1.0, 2.0), controls=(0.0,), restarts=2, steps=20, rows=200),
-    "quick": Settings(
-        shears=(0.0, 0.2, 0.4, 0.6, 0.75, 1.0, 1.2),
-        ratios=(1.0, 1.1, 1.3, 2.0),
-        controls=(0.0, 0.75),
-        restarts=5,
-        steps=6000,
-    ),
-    "paper": Settings(
-        shears=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.05, 1.2, 1.4),
-        ratios=(1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0),
-        controls=(0.0, 0.4, 0.75, 1.2),
-        restarts=12,
-        steps=30_000,
-    ),
+    "tiny": Settings((0.0, 0.75), (1.0, 2.0), controls=(0.0,), restarts=2, steps=20, rows=200),
+    "quick": Settings(*QUICK, restarts=5, steps=6000),
+    "paper": Settings(*FULL, controls=(0.0, 0.4, 0.75, 1.2), restarts=12, steps=30_000),
 }
 
 

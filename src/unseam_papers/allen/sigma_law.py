@@ -9,7 +9,7 @@ A passive latent has Sigma_ii ~ 1 and M_ii ~ 0 whatever the decoder does, so the
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from unseam.rng import generator
 from unseam.train import Run
 from unseam.types import Array
 from unseam_papers.allen import setups
-from unseam_papers.allen.setups import MIDDLE, SETUPS, Cohort, look, members, train
+from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
 from unseam_papers.frame.draw import INK, figure
 from unseam_papers.frame.exhibit import Numbers, Work, pick
 from unseam_papers.frame.rows import Row
@@ -51,16 +51,9 @@ CHOICES = (
 )
 
 
-@dataclass(frozen=True)
-class Settings:
-    cohort: Cohort
-    points: int = 200
-    draws: int = 16  # of z, for the averaged curvature
-
-
 SCALES = {
     "tiny": Settings(setups.TINY, points=20, draws=2),
-    "quick": Settings(setups.QUICK),
+    "quick": Settings(setups.QUICK, points=200, draws=16),
     "paper": Settings(setups.PAPER, points=500, draws=64),
 }
 

@@ -7,7 +7,6 @@ Odd orders vanish, so the gap is of fourth order in the posterior's standard dev
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from unseam.models import Autoencoder
 from unseam.rng import generator
 from unseam.train import Run
 from unseam_papers.allen import setups
-from unseam_papers.allen.setups import MIDDLE, SETUPS, Cohort, look, members, train
+from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, figure
 from unseam_papers.frame.exhibit import Numbers, Work, pick
 from unseam_papers.frame.rows import Row
@@ -46,16 +45,9 @@ CHOICES = (
 )
 
 
-@dataclass(frozen=True)
-class Settings:
-    cohort: Cohort
-    points: int = 150
-    draws: int = 32  # pairs of opposite draws of z
-
-
 SCALES = {
     "tiny": Settings(setups.TINY, points=20, draws=2),
-    "quick": Settings(setups.QUICK),
+    "quick": Settings(setups.QUICK, points=150, draws=32),
     "paper": Settings(setups.PAPER, points=500, draws=256),
 }
 
