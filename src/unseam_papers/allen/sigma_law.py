@@ -146,16 +146,17 @@ def at_one(name: str, entry: Mapping[str, Any]) -> list[Row]:
         note += f"{np.mean(entry['shuffled']):.2f}; beta left out: error {100 * mean(found['no beta'], 'error'):.0f} %"
         note += f"; exact H at the mean: {100 * mean(found['exact H'], 'error'):.1f} %"
     law = held(key, f"{what}: learned variances against 1 / (1 + M_ii / beta), active latents", found["law"], note)
-    price = held(f"{key} averaged", f"{what}: against 1 / (1 - E_q[H_ii] / beta), Price's theorem", found["averaged"])
+    what += ": the same with H averaged over the posterior"
+    price = held(f"{key} averaged", what, found["averaged"], law="1 / Sigma_ii = 1 - E_q[H_ii] / beta, Price's theorem")
     return [law, as_kind(price, "beyond the paper")]
 
 
-def held(key: str, what: str, found: Sequence[Mapping[str, float]], note: str = "") -> Row:
+def held(key: str, what: str, found: Sequence[Mapping[str, float]], note: str = "", law: str = EQ7) -> Row:
     """The law holds in more than half of the restarts."""
     if not found:
-        return unrun(key, what, EQ7, "no latent is active", ours="-")
+        return unrun(key, what, law, "no latent is active", ours="-")
     good = sum(f["r"] > LEAST_R and f["error"] < MOST_ERROR for f in found)
-    row = share(key, what, EQ7, good, len(found), note=note)
+    row = share(key, what, law, good, len(found), note=note)
     ours = (
         f"r = {mean(found, 'r'):.3f}, median error {100 * mean(found, 'error'):.1f} %; within the limits in {row.ours}"
     )
