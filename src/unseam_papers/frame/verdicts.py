@@ -35,7 +35,7 @@ POLICY = (
 )
 LEVEL = 0.05
 ASSUMED = 10  # restarts of a source that does not print their number
-FEW = "fewer than two restarts have no spread"
+FEW = "fewer than two restarts: no spread"
 Samples = Sequence[float] | Array
 
 

@@ -32,6 +32,7 @@ from unseam_papers.zietlow.setups import (
     complete,
     known,
     left_out,
+    mean_of,
     members,
     over_training,
     scores,
@@ -187,8 +188,8 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
-    points = {p["ratio"]: average(p["DtO"]) for p in numbers["points"]}
-    slow = ", ".join(f"{r:g}" for r, distance in points.items() if r > 1 and not distance <= 0.05)
+    points = {p["ratio"]: p["DtO"] for p in numbers["points"]}
+    slow = ", ".join(f"{r:g}" for r, found in points.items() if r > 1 and not average(found) <= 0.05)
     waiting = (
         f"At ratio {slow} the restarts are not at their axes (mean DtO above 0.05). "
         if slow
@@ -202,12 +203,11 @@ def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
     small = (
         "A ratio of 1.2 is already told from 1. "
         if rows["1 to 1.2"].verdict == "agrees"
-        else f"A ratio of 1.2 has no effect that these restarts show: DtO {points[1.2]:.2f} against {points[1.0]:.2f}. "
+        else f"A ratio of 1.2 has no effect that these restarts show: DtO {mean_of(points[1.2])} against "
+        f"{mean_of(points[1.0])}. "
     )
     forces = ", ".join(f"{pull(r):.3f} at {r:g}" for r in points)
-    closer = ", ".join(
-        f"{average(found['DtO']):.2f} at {r:g}" for r, found in zip(points, numbers["strong"], strict=True)
-    )
+    closer = ", ".join(f"{mean_of(found['DtO'])} at {r:g}" for r, found in zip(points, numbers["strong"], strict=True))
     return (
         f"{start}{small}{waiting}The optimum is aligned at every ratio above 1, but the pull towards it, in nats per "
         f"beta, is {forces}: near 1 it is so weak that a spread over restarts is likely to be a matter of training "

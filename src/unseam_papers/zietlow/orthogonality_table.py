@@ -25,6 +25,7 @@ from unseam_papers.zietlow.setups import (
     complete,
     known,
     left_out,
+    mean_of,
     members,
     over_training,
     random_decoders,
@@ -266,7 +267,7 @@ def drift(sets: Numbers) -> str:
     ends = []
     for name, found in sets.items():
         result = next(found["models"][model] for model in DIAGONAL if model in found["models"])
-        ends.append(f"{name} {average(result['trend'][0]):.2f} to {average(result['trend'][-1]):.2f}")
+        ends.append(f"{name} {mean_of(result['trend'][0])} to {mean_of(result['trend'][-1])}")
     return f"DtO of the diagonal model's active latents from the first tenth of training to the end: {'; '.join(ends)}."
 
 

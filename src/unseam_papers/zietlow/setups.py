@@ -221,6 +221,16 @@ def average(values: Iterable[float | None]) -> float:
     return float(np.mean(found)) if found else float("nan")
 
 
+def mean_of(values: Iterable[float | None]) -> str:
+    """The mean in words.
+
+    >>> mean_of([0.125, None]), mean_of([None])
+    ('0.12', 'none')
+    """
+    found = known(values)
+    return f"{np.mean(found):.2f}" if found else "none"
+
+
 def left_out(values: Sequence[float | None]) -> str:
     """How many restarts have no DtO, in words; empty where all have one.
 
@@ -269,6 +279,7 @@ __all__ = [
     "complete",
     "known",
     "left_out",
+    "mean_of",
     "members",
     "over_training",
     "random_decoders",
