@@ -62,17 +62,9 @@ class Settings:
 
 
 SCALES = {
-    "tiny": Settings(rows=300, restarts=2, loose=3, linear_steps=20, curved_steps=20, curved_restarts=2, widths=(8,)),
-    "quick": Settings(rows=4000, restarts=12, loose=200, linear_steps=5000, curved_steps=2500, curved_restarts=6),
-    "paper": Settings(
-        rows=50_000,
-        restarts=100,
-        loose=400,
-        linear_steps=20_000,
-        curved_steps=40_000,
-        curved_restarts=100,
-        widths=(60, 40, 20),
-    ),
+    "tiny": Settings(300, 2, 3, 20, 20, 2, widths=(8,)),
+    "quick": Settings(4000, 12, 200, 5000, 2500, 6),
+    "paper": Settings(50_000, 100, 400, 20_000, 40_000, 100, widths=(60, 40, 20)),
 }
 
 
