@@ -44,7 +44,7 @@ SPACING = 6 * math.sin(math.pi / 16)  # between neighbours: 16 points on a circl
 NEIGHBOURS = (5, 7, 9)  # a point and this many minus one of its nearest on the circle
 WITHIN, MARGIN = SPACING / 2, 1.25  # a target is met at this distance, if every other is this many times as far
 NONE = "none of these"
-TRAINING = {"batch": 128, "holdout": 0.0, "latents": 2, "s2": 1.0, "network": "mlp"}
+TRAINING: dict[str, Any] = {"batch": 128, "holdout": 0.0, "latents": 2, "s2": 1.0, "network": "mlp"}
 WHY = "a review showed that the first rule, the nearest target whatever its distance, could not fail"
 CHOICES = (
     "The lengths of the data: not given. Ours: 16 points on circles of radius 3, on a ring of radius 10, in two "
@@ -130,7 +130,7 @@ def measure(settings: Settings, work: Work, circles: int) -> list[dict[str, Any]
     betas = sorted([*PUBLISHED, *BETWEEN])
     width = (settings.width, settings.width)
     layout = {"lr": settings.lr, "data_parameters": {"circles": circles}, "encoder": width, "decoder": width}
-    run = work.train("ring", beta=betas, **TRAINING, **layout, **length(settings.restarts, settings.steps))
+    run = work.train("ring", "beta-vae", beta=betas, **TRAINING, **layout, **length(settings.restarts, settings.steps))
     x = run.data.batch(torch.arange(len(run.data))).reshape(circles, -1, 2)
     found = [look(run.model(m), x) for m in range(len(run.members))]
     n = settings.restarts

@@ -36,7 +36,7 @@ PAPER = LARGER
 DECODERS: dict[str, tuple[str, str]] = {"deep": (BLUE, "deep decoder"), "linear": (ORANGE, "linear decoder")}
 ASLEEP = 0.05  # nats of KL below which the posterior counts as collapsed
 LATENTS = 10
-TRAINING = {"lr": 2e-3, "latents": LATENTS, "likelihood": "gaussian"}
+TRAINING: dict[str, Any] = {"lr": 2e-3, "latents": LATENTS, "likelihood": "gaussian"}
 ACTIVE = 0.25  # std(mu)^2 above which a latent counts as active (Zietlow 2022: std > 0.5)
 CLOSE = 0.1  # how near the linear decoder's KL must come to its closed form
 RULES = {
@@ -106,7 +106,7 @@ def measure(settings: Settings, work: Work, decoder: str, s2: float) -> list[dic
     deep = {"network": "mlp", "encoder": (settings.width,), "decoder": (settings.width,) * 3}
     layers = deep if decoder == "deep" else {"network": decoder}
     cohort = {"beta": list(settings.betas), "s2": s2, **length(settings.restarts, settings.steps)}
-    run = work.train("digits", **TRAINING, **layers, **cohort)
+    run = work.train("digits", "beta-vae", **TRAINING, **layers, **cohort)
     table = run.table()
     return [
         {"beta": beta, "active": part["active"].tolist(), "kl": part["kl"].tolist()}

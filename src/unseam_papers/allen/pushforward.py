@@ -129,7 +129,9 @@ def compute(settings: Settings, work: Work) -> Numbers:
         members = [look(run, m) for m in range(settings.restarts)]
         worst = int(np.argmax(pick(members, "contrast")))
         data = (run.data.batch(shapes.held_out(run, 300)).double() @ run.data.frame).numpy().round(3)  # type: ignore[attr-defined]
-        return {"members": members, "grid": grid(run, worst), "data": data.tolist()}
+        w = run.data.factors(shapes.held_out(run, CENTRES)).double()
+        true = local_pca(run, jacobian(shapes.truth(run.data), w))["pca"]  # type: ignore[arg-type]
+        return {"members": members, "grid": grid(run, worst), "data": data.tolist(), "true": true}
 
     return work.each(WAYS, way)
 
@@ -143,7 +145,8 @@ def judge(numbers: Numbers) -> list[Row]:
     whole = np.concatenate([of(numbers, way, "integral").ravel() for way in ("beta-vae", "beta-vae-sigma")])
     error, angle, pca, columns = (of(numbers, "beta-vae", key) for key in ("contrast", "angle", "pca", "columns"))
     ends, near = f"{whole.min():.4f} to {whole.max():.4f}", np.abs(whole - INSIDE).max() < 5e-3
-    note, degrees = (f"the columns of J themselves {ranged(columns, '.1f', ' degrees')}", " degrees")
+    true, degrees = numbers["beta-vae"]["true"], " degrees"
+    note = f"columns of J {ranged(columns, '.1f')}; left singular vectors of the true map {true:.1f}"
     return [
         identity("identity", RULES["identity"], f"at most {same:.1g} nats", same < 1e-8, "below 1e-8 nats"),
         identity("integral", RULES["integral"], ends, near, "within 0.005", note=RULES["curve"]),
