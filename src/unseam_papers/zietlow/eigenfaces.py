@@ -179,7 +179,8 @@ def compute(settings: Settings, work: Work) -> Numbers:
 
 def ranks(key: str, what: str, published: str, numbers: Numbers, name: str) -> Row:
     """Mean sigma against a value of each active latent: Spearman a restart, p-values combined over restarts."""
-    found = [p_trend(*np.array([m["sigma"], m[name]])[:, m["active"]], sign=-1) for m in numbers["members"]]
+    pairs = [np.array([m["sigma"], m[name]])[:, m["active"]] for m in numbers["members"]]
+    found = [p_trend(sigma, values, -1) for sigma, values in pairs]
     rho, p = zip(*found, strict=True)
     return combined(key, what, published, f"rank correlation {ranged(rho)}", numbers, p, "one-sided Spearman tests")
 
