@@ -19,7 +19,9 @@ class Command:
     ids: tyro.conf.Positional[tuple[str, ...]] = ()
     """Which exhibits, for example V1; all of them when none is named, or with the word all."""
     scale: Literal["quick", "paper"] = "quick"
-    """quick: minutes for all. paper: the published number of restarts and steps."""
+    """quick: minutes for most. paper: our largest, hours; as published for V1, V2, Z2, Z7 and Z10, smaller than
+    published for Z4, Z5, Z6, Z8, Z9, Z14 and L2 (other data or fewer epochs), and where the source prints no sizes our
+    own. --list says it for each."""
     listing: Annotated[bool, tyro.conf.arg(name="list")] = False
     """Only list the exhibits, with the verdicts already in --out."""
     out: Path = Path("exhibits")
@@ -49,8 +51,12 @@ def _known(entry: dict[str, Any]) -> dict[str, Any]:
 def _print(entries: list[dict[str, Any]], listing: bool, out: Path) -> None:
     for e in entries:
         print(f"{e['id']:<4} {e['verdict'] or 'not run here yet':<17} {e['title']} ({e['source']})")
+        if listing and e["paper"]:
+            print(f"     paper: {e['paper']}")
         for row in e.get("rows", ()):
-            print(f"     {row['what']:<60} {row['published']:>14} | {row['ours']:<40} | {row['verdict']}")
+            print(
+                f"     {row['what']:<60} {row['published']:>14} | {row['ours']:<40} | {row['verdict']} ({row['kind']})"
+            )
         if not listing:
             print(f"     {e['conclusion']}\n")
     if not listing:

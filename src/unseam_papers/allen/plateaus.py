@@ -4,25 +4,53 @@ With the best posterior the det-ELBO pays (beta/2) sum_i log(1 + s_i^2 / (beta s
 between them: the decoder should be flat at the codes and jump in between (Allen 2024, section 4, Optimal S).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from scipy.stats import wilcoxon
 from torch import Tensor
 
 from unseam.geometry import metrics, sigma_law, singular
 from unseam.train import Run
 from unseam.types import Array
+from unseam_papers.allen.setups import LARGER, length, mlp
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, figure
-from unseam_papers.frame.exhibit import Exhibit, Numbers, Row, Work, holds
+from unseam_papers.frame.exhibit import Numbers, Work, beta_of, pick
+from unseam_papers.frame.rows import Row
+from unseam_papers.frame.verdicts import as_kind, control, limit, ordering, paired
 
+ID, TITLE = "A10", "Optimal singular values: plateaus at the data points"
+CLAIM = (
+    "The VAE objective is highest if the decoder is flat at the data points and jumps between them, which is "
+    "memorisation; more data works against it."
+)
+SOURCE = "Allen 2024, section 4, 'Optimal S'"
+PAPER = LARGER
 RADIUS, S2, BETA = 2.0, 0.5, 0.1
 ROWS = 80  # points are repeated up to this many rows, one full batch
+TRAINING = {"batch": ROWS, "holdout": 0.0, "lr": 5e-3, "latents": 1, "s2": S2}
 GRID = np.linspace(-2.2, 2.2, 221)
+WIDE = 0.5  # a posterior deviation above this has gone most of the way to the prior's
+RULES = {
+    "between": "singular value half way between data points above that at them",
+    "plateaus": "zero gradient everywhere except at sharp jumps between plateaus",
+    "data": "mitigated in practice by training on more data",
+    "prior": "posterior covariances tend to the covariance of the prior",
+    "free": "not flatter at the data, as nothing asks it to be",
+}
+CHOICES = (
+    "The data: none is given. Ours: evenly spaced points on a half circle of radius 2, one latent, so that what lies "
+    "between two codes is plain. Points are repeated to fill a batch of 80.",
+    "The model: none is given. Ours: two hidden layers of tanh units each way, s2 = 1/2, beta 0.1, Adam at 0.005.",
+    "When a decoder is flat: singular values at the codes below those half way between neighbours, within a restart. "
+    "The control first asked an autoencoder only for a ratio above 0.5, which it met though it is flatter at the data "
+    "too; now the same test is put to it.",
+    "5 points, beta 0.1 and the learning rate were taken after 8 points at beta 0.003 to 0.03 had shown almost no "
+    "plateaus in 3,000 steps (ratios 0.90 to 1.07).",
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +61,13 @@ class Settings:
     width: int = 48
 
 
+SCALES = {
+    "tiny": Settings(sizes=(5, 20), restarts=2, steps=20, width=8),
+    "quick": Settings(sizes=(5, 10, 20, 80), restarts=6, steps=2500),
+    "paper": Settings(sizes=(3, 5, 7, 10, 20, 40, 80), restarts=15, steps=30_000, width=96),
+}
+
+
 def half_circle(points: int) -> Array:  # -> (ROWS, 2)
     """Evenly spaced points on a half circle, repeated."""
     t = (np.arange(points) + 0.5) / points * np.pi
@@ -41,25 +76,8 @@ def half_circle(points: int) -> Array:  # -> (ROWS, 2)
 
 
 def train(settings: Settings, work: Work, objective: str, points: int) -> Run:
-    width = (settings.width, settings.width)
-    return work.train(
-        half_circle(points),
-        objective,
-        seeds=list(range(settings.restarts)),
-        steps=settings.steps,
-        batch=ROWS,
-        holdout=0.0,
-        lr=5e-3,
-        log_every=settings.steps,
-        latents=1,
-        s2=S2,
-        network="mlp",
-        encoder=width,
-        decoder=width,
-        encoder_activation="tanh",
-        decoder_activation="tanh",
-        **({} if objective == "ae" else {"beta": BETA}),
-    )
+    network, cohort = mlp(settings.width, settings.width), length(settings.restarts, settings.steps)
+    return work.train(half_circle(points), objective, **TRAINING, **network, **cohort, **beta_of(objective, BETA))
 
 
 @torch.no_grad()
@@ -90,58 +108,47 @@ def values(model: Any, z: Tensor) -> Tensor:  # (N, 1) -> (N,)
 
 def compute(settings: Settings, work: Work) -> Numbers:
     def cell(objective: str, points: int) -> Any:
-        def make() -> list[dict[str, Any]]:
-            run = train(settings, work, objective, points)
-            return [look(run.model(m), points) for m in range(len(run.members))]
+        run = train(settings, work, objective, points)
+        return {"points": points, "members": [look(run.model(m), points) for m in range(len(run.members))]}
 
-        return {"points": points, "members": work.once(f"{objective}-{points}", make)}
+    few = settings.sizes[0]
+    vae = work.each(settings.sizes, lambda points: cell("beta-vae", points), "beta-vae-")
+    return {"vae": list(vae.values()), "ae": work.once(f"ae-{few}", lambda: cell("ae", few))}
 
-    return {"vae": [cell("beta-vae", n) for n in settings.sizes], "ae": cell("ae", settings.sizes[0])}
 
-
-def ratios(cell: dict[str, Any]) -> Array:
+def ratios(cell: Mapping[str, Any]) -> Array:
     """s at the data over s between them, per restart."""
-    return np.array([m["at"] / max(m["between"], 1e-12) for m in cell["members"]])
+    return pick(cell["members"], "at") / np.maximum(pick(cell["members"], "between"), 1e-12)
 
 
-def flatter(cell: dict[str, Any]) -> float:
-    """p-value of "not flatter at the data", paired within restarts."""
-    logs = np.log(np.maximum(ratios(cell), 1e-12))
-    return float(wilcoxon(logs, alternative="less").pvalue) if np.any(logs) else 1.0
+def middle(cell: Mapping[str, Any], what: str) -> float:
+    return float(np.median(pick(cell["members"], what)))
 
 
-def middle(cell: dict[str, Any], what: str) -> float:
-    return float(np.median([m[what] for m in cell["members"]]))
+def flatter(key: str, what: str, cell: Mapping[str, Any]) -> Row:
+    """Slopes between the codes above those at them, in the same restarts."""
+    at, between = (pick(cell["members"], name) for name in ("at", "between"))
+    note = f"ratio of the slopes at / between {np.median(ratios(cell)):.2f}"
+    return paired(key, f"{what}: {RULES['between']}", RULES["plateaus"], between, at, note=note)
 
 
 def judge(numbers: Numbers) -> list[Row]:
     few, many, ae = numbers["vae"][0], numbers["vae"][-1], numbers["ae"]
-    p, p_ae = flatter(few), flatter(ae)
+    points, slopes = f"{few['points']} points", "slope at the data / between"
+    free, deviation = flatter("ae", "", ae), pick(few["members"], "deviation")
+    asked, law = (
+        f"fails if it is; {free.rule}",
+        f"the prior's is 1; eq. 7 at these codes gives {middle(few, 'law'):.2f}",
+    )
+    more = f"{slopes}: {many['points']} points above {points}"
+    less = ordering("less", f"{slopes}, {points}: autoencoder above VAE", "above", ratios(ae), ratios(few))
+    what, shown = f"autoencoder, {points}: {RULES['free']}", free.verdict == "agrees"
     return [
-        Row(
-            f"{few['points']} points: singular value at the data / half way between",
-            "-> 0 at the data, large between",
-            f"{middle(few, 'at'):.2f} / {middle(few, 'between'):.2f}, ratio {np.median(ratios(few)):.2f} (p = {p:.2g})",
-            holds(p < 0.05 and float(np.median(ratios(few))) < 0.5),
-        ),
-        Row(
-            f"{many['points']} points: the same ratio",
-            "mitigated by more data",
-            f"{np.median(ratios(many)):.2f} against {np.median(ratios(few)):.2f}",
-            holds(bool(np.median(ratios(many)) > np.median(ratios(few)) and min(ratios(many)) > max(ratios(few)))),
-        ),
-        Row(
-            f"control: autoencoder, {ae['points']} points",
-            "nothing asks it to be flat",
-            f"ratio {np.median(ratios(ae)):.2f}, flatter at the data with p = {p_ae:.2g}",
-            holds(float(np.median(ratios(ae))) > 0.5),
-        ),
-        Row(
-            f"{few['points']} points: posterior deviation",
-            "tends to 1 with s -> 0 (eq. 7; we ask for > 0.5)",
-            f"{middle(few, 'deviation'):.2f}; eq. 7 at these codes gives {middle(few, 'law'):.2f}",
-            holds(middle(few, "deviation") > 0.5),
-        ),
+        flatter("few", points, few),
+        ordering("many", more, RULES["data"], ratios(many), ratios(few)),
+        limit("deviation", f"{points}: posterior deviation", RULES["prior"], deviation, above=WIDE, note=law),
+        control("ae", what, free.ours, not shown, asked, free.note),
+        as_kind(less, "own control"),
     ]
 
 
@@ -176,47 +183,28 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
+def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
     few, many, ae = numbers["vae"][0], numbers["vae"][-1], numbers["ae"]
-    flat = "is flatter at its data points than between them" if rows[0].verdict == "agrees" else "has no clear plateaus"
-    law = middle(few, "deviation") < 0.5 * middle(few, "law")
+    flat = (
+        "is flatter at its data points than between them"
+        if rows["few"].verdict == "agrees"
+        else "has no clear plateaus"
+    )
     why = (
         " The variances do not follow eq. 7 to the prior's, though. A likely reason, which we did not test: the law "
-        "looks at the slope in a point, while a posterior must fit on its plateau, which ends half way to the next "
-        "code."
-        if law
+        "looks at the slope in a point, while a posterior must fit on its plateau, which ends half way to the next."
+        if middle(few, "deviation") < 0.5 * middle(few, "law")
+        else ""
+    )
+    free = (
+        " An autoencoder is flatter at its data too, though far less: its slope falls towards both ends of the latent, "
+        "and codes reach farther out than the places between them (a likely reason, which we did not test)."
+        if rows["ae"].verdict == "fails"
         else ""
     )
     return (
         f"On {few['points']} points the VAE's decoder {flat}: the ratio of the slopes is "
         f"{np.median(ratios(few)):.2f}, with {many['points']} points it is {np.median(ratios(many)):.2f}, and for an "
-        f"autoencoder on {ae['points']} points {np.median(ratios(ae)):.2f}. Posterior deviations are "
+        f"autoencoder on {ae['points']} points {np.median(ratios(ae)):.2f}.{free} Posterior deviations are "
         f"{middle(few, 'deviation'):.2f} where eq. 7 gives {middle(few, 'law'):.2f}.{why}"
     )
-
-
-A10 = Exhibit(
-    id="A10",
-    title="Optimal singular values: plateaus at the data points",
-    claim="The VAE objective is highest if the decoder is flat at the data points and jumps between them, which is "
-    "memorisation; more data works against it.",
-    source="Allen 2024, section 4, 'Optimal S'",
-    choices=(
-        "The data: none is given. Ours: evenly spaced points on a half circle of radius 2, one latent, so that what "
-        "lies between two codes is plain. Points are repeated to fill a batch of 80.",
-        "The model: none is given. Ours: two hidden layers of tanh units each way, s2 = 1/2, beta 0.1, Adam at 0.005.",
-        "When a decoder is flat: singular values at the codes below half of those half way between neighbours, and "
-        "lower with p < 0.05 (Wilcoxon, paired within restarts).",
-        "5 points, beta 0.1 and the learning rate were taken after 8 points at beta 0.003 to 0.03 had shown almost no "
-        "plateaus in 3,000 steps (ratios 0.90 to 1.07).",
-    ),
-    scales={
-        "tiny": Settings(sizes=(5, 20), restarts=2, steps=20, width=8),
-        "quick": Settings(sizes=(5, 10, 20, 80), restarts=6, steps=2500),
-        "paper": Settings(sizes=(3, 5, 7, 10, 20, 40, 80), restarts=15, steps=30_000, width=96),
-    },
-    compute=compute,
-    judge=judge,
-    draw=draw,
-    conclude=conclude,
-)

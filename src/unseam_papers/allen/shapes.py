@@ -14,20 +14,16 @@ from unseam.geometry.jacobian import Decoder
 from unseam.runs.represent import represent
 from unseam.train import Run
 from unseam.types import Array
-from unseam_papers.frame.exhibit import Work
+from unseam_papers.allen.setups import LARGER as LARGER
+from unseam_papers.allen.setups import length, mlp
+from unseam_papers.frame.exhibit import Work, beta_of
 
 S2 = 0.5  # variance of the likelihood; with beta 0.03 a VAE of variance 0.015 (Theorem 3)
 BETA = 0.03
 LR = 3e-3
 RATIO = 1.5  # of the lengths of the two columns, unless said otherwise
 SHAPE = {"kind": "parabolic", "spread": 0.5, "size": 10_000}
-NETWORK = {
-    "network": "mlp",
-    "encoder": (24, 24),
-    "decoder": (24, 24),
-    "encoder_activation": "tanh",
-    "decoder_activation": "tanh",
-}
+TRAINING = {"batch": 64, "latents": 2, "s2": S2, **mlp(24, 24)}
 CHOICES = (
     "The data: none is given. Ours: `manifolds`, w ~ N(0, I) in the plane, stretched (and sheared), bent by "
     "z -> (2 + z)^2 / 2, which keeps right angles, and embedded in 12 dimensions. Trial runs on the stronger log-polar "
@@ -39,20 +35,8 @@ CHOICES = (
 
 def train(work: Work, objective: str, restarts: int, steps: int, lr: float = LR, **data_parameters: Any) -> Run:
     """Restarts of one objective on one manifold, as one stack."""
-    return work.train(
-        "manifolds",
-        objective,
-        seeds=list(range(restarts)),
-        steps=steps,
-        batch=64,
-        lr=lr,
-        latents=2,
-        log_every=steps,
-        s2=S2,
-        **({} if objective == "ae" else {"beta": BETA}),
-        **NETWORK,
-        data_parameters={**SHAPE, **data_parameters},
-    )
+    rows = {"lr": lr, "data_parameters": {**SHAPE, **data_parameters}}
+    return work.train("manifolds", objective, **TRAINING, **rows, **length(restarts, steps), **beta_of(objective, BETA))
 
 
 def truth(data: Manifolds) -> Decoder:

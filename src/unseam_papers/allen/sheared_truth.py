@@ -9,7 +9,7 @@ and, being Gaussian, rank correlation 6/pi asin(c / 2), where for S = diag(1, 1/
 So the recovery must fall from 1 to 0.69 at a = sqrt(1 - 1/r^2), and then rise again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,47 @@ from unseam.runs.diagnose import weakest_correlation
 from unseam_papers.allen import shapes
 from unseam_papers.allen.shapes import pull
 from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, figure
-from unseam_papers.frame.exhibit import Exhibit, Numbers, Row, Work, holds, p_above, ranged
+from unseam_papers.frame.exhibit import Numbers, Work
+from unseam_papers.frame.rows import Row, ranged
+from unseam_papers.frame.verdicts import as_kind, beyond, control, limit, ordering, p_above
 
+ID, TITLE = "A11", "Non-linear truth: components are found if the columns are orthogonal, lost when sheared"
+CLAIM = (
+    "If the true map is non-linear with orthogonal Jacobian columns, a VAE gives each true component a latent of its "
+    "own; with a shear it finds the singular directions instead, and with equal singular values no axes at all."
+)
+SOURCE = "Allen 2024, Corollary 2.1 and section 3.2.3"
+PAPER = shapes.LARGER
 RATIO = shapes.RATIO  # of the shear curve
 FOUND = 0.9  # a component counts as found above this rank correlation
 FAST = 1e-2  # a learning rate at which training itself turns the axes
 CLOSE = 0.05  # how near the medians must lie to the prediction
 CONTROLS = {"beta-vae-sigma": ("full posterior", ORANGE, "s"), "ae": ("autoencoder", GREY, "^")}
+RULES = {
+    "straight": "no shear: rank correlation of each true component with one latent, the weaker",
+    "identified": "identifies statistically independent components with distinct latent dimensions",
+    "directions": "rank correlation with the singular directions, at the shear where it is lowest",
+    "factors": "independent factors in X can be identified (3.2.3, case 2)",
+    "lost": "rank correlation with the true components: no shear above the shear where the prediction is lowest",
+    "V": "sub-manifolds V are unidentifiable (3.2.3, case 2)",
+    "unequal": "singular values that differ, the ratio where it is lowest",
+    "unique": "if ground truth singular values are unique, the model is fully identified",
+    "equal": "the largest ratio above equal singular values (ratio 1)",
+}
+CHOICES = (
+    *shapes.CHOICES,
+    "How recovery is measured: not given. Ours: factors and latents matched one to one by absolute rank correlation; "
+    "the weakest matched one counts. A rotation by t gives 6/pi asin(max(|cos t|, |sin t|) / 2), so 0.69 is the worst "
+    "that a rotation alone can do.",
+    "When it counts as found: above 0.9. When the curve fits: medians within 0.05. When a control holds: below the VAE "
+    "(p < 0.05) and not found. The limits were fixed after trial runs and before the runs shown.",
+    "The learning rate: trial runs at 0.01 aligned the full posterior too; 0.003 was taken for all, and the control is "
+    "judged at both.",
+    "The ratio of the shear curve: 2 was tried first, with 3,000 steps. It followed the prediction up to a shear of "
+    "0.85; from 1.1 on the second latent had not settled (median 0.53 for 0.76 at shear 1.1), and ratio 1.1 without "
+    "shear fell short (0.89). Ratio 1.5 and 6,000 steps were taken for that reason. The quick scale ends at a shear of "
+    "1.2, because 8,000 steps had not settled every restart at 1.4.",
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +74,15 @@ class Settings:
     restarts: int
     steps: int
     rows: int = 1000
+
+
+QUICK = (0.0, 0.2, 0.4, 0.6, 0.75, 1.0, 1.2), (1.0, 1.1, 1.3, 2.0), (0.0, 0.75)  # shears, ratios, controls
+FULL = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.05, 1.2, 1.4), (1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0)
+SCALES = {
+    "tiny": Settings((0.0, 0.75), (1.0, 2.0), controls=(0.0,), restarts=2, steps=20, rows=200),
+    "quick": Settings(*QUICK, restarts=5, steps=6000),
+    "paper": Settings(*FULL, controls=(0.0, 0.4, 0.75, 1.2), restarts=12, steps=30_000),
+}
 
 
 def predicted(shear: float, ratio: float = RATIO) -> float:
@@ -72,85 +115,60 @@ def measure(
 def compute(settings: Settings, work: Work) -> Numbers:
     """One cohort a point of a curve; each point is remembered."""
 
-    def point(objective: str, shear: float, ratio: float = RATIO) -> Any:
-        name = f"{objective}-shear{shear}-ratio{ratio}"
-        return work.once(name, lambda: measure(settings, work, objective, shear, ratio))
+    def point(objective: str, shear: float, ratio: float = RATIO, lr: float = shapes.LR) -> Any:
+        name = f"{objective}-shear{shear}-ratio{ratio}-lr{lr}"
+        return work.once(name, lambda: measure(settings, work, objective, shear, ratio, lr))
 
-    fast = "beta-vae-sigma-fast"
     return {
-        "fast": work.once(fast, lambda: measure(settings, work, "beta-vae-sigma", 0.0, RATIO, FAST)),
+        "fast": point("beta-vae-sigma", 0.0, lr=FAST),
         "shear": [point("beta-vae", a) for a in settings.shears],
         "ratio": [point("beta-vae", 0.0, r) for r in settings.ratios],
         "controls": {c: [point(c, a) for a in settings.controls] for c in CONTROLS},
     }
 
 
-def median(point: dict[str, Any], what: str = "true") -> float:
+def median(point: Mapping[str, Any], what: str = "true") -> float:
     return float(np.median(point[what]))
+
+
+def unfound(key: str, what: str, point: Mapping[str, Any], vae: Mapping[str, Any]) -> Row:
+    """A control that prefers no axis: below the VAE, and its components are not found."""
+    p, note = p_above(vae["true"], point["true"]), "expected: no axis is preferred"
+    rule = f"below the VAE (one-sided Mann-Whitney test, p = {p:.2g}) and a median of {FOUND} or less"
+    return control(
+        key,
+        f"no shear, {what}: the weakest correlation",
+        ranged(point["true"]),
+        p < 0.05 and median(point) <= FOUND,
+        rule,
+        note,
+    )
 
 
 def judge(numbers: Numbers) -> list[Row]:
     curve, ratios = numbers["shear"], numbers["ratio"]
     straight, worst = curve[0], min(curve, key=lambda p: p["predicted"])
     off = max(curve, key=lambda p: abs(median(p) - p["predicted"]))
-    axes = min(curve, key=lambda p: median(p, "theory"))
-    equal, unequal = ratios[0], ratios[1:]
-    lost, random = p_above(straight["true"], worst["true"]), p_above(ratios[-1]["true"], equal["true"])
-    rows = [
-        Row(
-            "no shear: rank correlation of each true component with one latent, the weaker",
-            "one latent each (we ask for > 0.9)",
-            ranged(straight["true"]),
-            holds(median(straight) > FOUND),
-        ),
-        Row(
-            f"shear {worst['shear']:g}, where the prediction is lowest",
-            f"lost; predicted {worst['predicted']:.2f}",
-            f"{ranged(worst['true'])}, below no shear with p = {lost:.2g}",
-            holds(lost < 0.05),
-        ),
-        Row(
-            f"the curve over {len(curve)} shears against the prediction",
-            "singular directions of the true map (we ask for medians within 0.05)",
-            f"largest difference {median(off) - off['predicted']:+.3f}, at shear {off['shear']:g}",
-            holds(abs(median(off) - off["predicted"]) < CLOSE),
-        ),
-        Row(
-            "rank correlation with the singular directions, at every shear",
-            "found at every shear (we ask for > 0.9)",
-            f"lowest median {ranged(axes['theory'])}, at shear {axes['shear']:g}",
-            holds(median(axes, "theory") > FOUND),
-        ),
-        Row(
-            "equal singular values (ratio 1)",
-            "not identified",
-            f"{ranged(equal['true'])}, below ratio {ratios[-1]['ratio']:g} with p = {random:.2g}",
-            holds(random < 0.05),
-        ),
-        Row(
-            "singular values that differ",
-            "identified (we ask for > 0.9)",
-            "; ".join(f"ratio {p['ratio']:g}: {median(p):.2f}" for p in unequal),
-            holds(all(median(p) > FOUND for p in unequal)),
-        ),
-    ]
-    for name, (label, _, _) in CONTROLS.items():
-        control = numbers["controls"][name][0]
-        p = p_above(straight["true"], control["true"])
-        rows.append(
-            Row(
-                f"control, no shear: {label}",
-                "no axis is preferred, so worse than the VAE",
-                f"{ranged(control['true'])}, below the VAE with p = {p:.2g}",
-                holds(p < 0.05),
-            )
-        )
-    note = "the loss sees no rotation: only the training can turn the axes"
-    fast = ranged(numbers["fast"]["true"])
-    rows.append(
-        Row(f"full posterior, learning rate {FAST:g} for {shapes.LR:g}", "not published", fast, "not comparable", note)
+    axes, least = min(curve, key=lambda p: median(p, "theory")), min(ratios[1:], key=median)
+    far, at = median(off) - off["predicted"], f"shear {axes['shear']:g}"
+    low = f"shear {worst['shear']:g}, predicted {worst['predicted']:.2f}"
+    medians = "; ".join(f"ratio {p['ratio']:g}: {median(p):.2f}" for p in ratios[1:])
+    what, ours = (
+        f"the curve over {len(curve)} shears against our prediction, medians",
+        f"{far:+.3f} at {off['shear']:g}",
     )
-    return rows
+    twins = ordering("equal", RULES["equal"], "not identified", ratios[-1]["true"], ratios[0]["true"])
+    fast = f"full posterior at a learning rate of {FAST:g} for {shapes.LR:g}"
+    return [
+        limit("straight", RULES["straight"], RULES["identified"], straight["true"], above=FOUND),
+        limit("directions", RULES["directions"], RULES["factors"], axes["theory"], above=FOUND, note=at),
+        ordering("lost", RULES["lost"], RULES["V"], straight["true"], worst["true"], note=low),
+        limit("unequal", RULES["unequal"], RULES["unique"], least["true"], above=FOUND, note=medians),
+        beyond("curve", what, f"largest difference {ours}", abs(far) < CLOSE, f"within {CLOSE}"),
+        as_kind(twins, "own control"),
+        *(unfound(name, label, numbers["controls"][name][0], straight) for name, (label, _, _) in CONTROLS.items()),
+        unfound("fast", fast, numbers["fast"], straight),
+    ]
 
 
 def scatter(
@@ -196,7 +214,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
+def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
     curve, ratios = numbers["shear"], numbers["ratio"]
     off = float(np.mean([abs(median(p) - p["predicted"]) for p in curve]))
     lowest, worst = min(curve, key=median), min(curve, key=lambda p: p["predicted"])
@@ -207,18 +225,6 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         if weak
         else ""
     )
-    control = (
-        " The full posterior, whose loss sees no rotation, does worse."
-        if rows[6].verdict == "agrees"
-        else " The full posterior is not shown to do worse, although its loss is the same for every rotation."
-    )
-    fast = median(numbers["fast"])
-    if fast > FOUND:
-        control += (
-            f" At a learning rate of {FAST:g} its median is {fast:.2f}, though, so an aligned model does not prove by "
-            "itself that the diagonal posterior did it. A likely reason, which we did not test: steps of Adam are not "
-            "the same in every rotation."
-        )
     kept = min(median(p, "theory") for p in curve)
     shift = (
         "The shear does not stop the model from finding components, it changes which ones: "
@@ -230,49 +236,19 @@ def conclude(numbers: Numbers, rows: Sequence[Row]) -> str:
         f"no free number in the prediction. It is lowest at shear {lowest['shear']:g} (predicted: "
         f"{worst['shear']:g}). {shift}against the singular directions of the sheared map the medians are {kept:.2f} or "
         f"more. With equal singular values restarts end between {min(ratios[0]['true']):.2f} and "
-        f"{max(ratios[0]['true']):.2f}.{slow}{control}"
+        f"{max(ratios[0]['true']):.2f}.{slow} {controls(numbers, rows)}"
     )
 
 
-A11 = Exhibit(
-    id="A11",
-    title="Non-linear truth: components are found if the columns are orthogonal, lost when sheared",
-    claim="If the true map is non-linear with orthogonal Jacobian columns, a VAE gives each true component a latent of "
-    "its own; with a shear it finds the singular directions instead, and with equal singular values no axes at all.",
-    source="Allen 2024, Corollary 2.1 and section 3.2.3",
-    choices=(
-        *shapes.CHOICES,
-        "How recovery is measured: not given. Ours: factors and latents matched one to one by absolute rank "
-        "correlation; the weakest matched one counts. A rotation by t gives 6/pi asin(max(|cos t|, |sin t|) / 2), so "
-        "0.69 is the worst that a rotation alone can do.",
-        "When it counts as found: above 0.9. When the curve fits: medians within 0.05. Differences: one-sided "
-        "Mann-Whitney test over restarts at 5 %. These limits were fixed after trial runs and before the runs shown.",
-        "The learning rate: trial runs at 0.01 aligned the full posterior too; 0.003 was taken for all, and the "
-        "control at 0.01 is shown.",
-        "The ratio of the shear curve: 2 was tried first, with 3,000 steps. It followed the prediction up to a shear "
-        "of 0.85; from 1.1 on the second latent had not settled (median 0.53 for 0.76 at shear 1.1), and ratio 1.1 "
-        "without shear fell short (0.89). Ratio 1.5 and 6,000 steps were taken for that reason. The quick scale ends "
-        "at a shear of 1.2, because 8,000 steps had not settled every restart at 1.4.",
-    ),
-    scales={
-        "tiny": Settings(shears=(0.0, 0.75), ratios=(1.0, 2.0), controls=(0.0,), restarts=2, steps=20, rows=200),
-        "quick": Settings(
-            shears=(0.0, 0.2, 0.4, 0.6, 0.75, 1.0, 1.2),
-            ratios=(1.0, 1.1, 1.3, 2.0),
-            controls=(0.0, 0.75),
-            restarts=5,
-            steps=6000,
-        ),
-        "paper": Settings(
-            shears=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.05, 1.2, 1.4),
-            ratios=(1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0),
-            controls=(0.0, 0.4, 0.75, 1.2),
-            restarts=12,
-            steps=30_000,
-        ),
-    },
-    compute=compute,
-    judge=judge,
-    draw=draw,
-    conclude=conclude,
-)
+def controls(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+    slow, fast = (numbers["controls"]["beta-vae-sigma"][0], numbers["fast"])
+    worse = "does worse" if rows["beta-vae-sigma"].verdict == "holds" else "is not shown to do worse"
+    text = f"The full posterior, whose loss sees no rotation, {worse} at a learning rate of {shapes.LR:g} "
+    text += f"({median(slow):.2f}) and has a median of {median(fast):.2f} at {FAST:g}."
+    if median(fast) > FOUND:
+        text += (
+            " So its axes are not left to chance there, the control fails, and an aligned model does not prove by "
+            "itself that the diagonal posterior did it. A likely reason, which we did not test: steps of Adam are not "
+            "the same in every rotation."
+        )
+    return text

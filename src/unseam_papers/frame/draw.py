@@ -41,3 +41,13 @@ def save(fig: Figure, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     fig.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=120)
     return path
+
+
+def dots(
+    ax: Any, place: float, values: Any, colour: str, across: bool = False, width: float = 0.2, **more: Any
+) -> None:
+    """A strip of restarts at one place, a little apart; lying when `across`."""
+    values = list(values)
+    places = [place + width * (2 * i / max(len(values) - 1, 1) - 1) for i in range(len(values))]
+    more = {"ms": 3, "alpha": 0.7, "mew": 0, **more}
+    ax.plot(*((values, places) if across else (places, values)), "o", color=colour, **more)

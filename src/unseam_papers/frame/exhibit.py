@@ -1,11 +1,12 @@
 """What an exhibit is: something a paper shows, shown again, its numbers beside ours.
 
-An exhibit is one small file with four functions of plain data, and one row in EXHIBITS:
+An exhibit is one small module with an ID, some metadata and four functions of plain data, and one row in
+unseam_papers/__init__.py:
 
     compute(settings, work) -> numbers      the expensive part, in steps that `work` remembers
-    judge(numbers)          -> rows         published | ours | verdict
+    judge(numbers)          -> rows         published | ours | kind | verdict, each with a key
     draw(numbers)           -> figure
-    conclude(numbers, rows) -> text         what it means, in plain words
+    conclude(numbers, rows) -> text         what it means, in plain words; rows by key
 
 Only the published values are written down; everything else is computed, the verdicts too.
 """
@@ -14,33 +15,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import numpy as np
+
+from unseam import __version__
 from unseam.errors import BadInput
+from unseam.files import write_atomic
 from unseam.types import Array
+from unseam_papers.frame.rows import Row as NewRow
+from unseam_papers.frame.rows import Verdict, overall, plus_minus, ranged
+from unseam_papers.frame.verdicts import central, p_above
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from unseam.train import Run
 
-Verdict = Literal["agrees", "differs", "not comparable"]
 Scale = Literal["tiny", "quick", "paper"]
 Numbers = dict[str, Any]  # what JSON can hold
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of an exhibit's table."""
-
-    what: str
-    published: str
-    ours: str
-    verdict: Verdict
-    note: str = ""
+Name = TypeVar("Name", bound=Hashable)
+SPOKEN = re.compile(r"ID|TITLE|CLAIM|SOURCE|SCALES|PAPER|RULE.*|.*CHOICES|[A-Z]\d+")  # words, not settings
+PACKAGE = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,14 @@ class Exhibit:
     claim: str  # one sentence
     source: str
     choices: tuple[str, ...]  # what the source leaves open, and what we chose
-    scales: Mapping[Scale, Any]  # frozen dataclasses: tiny (tests), quick (minutes), paper (as published)
+    scales: Mapping[Scale, Any]  # frozen dataclasses: tiny (tests), quick (minutes), paper (see `paper`)
     compute: Callable[[Any, Work], Numbers]
-    judge: Callable[[Numbers], Sequence[Row]]
+    judge: Callable[[Numbers], Sequence[NewRow]]
     draw: Callable[[Numbers], Figure]
-    conclude: Callable[[Numbers, Sequence[Row]], str]
+    conclude: Callable[[Numbers, Any], str]  # gets Mapping[str, Row]
+    paper: str = ""  # what the paper scale is beside the published one
+    constants: str = ""  # of its module, as text: a part of the digest
+    by_key: bool = False
 
     def settings(self, scale: Scale) -> Any:
         if scale not in self.scales:
@@ -64,9 +68,76 @@ class Exhibit:
         return self.scales[scale]
 
     def digest(self, scale: Scale) -> str:
-        """A short name of the settings: results of other settings are never taken for these."""
-        text = json.dumps(asdict(self.settings(scale)), sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()[:10]
+        """A short name of settings, constants and version: results of others are never taken for these."""
+        settings = self.settings(scale)
+        text = json.dumps(asdict(settings) if is_dataclass(settings) else settings, sort_keys=True, default=str)  # type: ignore[arg-type]
+        return hashlib.sha256(f"{text}{self.constants}{__version__}".encode()).hexdigest()[:10]
+
+
+def exhibit_of(module: ModuleType) -> Exhibit:
+    """The exhibit that a module is: its ID, TITLE, CLAIM, SOURCE, CHOICES, SCALES, PAPER and four functions."""
+    if not hasattr(module, "ID"):
+        return next(value for value in vars(module).values() if isinstance(value, Exhibit))
+    return Exhibit(
+        id=module.ID,
+        title=module.TITLE,
+        claim=module.CLAIM,
+        source=module.SOURCE,
+        choices=tuple(module.CHOICES),
+        scales=module.SCALES,
+        compute=module.compute,
+        judge=module.judge,
+        draw=module.draw,
+        conclude=module.conclude,
+        paper=getattr(module, "PAPER", ""),
+        constants=constants(module),
+        by_key=True,
+    )
+
+
+def constants(module: ModuleType) -> str:
+    """The UPPER-CASE names of a module, and of the modules of the papers that it takes something from, as text."""
+    return "".join(
+        f"{found.__name__}.{name}={as_text(value)}\n"
+        for found in used(module)
+        for name, value in sorted(vars(found).items())
+        if name.isupper() and not SPOKEN.fullmatch(name)
+    )
+
+
+def used(module: ModuleType) -> list[ModuleType]:
+    """The module and those of the papers (without the frame) that it takes something from, one after another."""
+    import sys
+
+    out, queue = {module.__name__: module}, [module]
+    while queue:
+        for value in vars(queue.pop()).values():
+            name = value.__name__ if isinstance(value, ModuleType) else str(getattr(value, "__module__", ""))
+            if name.startswith(f"{PACKAGE}.") and ".frame" not in name and name not in out:
+                out[name] = sys.modules[name]
+                queue.append(out[name])
+    return [out[name] for name in sorted(out)]
+
+
+def as_text(value: Any) -> str:
+    """What stands for a constant in a digest, the same in every process.
+
+    >>> as_text({"b": np.zeros(1), "a": (1, "x", print)})[:30]
+    "{'a':(1,'x',builtins.print,),'"
+    """
+    if isinstance(value, Mapping):
+        return "{" + "".join(f"{key!r}:{as_text(value[key])}," for key in sorted(value, key=repr)) + "}"
+    if isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+        return "(" + "".join(f"{as_text(item)}," for item in items) + ")"
+    if is_dataclass(value) and not isinstance(value, type):
+        inside = {field.name: getattr(value, field.name) for field in fields(value)}
+        return f"{type(value).__name__}{as_text(inside)}"
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    if hasattr(value, "tobytes"):
+        return _named(value)
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 @dataclass(frozen=True)
@@ -86,11 +157,17 @@ class Work:
         """
         path = self.folder / f"{name}.json"
         if not path.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(make(), default=lambda array: array.tolist(), allow_nan=False)
-            path.with_suffix(".part").write_text(text)
-            path.with_suffix(".part").rename(path)
+            write_atomic(path, json.dumps(make(), default=lambda array: array.tolist(), allow_nan=False))
         return json.loads(path.read_text())
+
+    def each(self, names: Iterable[Name], measure: Callable[[Name], Any], prefix: str = "") -> dict[Name, Any]:
+        """name -> `measure(name)`, each computed at most once in this folder.
+
+        >>> import tempfile
+        >>> Work(Path(tempfile.mkdtemp())).each([0.5, 2.0], lambda x: x**2)
+        {0.5: 0.25, 2.0: 4.0}
+        """
+        return {name: self.once(re.sub(r"[\s/]+", "_", f"{prefix}{name}"), lambda: measure(name)) for name in names}  # noqa: B023
 
     def train(self, data: str | Array, objective: str = "beta-vae", **settings: Any) -> Run:
         """`unseam.fit(data, objective, **settings)`, trained at most once in this output folder and resumable."""
@@ -111,78 +188,55 @@ def _named(value: Any) -> str:
     return str(value)
 
 
-def overall(rows: Sequence[Row]) -> Verdict:
-    """An exhibit differs when a row does, and agrees when the rows that can be compared do.
+def beta_of(objective: str, beta: Any) -> dict[str, Any]:
+    """The strength as an argument; an autoencoder has none.
 
-    >>> overall([Row("a", "1", "1", "agrees"), Row("b", "-", "2", "not comparable")])
-    'agrees'
+    >>> beta_of("ae", 2.0), beta_of("beta-vae", 2.0)
+    ({}, {'beta': 2.0})
     """
-    verdicts = {row.verdict for row in rows}
-    if "differs" in verdicts:
-        return "differs"
-    return "agrees" if "agrees" in verdicts else "not comparable"
+    return {} if objective == "ae" else {"beta": beta}
+
+
+def pick(entries: Iterable[Mapping[str, Any]], name: str) -> Array:  # (entries, ...)
+    """One value of every entry.
+
+    >>> pick([{"a": 1}, {"a": 2}], "a")
+    array([1, 2])
+    """
+    return np.array([entry[name] for entry in entries])
+
+
+# Compatibility, until every exhibit has moved to frame.rows and frame.verdicts.
+
+
+def Row(what: str, published: str, ours: str, verdict: Verdict, note: str = "") -> NewRow:
+    return NewRow(what, what, published, ours, "published ordering", verdict, note)
 
 
 def inside(published: float, samples: Sequence[float], share: float = 0.95) -> Verdict:
-    """Does the published value lie in the central `share` of our restarts?
-
-    >>> inside(3.0, [1, 2, 3, 4, 5]), inside(9.0, [1, 2, 3, 4, 5])
-    ('agrees', 'differs')
-    """
     low, high = central(samples, share)
     return "agrees" if low <= published <= high else "differs"
 
 
-def central(samples: Sequence[float], share: float = 0.95) -> tuple[float, float]:
-    """The ends of the central share of the samples.
-
-    >>> central([0, 1, 2, 3, 4], share=0.5)
-    (1.0, 3.0)
-    """
-    import numpy as np
-
-    low, high = np.quantile(np.asarray(samples, float), [(1 - share) / 2, (1 + share) / 2])
-    return float(low), float(high)
-
-
-def p_above(high: Sequence[float] | Array, low: Sequence[float] | Array) -> float:
-    """p-value of "`high` is not above `low`": one-sided Mann-Whitney test over restarts.
-
-    >>> round(p_above([3, 4, 5], [0, 1, 2]), 3)
-    0.05
-    """
-    from scipy.stats import mannwhitneyu
-
-    return float(mannwhitneyu(high, low, alternative="greater").pvalue)
-
-
-def ranged(values: Sequence[float] | Array, form: str = ".2f", unit: str = "") -> str:
-    """The median and the ends.
-
-    >>> ranged([1, 2, 4], unit=" nats")
-    '2.00 nats (1.00 to 4.00)'
-    """
-    import numpy as np
-
-    return f"{np.median(values):{form}}{unit} ({min(values):{form}} to {max(values):{form}})"
-
-
-def plus_minus(values: Sequence[float] | Array, form: str = ".3f") -> str:
-    """Mean and standard deviation over restarts.
-
-    >>> plus_minus([1, 2, 3]), plus_minus([1], ".1f")
-    ('2.000 +- 1.000', '1.0 +- 0.0')
-    """
-    import numpy as np
-
-    deviation = np.std(values, ddof=1) if len(values) > 1 else 0.0
-    return f"{np.mean(values):{form}} +- {deviation:{form}}"
-
-
 def holds(condition: bool) -> Verdict:
-    """The verdict of a stated ordering that was tested.
-
-    >>> holds(True)
-    'agrees'
-    """
     return "agrees" if condition else "differs"
+
+
+__all__ = [
+    "Exhibit",
+    "Numbers",
+    "Row",
+    "Scale",
+    "Verdict",
+    "Work",
+    "beta_of",
+    "central",
+    "exhibit_of",
+    "holds",
+    "inside",
+    "overall",
+    "p_above",
+    "pick",
+    "plus_minus",
+    "ranged",
+]

@@ -1,92 +1,61 @@
 """exhibits.html, one self-contained page, and exhibits.md, the same for the docs: a section an exhibit."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment
-from markupsafe import Markup
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup, escape
 
-TEMPLATE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>What the papers show</title>
-<style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
-table { border-collapse: collapse; width: 100%; margin: 1rem 0; font-size: .92rem; }
-th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid #ddd; vertical-align: top; }
-section { margin: 3rem 0; } figure { margin: 1rem 0; overflow-x: auto; } figure svg { width: 100%; height: auto; }
-.verdict { padding: .1rem .5rem; border-radius: .6rem; font-size: .85rem; white-space: nowrap; background: #e8e8e8; }
-.agrees { background: #d7efdf; color: #14532d; } .differs { background: #f7dcd4; color: #7a2410; }
-.note, .source { color: #555; font-size: .9rem; } code { background: #f3f3f3; padding: .1rem .3rem; }
-</style></head><body>
-<h1>What the papers show</h1>
-<p>Each section repeats something a paper shows. Only the published values are written down; the rest is computed. An
-exhibit differs when any row of its table does.</p>
-<table><thead><tr><th>id</th><th>exhibit</th><th>verdict</th><th>rows that agree / differ / cannot be compared</th></tr>
-</thead><tbody>
-{% for e in exhibits %}<tr><td><a href="#{{ e.id }}">{{ e.id }}</a></td><td>{{ e.title }}</td>
-<td><span class="verdict {{ e.verdict }}">{{ e.verdict }}</span></td><td>{{ count(e) }}</td></tr>
-{% endfor %}</tbody></table>
-{% for e in exhibits %}<section id="{{ e.id }}">
-<h2>{{ e.id }}. {{ e.title }} <span class="verdict {{ e.verdict }}">{{ e.verdict }}</span></h2>
-<p>{{ e.claim }} <span class="source">({{ e.source }})</span></p>
-<p><code>unseam reproduce {{ e.id }} --scale {{ e.scale }}</code></p>
-<table><thead><tr><th>what</th><th>published</th><th>ours</th><th>verdict</th></tr></thead><tbody>
-{% for row in e.rows %}<tr><td>{{ row.what }}
-{% if row.note %}<br><span class="note">{{ row.note }}</span>{% endif %}</td>
-<td>{{ row.published }}</td><td>{{ row.ours }}</td>
-<td><span class="verdict {{ row.verdict }}">{{ row.verdict }}</span></td></tr>
-{% endfor %}</tbody></table>
-<figure role="img" aria-label="{{ e.title }}">{{ svg(e.figure) }}</figure>
-<p>{{ e.conclusion }}</p>
-{% if e.choices %}<details><summary>What the source leaves open, and what we chose</summary><ul>
-{% for choice in e.choices %}<li>{{ choice }}</li>
-{% endfor %}</ul></details>{% endif %}
-</section>
-{% endfor %}</body></html>
-"""
+from unseam_papers.frame.rows import Row, counts, joined
+from unseam_papers.frame.verdicts import POLICY
 
-MARKDOWN = """# What the papers show
-
-Each section repeats something a paper shows. Only the published values are written down; the rest is computed by the
-command beside it, the verdict too: *agrees* (inside the central 95 % of our repetitions, or a stated ordering that a
-test confirms), *differs*, or *not comparable*. An exhibit differs when any row of its table does; the last column
-counts the rows that agree / differ / cannot be compared. This page is `exhibits.md` of those commands' output folder.
-
-| id | exhibit | verdict | rows |
-| --- | --- | --- | --- |
-{% for e in exhibits %}| [{{ e.id }}](#{{ e.id | lower }}) | {{ e.title }} | {{ e.verdict }} | {{ count(e) }} |
-{% endfor %}
-{% for e in exhibits %}## {{ e.id }}
-**{{ e.title }}** ({{ e.source }}). {{ e.claim }}
-
-`unseam reproduce {{ e.id }} --scale {{ e.scale }}`
-
-| what | published | ours | verdict |
-| --- | --- | --- | --- |
-{% for row in e.rows %}| {{ row.what|cell }} | {{ row.published|cell }} | {{ row.ours|cell }} | {{ row.verdict }} |
-{% endfor %}
-![{{ e.title }}](figures/{{ e.id }}.svg)
-
-{{ e.conclusion }}
-
-{% if e.notes %}Notes:
-{% for note in e.notes %}- {{ note }}
-{% endfor %}
-{% endif %}{% if e.choices %}What the source leaves open, and what we chose:
-{% for choice in e.choices %}- {{ choice }}
-{% endfor %}
-{% endif %}{% endfor %}"""
+LOADER = PackageLoader("unseam_papers.frame")
 
 
-def count(entry: Mapping[str, Any]) -> str:
-    """Rows that agree / differ / cannot be compared.
+def rows_of(entry: Mapping[str, Any]) -> list[Row]:
+    """The rows of an entry of exhibits.json."""
+    return [Row(**row) for row in entry["rows"]]
 
-    >>> count({"rows": [{"verdict": "agrees"}, {"verdict": "agrees"}, {"verdict": "not comparable"}]})
-    '2 / 0 / 1'
+
+def count(rows: Sequence[Row]) -> str:
+    """Published rows that agree / differ / cannot be compared.
+
+    >>> count([Row("a", "a", "1", "1", "published number", "agrees"), Row("b", "b", "", "2", "own control", "holds")])
+    '1 / 0 / 0'
     """
-    verdicts = [row["verdict"] for row in entry["rows"]]
-    return " / ".join(str(verdicts.count(kind)) for kind in ("agrees", "differs", "not comparable"))
+    return " / ".join(map(str, counts(rows)))
+
+
+def total(rows: Sequence[Row]) -> str:
+    """The counts in a sentence.
+
+    >>> total([Row("a", "a", "1", "1", "published number", "agrees")])
+    'Of 1 published row 1 agrees, 0 differ and 0 cannot be compared; 0 other rows are not counted.'
+    """
+    agree, differ, other = counts(rows)
+    whole = agree + differ + other
+    return (
+        f"Of {whole} published row{'s' * (whole != 1)} {agree} agree{'s' * (agree == 1)}, {differ} "
+        f"differ{'s' * (differ == 1)} and {other} cannot be compared; {len(rows) - whole} other rows are not counted."
+    )
+
+
+def seen(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What the templates see of an entry."""
+    rows = rows_of(entry)
+    texts = [(row.what, joined(row.rule, row.note)) for row in rows]
+    others = sum(not row.counted for row in rows)
+    notes = [f"{what}: {text}." for what, text in texts if text]
+    return {**entry, "rows": rows, "count": count(rows), "others": others, "notes": notes}
+
+
+def rendered(name: str, entries: Sequence[Mapping[str, Any]], html: bool) -> str:
+    environment = Environment(autoescape=html, loader=LOADER)
+    environment.filters |= {"cell": cell, "emphasis": emphasis}
+    known = {"policy": POLICY, "total": total([row for e in entries for row in rows_of(e)]), "svg": inline}
+    return environment.get_template(name).render(exhibits=[seen(e) for e in entries], **known)
 
 
 def markdown(entries: Sequence[Mapping[str, Any]]) -> str:
@@ -95,12 +64,16 @@ def markdown(entries: Sequence[Mapping[str, Any]]) -> str:
     >>> markdown([]).splitlines()[0]
     '# What the papers show'
     """
-    noted = [
-        {**e, "notes": [f"{row['what']}: {row['note']}." for row in e["rows"] if row.get("note")]} for e in entries
-    ]
-    environment = Environment(autoescape=False, trim_blocks=False)
-    environment.filters["cell"] = cell
-    return environment.from_string(MARKDOWN).render(exhibits=noted, count=count).rstrip() + "\n"
+    return rendered("exhibits.md", entries, html=False).rstrip() + "\n"
+
+
+def page(entries: Sequence[Mapping[str, Any]]) -> str:
+    """The page of the entries of exhibits.json; the figures are read from their files and put inside.
+
+    >>> "What the papers show" in page([])
+    True
+    """
+    return rendered("exhibits.html", entries, html=True)
 
 
 def cell(text: str) -> str:
@@ -112,13 +85,13 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def page(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The page of the entries of exhibits.json; the figures are read from their files and put inside.
+def emphasis(text: str) -> Markup:
+    """Markdown's *stars* in HTML.
 
-    >>> "What the papers show" in page([])
-    True
+    >>> print(emphasis("a *b* < c"))
+    a <em>b</em> &lt; c
     """
-    return Environment(autoescape=True).from_string(TEMPLATE).render(exhibits=entries, svg=inline, count=count)
+    return Markup(re.sub(r"\*(.+?)\*", r"<em>\1</em>", str(escape(text))))
 
 
 def inline(path: str) -> Markup:

@@ -14,21 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from unseam.errors import lookup
+from unseam.files import write_atomic
 from unseam.progress import bar
 from unseam_papers.frame.draw import save, style
-from unseam_papers.frame.exhibit import Exhibit, Scale, Work, overall
+from unseam_papers.frame.exhibit import Exhibit, Scale, Work
 from unseam_papers.frame.page import markdown, page
+from unseam_papers.frame.rows import keyed, overall
 
 
 def choose(exhibits: Mapping[str, Exhibit], ids: Sequence[str]) -> list[Exhibit]:
     """The exhibits named, in any case; all of them for no name or `all`.
 
-    >>> choose({"V1": 1, "V2": 2}, ["v2"]), choose({"V1": 1, "V2": 2}, [])
+    >>> choose({"V1": 1, "V2": 2}, ["v2", "V2"]), choose({"V1": 1, "V2": 2}, [])
     ([2], [1, 2])
     """
     if not ids or [i.lower() for i in ids] == ["all"]:
         return list(exhibits.values())
-    return [lookup(exhibits, i.upper(), "exhibit") for i in dict.fromkeys(ids)]
+    return [lookup(exhibits, i, "exhibit") for i in dict.fromkeys(i.upper() for i in ids)]
 
 
 def run_one(exhibit: Exhibit, scale: Scale, out: Path) -> dict[str, Any]:
@@ -37,16 +39,16 @@ def run_one(exhibit: Exhibit, scale: Scale, out: Path) -> dict[str, Any]:
     settings = exhibit.settings(scale)
     work = Work(out / "work" / f"{exhibit.id}-{scale}-{exhibit.digest(scale)}", out / "runs")
     numbers = exhibit.compute(settings, work)
-    rows = list(exhibit.judge(numbers))
+    rows = keyed(exhibit.judge(numbers))
     with style():
         figure = save(exhibit.draw(numbers), out / "figures" / f"{exhibit.id}.svg")
     return {
         **describe(exhibit),
         "scale": scale,
         "settings": asdict(settings),
-        "verdict": overall(rows),
-        "rows": [asdict(row) for row in rows],
-        "conclusion": exhibit.conclude(numbers, rows),
+        "verdict": overall(rows.values()),
+        "rows": [asdict(row) for row in rows.values()],
+        "conclusion": exhibit.conclude(numbers, rows if exhibit.by_key else list(rows.values())),
         "figure": str(figure),
         "seconds": round(time.perf_counter() - start, 1),
     }
@@ -60,6 +62,7 @@ def describe(exhibit: Exhibit) -> dict[str, Any]:
         "claim": exhibit.claim,
         "source": exhibit.source,
         "choices": list(exhibit.choices),
+        "paper": exhibit.paper,
     }
 
 
@@ -78,9 +81,10 @@ def reproduce(
 
 
 def finished(out: Path) -> dict[str, dict[str, Any]]:
-    """The entries already in OUT/exhibits.json, by id."""
+    """The entries already in OUT/exhibits.json, by id; without those of a version whose rows had no key."""
     path = out / "exhibits.json"
-    return {e["id"]: e for e in json.loads(path.read_text())["exhibits"]} if path.exists() else {}
+    entries = json.loads(path.read_text())["exhibits"] if path.exists() else []
+    return {e["id"]: e for e in entries if all("key" in row for row in e["rows"])}
 
 
 def publish(exhibits: Mapping[str, Exhibit], entry: Mapping[str, Any], out: Path) -> None:
@@ -89,6 +93,4 @@ def publish(exhibits: Mapping[str, Exhibit], entry: Mapping[str, Any], out: Path
     ordered = [entries[i] for i in exhibits if i in entries]
     texts = {"json": json.dumps({"exhibits": ordered}, indent=2), "html": page(ordered), "md": markdown(ordered)}
     for kind, text in texts.items():
-        part = out / f"exhibits.{kind}.part"
-        part.write_text(text)
-        part.rename(out / f"exhibits.{kind}")
+        write_atomic(out / f"exhibits.{kind}", text)

@@ -23,7 +23,7 @@ from unseam.linear import (
 from unseam.linear.gamma_lambda import OUTCOMES, Solution, random_starts, solve
 from unseam.linear.scenarios import Groups
 from unseam.types import Array
-from unseam_papers.frame.exhibit import central
+from unseam_papers.frame.verdicts import central
 
 GAMMA = (0.98, 0.99, 1.0, 1.01, 1.02)
 LAM = (-0.02, -0.01, 0.0, 0.01, 0.02)

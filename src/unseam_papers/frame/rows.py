@@ -1,0 +1,137 @@
+"""A row of an exhibit's table: what the source prints, what we measured, what kind of comparison it is, the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from unseam.errors import BadInput
+from unseam.types import Array
+
+Verdict = Literal["agrees", "differs", "not comparable", "holds", "fails", "shown"]
+Kind = Literal["published number", "published ordering", "by construction", "own control", "beyond the paper"]
+COMPARED: tuple[Verdict, ...] = ("agrees", "differs", "not comparable")  # in the order of the counts
+OURS: tuple[Verdict, ...] = ("holds", "fails", "shown")
+KINDS: dict[Kind, tuple[Verdict, ...]] = {
+    "published number": COMPARED,
+    "published ordering": COMPARED,
+    "by construction": OURS,
+    "own control": OURS,
+    "beyond the paper": OURS,
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of an exhibit's table; `published` is what the source prints and nothing else."""
+
+    key: str  # its name in the exhibit
+    what: str
+    published: str
+    ours: str
+    kind: Kind
+    verdict: Verdict
+    note: str = ""
+    rule: str = ""  # test, margin, n; and whether it was fixed after a look
+
+    def __post_init__(self) -> None:
+        if self.verdict not in KINDS.get(self.kind, ()):
+            known = "; ".join(f"{kind}: {', '.join(verdicts)}" for kind, verdicts in KINDS.items())
+            raise BadInput(f"row {self.key!r} has kind={self.kind!r} and verdict={self.verdict!r}; known: {known}")
+        if self.counted and not self.published:
+            raise BadInput(f"row {self.key!r} is a {self.kind} and prints none; call it beyond the paper")
+
+    @property
+    def counted(self) -> bool:
+        return KINDS[self.kind] is COMPARED
+
+
+def counts(rows: Iterable[Row]) -> tuple[int, int, int]:
+    """Published rows that agree, differ, cannot be compared; the others are not counted.
+
+    >>> counts([Row("a", "a", "1", "1", "published number", "agrees"), Row("b", "b", "", "2", "own control", "fails")])
+    (1, 0, 0)
+    """
+    verdicts = [row.verdict for row in rows if row.counted]
+    agree, differ, other = (verdicts.count(verdict) for verdict in COMPARED)
+    return agree, differ, other
+
+
+def overall(rows: Iterable[Row]) -> Verdict:
+    """An exhibit differs when a published row does, and agrees when those that can be compared do.
+
+    >>> overall([Row("a", "a", "1", "1", "published number", "agrees"), Row("b", "b", "", "2", "own control", "fails")])
+    'agrees'
+    """
+    agree, differ, _ = counts(rows)
+    return "differs" if differ else "agrees" if agree else "not comparable"
+
+
+def keyed(rows: Iterable[Row]) -> dict[str, Row]:
+    """Rows by key, in order; a key that stands for two rows is an error."""
+    out: dict[str, Row] = {}
+    for row in rows:
+        if row.key in out:
+            raise BadInput(f"two rows have the key {row.key!r}; give each its own")
+        out[row.key] = row
+    return out
+
+
+def as_kind(row: Row, kind: Kind) -> Row:
+    """The same comparison as a row that is not counted: agrees -> holds, differs -> fails, not comparable -> shown.
+
+    >>> as_kind(Row("a", "slope", "1", "1.01", "published number", "agrees", rule="t"), "own control").verdict
+    'holds'
+    """
+    verdict = dict(zip(COMPARED, OURS, strict=True))[row.verdict]
+    expected = f"expected: {row.published}" if row.published else ""
+    return replace(row, kind=kind, verdict=verdict, published="", note=joined(expected, row.note))
+
+
+def after_a_look(row: Row, why: str) -> Row:
+    """The same row, saying that its rule was made when results had been seen."""
+    return replace(row, rule=joined(row.rule, f"fixed after a look at results: {why}"))
+
+
+def unless(why: str, row: Row) -> Row:
+    """The row, not judged where there is a reason not to (a shorter training, other data): the reason opens its note.
+
+    >>> row = Row("a", "a", "1", "1", "published number", "agrees")
+    >>> unless("5 of 400 epochs", row).verdict, unless("", row).verdict
+    ('not comparable', 'agrees')
+    """
+    verdict: Verdict = "not comparable" if row.counted else "shown"
+    return replace(row, verdict=verdict, note=joined(why, row.note)) if why else row
+
+
+def joined(*parts: str) -> str:
+    """The parts that are not empty.
+
+    >>> joined("a", "", "b")
+    'a; b'
+    """
+    return "; ".join(part for part in parts if part)
+
+
+def ranged(values: Sequence[float] | Array, form: str = ".2f", unit: str = "") -> str:
+    """The median and the ends.
+
+    >>> ranged([1, 2, 4], unit=" nats")
+    '2.00 nats (1.00 to 4.00)'
+    """
+    return f"{np.median(values):{form}}{unit} ({min(values):{form}} to {max(values):{form}})"
+
+
+def plus_minus(values: Sequence[float] | Array, form: str = ".3f") -> str:
+    """Mean and standard deviation over restarts.
+
+    >>> plus_minus([1, 2, 3]), plus_minus([1], ".1f"), plus_minus([])
+    ('2.000 +- 1.000', '1.0 +- 0.0', 'none')
+    """
+    if not len(values):
+        return "none"
+    deviation = np.std(values, ddof=1) if len(values) > 1 else 0.0
+    return f"{np.mean(values):{form}} +- {deviation:{form}}"

@@ -1,0 +1,186 @@
+"""The verdict policy at both sides of every threshold."""
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_ind
+
+from unseam.errors import BadInput
+from unseam_papers.frame.rows import Row, after_a_look, as_kind, counts, keyed, overall, unless
+from unseam_papers.frame.verdicts import (
+    alike,
+    beyond,
+    central,
+    control,
+    drawn,
+    exact,
+    identity,
+    limit,
+    number,
+    ordering,
+    p_above,
+    p_trend,
+    paired,
+    share,
+    shown,
+    three_way,
+    trend,
+    unrun,
+    welch,
+)
+
+
+def row(verdict="agrees", kind="published number", key="a"):
+    return Row(key, "what", "1" if kind.startswith("published") else "", "1", kind, verdict)
+
+
+def test_only_published_rows_are_counted():
+    others = [row("fails", "own control"), row("fails", "by construction"), row("fails", "beyond the paper")]
+    assert counts([row("agrees"), row("differs"), row("differs"), row("not comparable"), *others]) == (1, 2, 1)
+    assert overall([row("agrees"), row("not comparable"), *others]) == "agrees"
+    assert overall([row("agrees"), row("differs", "published ordering")]) == "differs"
+    assert overall([row("not comparable"), *others]) == overall(others) == "not comparable"
+
+
+def test_kind_and_verdict_belong_together():
+    for kind, verdict in (("own control", "agrees"), ("published number", "holds"), ("a guess", "agrees")):
+        with pytest.raises(BadInput, match="known: published number: agrees, differs, not comparable"):
+            row(verdict, kind)
+    with pytest.raises(BadInput, match="prints none"):
+        Row("a", "what", "", "1", "published ordering", "agrees")
+    with pytest.raises(BadInput, match="two rows have the key 'a'"):
+        keyed([row(), row()])
+
+
+def test_rows_change_their_kind_openly():
+    for verdict, other in (("agrees", "holds"), ("differs", "fails"), ("not comparable", "shown")):
+        changed = as_kind(row(verdict), "own control")
+        assert (changed.verdict, changed.published, changed.note) == (other, "", "expected: 1")
+    assert unless("5 of 400 epochs", row()).verdict == "not comparable"
+    assert unless("5 of 400 epochs", row("holds", "own control")).verdict == "shown"
+    assert unless("", row()) == row()
+    assert after_a_look(row(), "too slow").rule == "fixed after a look at results: too slow"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (-0.2, 0.2, "agrees"),
+        (-0.201, 0.2, "not comparable"),
+        (-0.2, 0.201, "not comparable"),
+        (0.1, 0.19, "agrees"),  # a difference that is shown but lies within the margin
+        (0.1, 0.21, "differs"),
+        (-0.21, -0.1, "differs"),
+        (-0.001, 0.9, "not comparable"),
+    ],
+)
+def test_an_interval_of_a_difference(low, high, verdict):
+    assert three_way(low, high, 0.2) == verdict
+
+
+def test_the_interval_is_that_of_welch():
+    a, b = np.random.default_rng(0).normal(size=7), np.random.default_rng(1).normal(2, 3, size=12)
+    expected = ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
+    assert welch(a, b.mean(), b.std(ddof=1), 12) == pytest.approx((expected.low, expected.high))
+    assert welch([0.5, 0.5], 0.25, 0.0, 10) == (0.25, 0.25)
+
+
+def test_a_number_needs_enough_restarts_to_agree():
+    near = [0.45, 0.55] * 20
+    assert number("a", "DS", (0.5, 0.1, 40), near, margin=0.1).verdict == "agrees"
+    assert number("a", "DS", (0.5, 0.1, 40), near, margin=0.03).verdict == "not comparable"
+    assert number("a", "DS", (0.5, 0.1, 40), near[:2], margin=0.1).verdict == "not comparable"
+    assert number("a", "DS", (0.7, 0.1, 40), near, margin=0.1).verdict == "differs"
+    assert number("a", "DS", (0.5, 0.1, 40), [0.5], margin=0.1).verdict == "not comparable"
+    assumed = number("a", "DS", (0.5, 0.1, None), near, margin=0.1)
+    assert assumed.published == "0.50 +- 0.10"
+    assert "n not printed, 10 assumed" in assumed.rule
+    assert "margin 0.1" in assumed.rule
+    assert "(n = 40)" in assumed.ours
+
+
+def test_one_printed_value_against_the_central_95_per_cent():
+    assert central(range(101)) == pytest.approx((2.5, 97.5))
+    verdicts = {value: drawn("a", "rate", value, range(101), margin=50).verdict for value in (47.4, 47.6, 52.4, 52.6)}
+    assert verdicts == {47.4: "not comparable", 47.6: "agrees", 52.4: "agrees", 52.6: "not comparable"}
+    assert drawn("a", "rate", 97.4, range(101), margin=50).verdict == "not comparable"  # inside, but says little
+    assert drawn("a", "rate", 97.6, range(101), margin=50).verdict == "differs"
+    assert drawn("a", "rate", 97.6, range(101), margin=50, resolution=0.2).verdict == "not comparable"
+
+
+def test_a_value_without_chance():
+    assert exact("a", "loss", 24.5, 24.549, margin=0.05).verdict == "agrees"
+    assert exact("a", "loss", 24.5, 24.551, margin=0.05).verdict == "differs"
+
+
+def test_an_ordering_is_shown_at_5_per_cent_or_not():
+    assert (shown(0.049, 0.01), shown(0.051, 0.01)) == ("agrees", "differs")
+    assert (shown(0.049, 0.049), shown(0.051, 0.051)) == ("agrees", "not comparable")
+    above, below = [3.0, 5, 6, 8, 9], [0.0, 1, 2, 4, 7]
+    assert 0.04 < p_above(above, below) < 0.05
+    assert ordering("a", "x", "yes", above, below).verdict == "agrees"
+    above[0] = -1.0
+    assert 0.05 < p_above(above, below) < 0.4
+    assert ordering("a", "x", "yes", above, below).verdict == "differs"
+    assert ordering("a", "x", "yes", [3, 4, 5], [0, 1, 2]).verdict == "not comparable"  # p is 0.05 at best
+    assert ordering("a", "x", "yes", [], [1.0]).verdict == "not comparable"
+    assert (
+        ordering("a", "x", "yes", [4, 5, 6], [1, 2, 3], names=("A:", "B:")).ours
+        == "A: 5.00 (n = 3) against B: 2.00 (n = 3)"
+    )
+
+
+def test_pairs_are_compared_restart_by_restart():
+    base = np.arange(5) * 10.0
+    assert paired("a", "x", "yes", np.add(base, [1, 2, 3, 4, 5]), base).verdict == "agrees"
+    assert paired("a", "x", "yes", np.add(base, [1, 2, 3, 4, -5]), base).verdict == "differs"
+    assert paired("a", "x", "yes", base[:4] + 1, base[:4]).verdict == "not comparable"
+    assert paired("a", "x", "yes", base, base).verdict == "differs"
+
+
+def test_a_trend_has_a_sign_and_needs_points_that_vary():
+    x = [1, 2, 3, 4, 5]
+    assert trend("a", "x", "falls", x, [5, 4, 3, 2, 1], -1).verdict == "agrees"
+    assert trend("a", "x", "rises", x, [5, 4, 3, 2, 1], 1).verdict == "differs"
+    assert trend("a", "x", "falls", x, [2, 2, 2, 2, 2], -1).verdict == "differs"
+    assert trend("a", "x", "falls", x[:4], [4, 3, 2, 1], -1).verdict == "not comparable"
+    rho, p = p_trend(x, [1, 2, 5, 3, 4], 1)  # rho = 0.7
+    assert rho == pytest.approx(0.7)
+    assert 0.05 < p < 0.15
+    assert trend("a", "x", "rises", x, [1, 2, 5, 3, 4], 1).verdict == "differs"
+
+
+def test_a_limit_is_a_sign_test_of_the_median():
+    low, high = [0.5], [1.5]
+    assert limit("a", "x", "perfectly", low * 9 + high, below=1.0).verdict == "agrees"  # p = 0.011
+    assert limit("a", "x", "perfectly", low * 8 + high * 2, below=1.0).verdict == "differs"  # p = 0.055
+    assert limit("a", "x", "perfectly", low * 5, below=1.0).verdict == "agrees"
+    assert limit("a", "x", "perfectly", low * 4, below=1.0).verdict == "not comparable"
+    assert limit("a", "x", "almost 1", high * 5, above=1.0).verdict == "agrees"
+    assert limit("a", "x", "almost 1", low * 5, above=1.0).verdict == "differs"
+    assert limit("a", "x", "at 0", [-0.5] * 5, below=0.0).verdict == "agrees"
+    assert limit("a", "x", "almost 1", [], above=1.0).verdict == "not comparable"
+
+
+def test_a_share_of_restarts():
+    assert share("a", "x", "mostly", 9, 10).verdict == "agrees"
+    assert share("a", "x", "mostly", 8, 10).verdict == "differs"
+    assert share("a", "x", "nearly all", 10, 10, above=0.9).verdict == "not comparable"
+    assert share("a", "x", "nearly all", 40, 40, above=0.9).verdict == "agrees"
+
+
+def test_no_effect_must_be_shown():
+    spread = [0.45, 0.65] * 10  # half-width 0.048
+    assert alike("a", "x", "random", spread, 0.55, margin=0.05).verdict == "agrees"
+    assert alike("a", "x", "random", spread, 0.55, margin=0.04).verdict == "not comparable"
+    assert alike("a", "x", "random", spread[:4], 0.55, margin=0.05).verdict == "not comparable"
+    assert alike("a", "x", "random", spread, 0.75, margin=0.05).verdict == "differs"
+    assert alike("a", "x", "random", [0.55], 0.55, margin=0.05).verdict == "not comparable"
+
+
+def test_rows_that_are_not_counted():
+    assert identity("a", "x", "0", True, "below 1").verdict == "holds"
+    assert identity("a", "x", "2", False, "below 1").verdict == "fails"
+    assert control("a", "x", "0").verdict == beyond("a", "x", "0").verdict == "shown"
+    assert (control("a", "x", "0", True).kind, control("a", "x", "0", False).verdict) == ("own control", "fails")
+    assert beyond("a", "x", "0", True).verdict == "holds"
+    assert unrun("a", "x", "3 %", "no data").verdict == "not comparable"
