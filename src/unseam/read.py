@@ -1,7 +1,7 @@
 """One checked reader for arrays and tables: .npy .npz .csv .tsv .parquet .h5. No pickle, no torch, no surprises.
 
 Sizes that a file declares are held against the bytes it has, or against this machine's memory, before anything is read;
-whatever is wrong with a file ends in one line that names it. A table says what was read: rows, columns, how each was taken.
+whatever is wrong ends in one line that names the file. A table says what was read: rows, columns, how each was taken.
 """
 
 from __future__ import annotations
@@ -27,8 +27,23 @@ from unseam.types import Array
 TABLES = (".csv", ".tsv", ".parquet")
 ENDINGS = (".npy", ".npz", ".h5", ".hdf5", *TABLES)
 DAMAGE = (
-    OSError, EOFError, ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RuntimeError,
-    MemoryError, SyntaxError, Warning, tokenize.TokenError, struct.error, csv.Error, zipfile.BadZipFile, zlib.error,
+    OSError,
+    EOFError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    RuntimeError,
+    MemoryError,
+    SyntaxError,
+    Warning,
+    tokenize.TokenError,
+    struct.error,
+    csv.Error,
+    zipfile.BadZipFile,
+    zlib.error,
     lzma.LZMAError,
 )  # fmt: skip  what NumPy, zipfile, pandas, pyarrow and h5py have been seen to raise over broken files
 SPARSE = 1200  # HDF5: declared / stored bytes above this were never written (gzip reaches 1032)
@@ -104,9 +119,9 @@ class Header(NamedTuple):
 def npy_header(file: IO[bytes], size: int, where: str) -> Header:
     """The header, refused if it is no header or declares more than the `size` bytes there are."""
     start = file.tell()
-    version = np.lib.format.read_magic(file)  # type: ignore[arg-type]
+    version = np.lib.format.read_magic(file)
     reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = reader(file)  # type: ignore[arg-type]
+    shape, fortran, dtype = reader(file)
     if dtype.hasobject:
         raise BadInput(f"{where} is an object array or a pickle; save plain numbers with numpy.save")
     if any(isinstance(side, bool) or not isinstance(side, int) or side < 0 for side in shape):
@@ -114,8 +129,8 @@ def npy_header(file: IO[bytes], size: int, where: str) -> Header:
     header = Header(shape, fortran, dtype, file.tell() - start)
     if header.start + header.bytes > size:
         raise BadInput(
-            f"{where} declares {dtype} {shape}, {header.bytes:,} bytes, but holds {max(0, size - header.start):,}: it is "
-            "truncated (shorter than its header says); copy it again"
+            f"{where} declares {dtype} {shape}, {header.bytes:,} bytes, but holds {max(0, size - header.start):,}: "
+            "it is truncated (shorter than its header says); copy it again"
         )
     return header
 
@@ -146,8 +161,8 @@ def npz(path: Path, where: str, key: str | None) -> Array:
                 return mapped(path, header, member_offset(path, info))
             if header.bytes > memory():
                 raise BadInput(
-                    f"{where} unpacks to {header.bytes:,} bytes, more than half of this machine's memory; save it as .npy, "
-                    "which is read by rows"
+                    f"{where} unpacks to {header.bytes:,} bytes, more than half of this machine's memory; save it as "
+                    ".npy, which is read by rows"
                 )
             content = np.empty(header.bytes, np.uint8)
             if file.readinto(content) != header.bytes or file.read(1):  # type: ignore[attr-defined]
@@ -210,8 +225,8 @@ def h5(path: Path, where: str, key: str | None) -> Hdf5Rows:
     declared, stored = array.size * array.dtype.itemsize, array.id.get_storage_size()
     if declared > SMALL and declared > SPARSE * stored:
         raise BadInput(
-            f"{where} declares {array.dtype} {array.shape}, {declared:,} bytes, but stores {stored:,}: most of it was never "
-            "written"
+            f"{where} declares {array.dtype} {array.shape}, {declared:,} bytes, but stores {stored:,}: most of it was "
+            "never written"
         )
     return Hdf5Rows(array, where)
 
@@ -243,8 +258,8 @@ class Columns(NamedTuple):
         for name, column in zip(self.names, self.columns, strict=True):
             if column.dtype.kind not in "biuf":
                 raise BadInput(
-                    f"{where}: column {name!r} holds words ({str(column[0])!r}), but data must be numbers; leave it out, or "
-                    f"take it as a factor with labels={name}"
+                    f"{where}: column {name!r} holds words ({str(column[0])!r}), but data must be numbers; leave it "
+                    f"out, or take it as a factor with labels={name}"
                 )
         return np.stack([column.astype(np.float64) for column in self.columns], axis=1)
 
@@ -289,6 +304,8 @@ def load_table(source: Any, where: str, key: str | None = None) -> Columns:
 
 def checked(table: Columns, where: str) -> Columns:
     """Every column one number, truth value or word a row; none empty; names that differ."""
+    if not len(table):
+        raise BadInput(f"{where} has 0 rows: it is empty")
     if len(set(table.names)) != len(table.names):
         twice = next(name for name in table.names if table.names.count(name) > 1)
         raise BadInput(f"{where} has two columns named {twice!r}; names must differ")
@@ -309,8 +326,8 @@ def _plain(name: str, column: Array, where: str) -> Array:
         empty = np.zeros(0, int)
     if empty.size:
         raise BadInput(
-            f"{where}: column {name!r} has {empty.size:,} empty or NaN cells (first in row {int(empty[0])}); every cell must "
-            "be given"
+            f"{where}: column {name!r} has {empty.size:,} empty or NaN cells (first in row {int(empty[0])}); every cell "
+            "must be given"
         )
     if column.dtype.kind not in "OT":
         return column
@@ -328,7 +345,7 @@ def is_number(cell: str) -> bool:
 
 
 def text(path: Path, where: str) -> Columns:
-    """CSV or TSV: a byte-order mark, blank lines, comments above the table, quotes and `;` between cells are understood."""
+    """CSV or TSV; a byte-order mark, blank lines, comments above, quotes and `;` between cells are understood."""
     import pandas
 
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -384,7 +401,9 @@ def parquet(path: Path, where: str) -> Columns:
         if arrow.types.is_string(kind) or arrow.types.is_large_string(kind):
             words.append(name)
     if 8 * rows * len(names) > memory():
-        raise BadInput(f"{where} declares {rows:,} rows of {len(names):,} columns, more than this machine's memory holds")
+        raise BadInput(
+            f"{where} declares {rows:,} rows of {len(names):,} columns, more than this machine's memory holds"
+        )
     table = arrow.parquet.read_table(path, columns=names, read_dictionary=words)
     left = [f"pandas' index left out: {name!r}" for name in schema.names if name not in names]
     return Columns(names, [table[name].to_pandas().to_numpy() for name in names], tuple(left))

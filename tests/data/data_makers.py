@@ -71,7 +71,9 @@ def write_shapes3d(path: Path, chunk: int = 1, **changes: Array) -> dict[str, Ar
 def write_mpi3d(path: Path, count: int = 460_800, compressed: bool = False, axes: tuple[int, ...] = ()) -> Array:
     """Real row counts, pictures of one pixel: enough to tell any row from its neighbours."""
     number = np.arange(count)
-    images = np.stack([number % 256, number // 256 % 256, number // 65536], axis=1).astype(np.uint8).reshape(-1, 1, 1, 3)
+    images = (
+        np.stack([number % 256, number // 256 % 256, number // 65536], axis=1).astype(np.uint8).reshape(-1, 1, 1, 3)
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     stored = images.reshape(*axes, 1, 1, 3) if axes else images
     (np.savez_compressed if compressed else np.savez)(path, images=stored)
@@ -92,7 +94,9 @@ def write_cars3d(folder: Path, names: tuple[str, ...] = ("car_002_mesh", "car_01
 def norb_bytes(array: Array) -> bytes:
     magic = {"uint8": 0x1E3D4C55, "int32": 0x1E3D4C54}[array.dtype.name]
     lengths = [*array.shape, 1, 1][: max(3, array.ndim)]
-    return np.array([magic, array.ndim, *lengths], "<i4").tobytes() + array.astype(array.dtype.newbyteorder("<")).tobytes()
+    return (
+        np.array([magic, array.ndim, *lengths], "<i4").tobytes() + array.astype(array.dtype.newbyteorder("<")).tobytes()
+    )
 
 
 def write_smallnorb(folder: Path, count: int = 60, side: int = 12, packed: bool = True) -> dict[str, Array]:
@@ -110,7 +114,9 @@ def write_smallnorb(folder: Path, count: int = 60, side: int = 12, packed: bool 
         for name, array in arrays.items():
             path = folder / f"smallnorb-{kind}-{part}-{name}.mat"
             content = norb_bytes(array)
-            path.with_name(path.name + ".gz").write_bytes(gzip.compress(content)) if packed else path.write_bytes(content)
+            path.with_name(path.name + ".gz").write_bytes(gzip.compress(content)) if packed else path.write_bytes(
+                content
+            )
             out[f"{part}-{name}"] = array
     return out
 

@@ -89,7 +89,9 @@ def test_other_dsprites_files_are_refused_by_name(folder: Path, ending: str, cha
     assert not list((folder / "cache").glob("*"))
 
 
-@pytest.mark.parametrize("path", ["dsprites/dsprites_small.npz", "dsprites/dsprites_small.hdf5", "shapes3d/3dshapes.h5"])
+@pytest.mark.parametrize(
+    "path", ["dsprites/dsprites_small.npz", "dsprites/dsprites_small.hdf5", "shapes3d/3dshapes.h5"]
+)
 @pytest.mark.parametrize("part", [0.0, 0.5, 0.98])
 def test_truncated_files_are_refused_by_name(folder: Path, path: str, part: float) -> None:
     (write_shapes3d if "shapes3d" in path else write_dsprites)(folder / path)

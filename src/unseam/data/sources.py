@@ -84,9 +84,7 @@ SOURCES: dict[str, tuple[File, ...]] = {
             {"sha256": "0a0f6ed98baff276a50f3a081a7434d788da63cb135a98189b2a5b5769be1785"},
         ),
     ),
-    "cars3d": (
-        File("nips2015-analogy-data.tar.gz", (REED,), None, {"md5": "4e866a7919c1beedf53964e6f7a23686"}),
-    ),
+    "cars3d": (File("nips2015-analogy-data.tar.gz", (REED,), None, {"md5": "4e866a7919c1beedf53964e6f7a23686"}),),
     "smallnorb": (
         norb("training-dat", 131_896_188, "5ffd6272a07d32695ee1082a26a41a93a37aab8c28da047f8c34ed348d214873"),
         norb("training-cat", 348, "2784e542c1922060691090952b6cd6278879a216c90f81476f0f00256d42cdaa"),

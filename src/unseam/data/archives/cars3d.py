@@ -1,6 +1,6 @@
 """`cars3d`: renderings of 183 car models (Reed et al. 2015), one MATLAB file a model, in the order of list.txt.
 
-disentanglement_lib takes the models in the order of a directory listing, which differs between machines; list.txt does not.
+disentanglement_lib takes the models in the order of a directory listing, which differs between machines.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ PATTERNS = ("data/cars/list.txt", "cars/list.txt", "list.txt")
 def models(listing: Path) -> list[Path]:
     """The MATLAB files that list.txt names, all of which must be there."""
     with refusing(f"file {str(listing)!r}", "no list of names"):
-        names = [Path(line.strip()).name.removesuffix(".mat") for line in listing.read_text().splitlines() if line.strip()]
+        names = [
+            Path(line.strip()).name.removesuffix(".mat") for line in listing.read_text().splitlines() if line.strip()
+        ]
     paths = [listing.with_name(f"{name}.mat") for name in names]
     for path in paths:
         if not path.is_file():
-            raise BadInput(f"file {str(listing)!r} names {path.stem}, but {path.name} is not beside it; unpack all of it")
+            raise BadInput(
+                f"file {str(listing)!r} names {path.stem}, but {path.name} is not beside it; unpack all of it"
+            )
     if not paths:
         raise BadInput(f"file {str(listing)!r} is empty")
     return paths
@@ -102,12 +106,16 @@ class Cars3D(GridArchive):
         return read(located("cars3d", self.path, *PATTERNS), self.size)
 
     @cached_property
-    def images(self) -> Any:  # type: ignore[override]
+    def images(self) -> Any:
         return ModelsLast(self._read[0])
 
     @cached_property
     def space(self) -> FactorSpace:  # type: ignore[override]
         elevations, azimuths, types = self._read[1]
         return FactorSpace(
-            (Factor("elevation", elevations), Factor("azimuth", azimuths, "cyclic"), Factor("type", types, "categorical"))
+            (
+                Factor("elevation", elevations),
+                Factor("azimuth", azimuths, "cyclic"),
+                Factor("type", types, "categorical"),
+            )
         )

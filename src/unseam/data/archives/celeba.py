@@ -1,4 +1,4 @@
-"""`celeba`: 202,599 photographs of faces (Liu et al. 2015) with forty attributes, read from the folder or from the zip."""
+"""`celeba`: 202,599 photographs of faces (Liu et al. 2015) with forty attributes, read from the folder or the zip."""
 
 from __future__ import annotations
 
@@ -36,14 +36,16 @@ def folder_of(path: str | None) -> Path:
 
 @lru_cache(maxsize=2)
 def attributes(path: Path) -> tuple[tuple[str, ...], tuple[str, ...], Array]:
-    """(names of the attributes, names of the files, (N, F) 0 or 1): a count, a line of names, a line a file of -1 and 1."""
+    """(names of the attributes, names of the files, (N, F) 0 or 1): a count, names, then a line a file of -1 and 1."""
     where = f"file {str(path)!r}"
     with refusing(where, "damaged"):
         lines = path.read_text(encoding="utf-8").splitlines()
         count, names = int(lines[0]), tuple(lines[1].split())
         rows = [line.split() for line in lines[2:] if line.strip()]
         if len(rows) != count or any(len(row) != len(names) + 1 for row in rows):
-            raise BadInput(f"{where} promises {count} lines of {len(names)} attributes and has {len(rows)}, or torn ones")
+            raise BadInput(
+                f"{where} promises {count} lines of {len(names)} attributes and has {len(rows)}, or torn ones"
+            )
         values = np.array([row[1:] for row in rows]).astype(np.int64)
         if not np.isin(values, (-1, 1)).all():
             raise BadInput(f"{where} holds values other than -1 and 1")

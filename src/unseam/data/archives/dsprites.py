@@ -90,7 +90,9 @@ class DSprites(GridDataset):
     def space(self) -> FactorSpace:  # type: ignore[override]
         """The factors that vary: colour takes one value, so it is left out."""
         pairs = zip(FACTORS, self._images[2], strict=True)
-        return FactorSpace(tuple(Factor(name, size, kind) for (name, kind), size in pairs if name != "colour" or size > 1))
+        return FactorSpace(
+            tuple(Factor(name, size, kind) for (name, kind), size in pairs if name != "colour" or size > 1)
+        )
 
     def observe(self, factors: Tensor, generator: torch.Generator | None = None) -> Tensor:
         rows = self.space.index_of(factor_rows(factors, self.space).numpy())

@@ -1,8 +1,8 @@
-"""`mpi3d`: the official .npz files (Gondal et al. 2019): a robot arm holds an object; simulated twice, photographed twice.
+"""`mpi3d`: the official .npz files (Gondal et al. 2019): a robot arm with an object, simulated or photographed.
 
-An array has up to 12.7 GB. A stored member is mapped where it lies in the archive; a compressed one is unpacked once, on
-disk. Two row counts are in use: 1,036,800 (6 colours, 6 shapes) and 460,800 (4 and 4: the complex shapes, and the smaller
-"toy" file of disentanglement_lib, which papers mix up with mpi3d_toy).
+An array has up to 12.7 GB. A stored member is mapped where it lies in the archive; a compressed one is unpacked once,
+on disk. Two row counts are in use: 1,036,800 (6 colours, 6 shapes) and 460,800 (4 and 4: the complex shapes, and the
+smaller "toy" file of disentanglement_lib, which papers mix up with mpi3d_toy).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def complaint(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Mpi3D(GridArchive):
-    """The official MPI3D (Gondal et al. 2019): 1,036,800 images of a robot arm with an object, 64x64, in four variants."""
+    """The official MPI3D (Gondal et al. 2019): 1,036,800 images of a robot arm, 64x64, in four variants."""
 
     variant: str = "toy"  # toy, realistic, real or real-complex
     path: str | None = None  # of the .npz; default: the variant's file in the data folder
@@ -86,7 +86,7 @@ class Mpi3D(GridArchive):
         find("mpi3d", *FILES.values(), fetch="mpi3d-toy")
 
     @cached_property
-    def images(self) -> Any:  # type: ignore[override]
+    def images(self) -> Any:
         return read(located("mpi3d", self.path, FILES[self.variant], fetch=f"mpi3d-{self.variant}"))
 
     @cached_property

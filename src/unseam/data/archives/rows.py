@@ -1,4 +1,4 @@
-"""Rows of official files on disk: mapped where they lie, or unpacked once, block by block, into the data folder's cache."""
+"""Rows of official files: mapped where they lie, or unpacked once, block by block, into the data folder's cache."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def located(name: str, path: str | None, *patterns: str, fetch: str | None = Non
 
 
 def cached(tag: str, sources: Sequence[Path], shape: tuple[int, ...], blocks: Callable[[], Iterator[Array]]) -> Array:
-    """Bytes of the given shape, on disk: made of the blocks the first time, then mapped. Changed sources make new ones."""
+    """Bytes of the given shape, on disk: made of the blocks once, then mapped. Changed sources make new ones."""
     stats = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in sources]
     identity = "\n".join(str(part) for stat in stats for part in stat)
     path = data_folder() / "cache" / f"{tag}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.npy"
@@ -85,9 +85,8 @@ def _fill(path: Path, shape: tuple[int, ...], blocks: Iterator[Array], tag: str)
 
 def npz_header(path: Path, key: str, where: str) -> Header:
     """Shape and type of a member, without unpacking it."""
-    with refusing(where, "damaged or another archive"), zipfile.ZipFile(path) as archive:
-        with archive.open(f"{key}.npy") as file:
-            return npy_header(file, archive.getinfo(f"{key}.npy").file_size, where)
+    with refusing(where, "damaged"), zipfile.ZipFile(path) as archive, archive.open(f"{key}.npy") as file:
+        return npy_header(file, archive.getinfo(f"{key}.npy").file_size, where)
 
 
 def npz_blocks(path: Path, key: str, where: str, axes: int) -> Iterator[Array]:

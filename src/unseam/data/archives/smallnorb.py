@@ -28,7 +28,12 @@ from unseam.types import Array, Factor, FactorSpace
 TYPES = {0x1E3D4C55: "u1", 0x1E3D4C54: "<i4", 0x1E3D4C56: "<i2", 0x1E3D4C51: "<f4", 0x1E3D4C53: "<f8"}
 SPLITS = {"train": ("training",), "test": ("testing",), "all": ("training", "testing")}
 SPACE = FactorSpace(
-    (Factor("category", 5, "categorical"), Factor("elevation", 9), Factor("azimuth", 18, "cyclic"), Factor("lighting", 6))
+    (
+        Factor("category", 5, "categorical"),
+        Factor("elevation", 9),
+        Factor("azimuth", 18, "cyclic"),
+        Factor("lighting", 6),
+    )
 )
 
 
@@ -41,7 +46,9 @@ def opened(path: Path) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[An
         head = np.frombuffer(start[: len(start) // 4 * 4], "<i4")
         if len(head) < 2 or int(head[0]) not in TYPES:
             swapped = len(head) and int(head[:1].byteswap()[0]) in TYPES
-            why = "its byte order is swapped" if swapped else f"it starts with {head[:1].tobytes().hex(' ') or 'nothing'}"
+            why = (
+                "its byte order is swapped" if swapped else f"it starts with {head[:1].tobytes().hex(' ') or 'nothing'}"
+            )
             raise BadInput(f"{where} is no NORB file of numbers: {why}")
         axes = int(head[1])
         content = file.read(4 * max(3, axes)) if 0 < axes < 9 else b""
@@ -153,6 +160,6 @@ class SmallNorb(TableDataset):
 
     @cached_property
     def table(self) -> Table:
-        parts = [part_of(tuple(files(part)), self.size) for part in SPLITS[self.split]]  # type: ignore[arg-type]
+        parts = [part_of(tuple(files(part)), self.size) for part in SPLITS[self.split]]
         factors = torch.from_numpy(np.concatenate([labels for _, labels in parts]))
         return Table(Joined([images for images, _ in parts]), "hw", factors, SPACE)
