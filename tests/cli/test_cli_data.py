@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -24,9 +25,25 @@ def test_list_names_every_set_and_what_is_missing(capsys: pytest.CaptureFixture[
     assert document["datasets"]["sprites"]["status"] == "ready"
     assert document["datasets"]["sprites"]["parameters"]["size"] == 64
     assert "unseam data fetch mnist" in document["datasets"]["mnist"]["status"]
+    shapes = document["datasets"]["shapes3d"]
+    assert (shapes["here"], shapes["needs"], shapes["bytes"]) == (False, ["3dshapes.h5"], 267_573_662)
+    assert document["datasets"]["sprites"]["here"]
+    assert document["datasets"]["sprites"]["needs"] == []
+    assert {"colour", "noise", "without", "share", "correlate", "pad"} <= set(document["any"])
     assert main(["data", "list"]) == 0
     text = capsys.readouterr().out
     assert all(f"{name}: " in text for name in DATASETS)
+    assert "needs: 3dshapes.h5 (267.6 MB)" in text
+
+
+def test_show_says_what_was_read_and_takes_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("wine.csv").write_text("ash,kind\n1.5,red\n2.5,white\n3.5,red\n")
+    assert main(["data", "show", "wine.csv", "--data.labels", "kind"]) == 0
+    out = capsys.readouterr().out
+    assert "read: 3 rows, 2 columns: 'ash' as numbers, 'kind' as words" in out
+    assert "categorical, 2 values" in out
+    assert main(["data", "show", "wine.csv", "--data.labels", "kind", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["read"].startswith("3 rows, 2 columns")
 
 
 def test_show_writes_a_sheet_and_says_what_it_holds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -64,7 +81,14 @@ def test_show_takes_the_users_own_data(capsys: pytest.CaptureFixture[str], tmp_p
         (["show", "torn.npz"], "torn.npz.*corrupt"),
         (["show", "mnist"], "unseam data fetch mnist"),
         (["show", "dsprites"], "copy it there"),
-        (["fetch", "dsprites"], "cannot be fetched"),
+        (["show", "sprites", "--data.without", "shap=2"], "did you mean 'shape'"),
+        (["show", "manifolds", "--data.spread", "1e20"], "finite numbers"),
+        (["show", "synth-linear", "--data.size", "1e18"], "between 1 and 100000000"),
+        (["show", "words.csv"], "words.csv.*'kind' holds words.*labels=kind"),
+        (["show", "hollow.h5"], "hollow.h5.*but stores 0"),
+        (["fetch", "faces"], "cannot be fetched"),
+        (["fetch", "mpi3d"], "four variants"),
+        (["fetch", "smallnorb", "--from", "nowhere"], "no file smallnorb"),
         (["fetch", "mnst"], "did you mean 'mnist'"),
         (["list", "--data.size", "3"], "takes no --data"),
     ],
@@ -79,6 +103,9 @@ def test_bad_input_is_one_line_and_exit_code_2(
     np.save("object.npy", np.array([{}]), allow_pickle=True)
     np.save("wide.npy", np.full((5, 8, 8), 7.0))
     Path("short.csv").write_text("a\n1\n2\n")
+    Path("words.csv").write_text("a,kind\n1,x\n2,y\n")
+    with h5py.File("hollow.h5", "w") as file:
+        file.create_dataset("x", (10**9, 1000), np.float32, chunks=(1000, 1000))
     Path("torn.npz").write_bytes(b"PK\x03\x04torn")
     before = sorted(tmp_path.rglob("*"))
     assert main(["data", *args]) == 2

@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 
 from unseam import BadInput
+from unseam.data import load_data
 from unseam.data.sprite_atlas import SHAPES
 from unseam.data.sprites import Sprites
 
@@ -73,7 +74,7 @@ def test_turning_a_quarter_turns_the_picture() -> None:
 
 
 def test_colours_are_in_the_upper_half_and_one_per_image() -> None:
-    data = Sprites(colour=True)
+    data = load_data("sprites", colour=True)
     index = torch.arange(0, len(data), 30_000)
     x, m = data.batch(index, torch.Generator().manual_seed(0)), Sprites().batch(index)
     assert (x * (1 - m)).max() == 0
@@ -85,7 +86,7 @@ def test_colours_are_in_the_upper_half_and_one_per_image() -> None:
 
 
 def test_noise_fills_the_background_only() -> None:
-    data = Sprites(noisy=True)
+    data = load_data("sprites", noisy=True)
     index = torch.arange(0, len(data), 30_000)
     x, m = data.batch(index, torch.Generator().manual_seed(0)), Sprites().batch(index).expand(-1, 3, -1, -1)
     assert (x[m == 1] == 1).all()
@@ -99,9 +100,9 @@ def test_background_crops_are_seen_around_the_sprite_and_negated_in_it(tmp_path:
     picture = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)
     path = tmp_path / f"scream.{ending}"
     Image.fromarray(picture).save(path) if ending == "png" else np.save(path, picture)
-    data = Sprites(size=32, binary=True, background=str(path))
+    data = load_data("sprites", size=32, binary=True, background=str(path))
     factors = torch.tensor([[0, 0, 0, 5, 5], [0, 5, 3, 20, 9]])
-    x, m = data.observe(factors, torch.Generator().manual_seed(1)), data.masks(factors)
+    x, m = data.observe(factors, torch.Generator().manual_seed(1)), data.of.observe(factors)
     behind = m * (1 - x) + (1 - m) * x
     crops = torch.from_numpy(picture).permute(2, 0, 1).float().div(255).unfold(1, 32, 1).unfold(2, 32, 1)
     crops = crops.flatten(1, 2).movedim(0, 1)  # (places, 3, 32, 32)
@@ -115,7 +116,7 @@ def test_bad_backgrounds_are_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.png").write_bytes(b"no picture")
     for name, reason in {"small.png": "70x20", "broken.png": "no readable image", "none.png": "no such file"}.items():
         with pytest.raises(BadInput, match=f"{name}.*{reason}"):
-            Sprites(background=str(tmp_path / name))
+            load_data("sprites", background=str(tmp_path / name))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_bad_backgrounds_are_refused(tmp_path: Path) -> None:
 )
 def test_bad_parameters_are_refused(bad: dict) -> None:
     with pytest.raises(BadInput, match=next(iter(bad))):
-        Sprites(**bad)
+        load_data("sprites", **bad)
 
 
 @pytest.mark.parametrize(("size", "xs", "ys"), [(8, 1, 2), (9, 32, 5), (17, 3, 64), (48, 7, 1), (100, 33, 2)])

@@ -231,6 +231,135 @@ def test_an_unknown_ending_is_named(tmp_path: Path) -> None:
         load_data(tmp_path / "x.mat")
 
 
+def test_grey_and_colour_mixed_is_an_error_that_says_which(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, [(8, 8), (8, 8)])
+    Image.new("RGB", (8, 8), (9, 99, 199)).save(tmp_path / "extra.png")
+    with pytest.raises(BadInput, match=r"mixes grey \(000.png\) and colour \(extra.png\): 2 of 3.*channels=1 or"):
+        load_data(folder)
+    assert load_data(folder, channels=3).shape == (3, 8, 8)
+    assert load_data(folder, channels=1).shape == (1, 8, 8)
+    with pytest.raises(BadInput, match="channels=2"):
+        load_data(folder, channels=2)
+
+
+def test_names_of_folders_are_labels(tmp_path: Path) -> None:
+    for name in ("cats/a.png", "cats/b.png", "dogs/a.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("L", (8, 8), 10 * len(name)).save(tmp_path / name)
+    data = load_data(tmp_path)
+    assert data.space.names == ("folder",)
+    assert data.factors(torch.arange(3))[:, 0].tolist() == [0, 0, 1]
+    assert data.said == "3 grey pictures of 8x8 pixels; labels from the names of folders: folder"
+    assert load_data(tmp_path, factors=np.arange(3)).space.names == ("factor0",)
+    deep = tmp_path / "x"
+    for name in ("one/red/1.png", "one/blue/2.png", "two/red/3.png", "two/4.png"):
+        (deep / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (8, 8)).save(deep / name)
+    assert load_data(deep).space.names == ("folder",)  # the second level is not everywhere
+    (deep / "two" / "4.png").unlink()
+    assert load_data(deep).space.names == ("folder1", "folder2")
+
+
+def test_large_folders_are_read_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folder_of(tmp_path, [(8, 8)] * 5, "RGB")
+    whole = load_data(folder)
+    monkeypatch.setattr(user, "MEMORY", 0)
+    lazy = load_data(folder)
+    assert not isinstance(lazy.table.x, np.ndarray)
+    index = torch.tensor([4, 0, 4])
+    assert torch.equal(lazy.batch(index), whole.batch(index))
+    assert lazy.batch(index[:0]).shape == (0, 3, 8, 8)
+
+
+def test_picture_bombs_are_refused_without_a_warning(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    import struct
+    import zlib
+
+    for name, side in (("a.png", 60_000), ("b.png", 13_000)):
+        head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+        chunk = b"IHDR" + head
+        content = struct.pack(">I", 13) + chunk + struct.pack(">I", zlib.crc32(chunk))
+        (tmp_path / name).write_bytes(b"\x89PNG\r\n\x1a\n" + content + struct.pack(">I", 0) + b"IDAT")
+        with pytest.raises(BadInput, match=rf"{name}.*pixels"):
+            load_data(tmp_path)
+        (tmp_path / name).unlink()
+    assert not recwarn.list
+
+
+# Tables as data
+
+
+WINE = "ash,alcohol,kind\n1.5,12,red\n2.5,13,white\n3.5,11,red\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_tables_are_data_and_their_columns_labels(tmp_path: Path, ending: str) -> None:
+    import pandas
+
+    path = tmp_path / f"wine.{ending}"
+    (tmp_path / "wine.csv").write_text(WINE)
+    frame = pandas.read_csv(tmp_path / "wine.csv")
+    if ending == "parquet":
+        frame.to_parquet(path)
+    for source in (path, frame):
+        data = load_data(source, labels="kind")
+        assert data.batch(torch.arange(3)).tolist() == [[1.5, 12], [2.5, 13], [3.5, 11]]
+        assert data.features == ("ash", "alcohol")
+        assert data.space.names == ("kind",)
+        assert data.factors(torch.arange(3))[:, 0].tolist() == [0, 1, 0]
+        assert load_data(source, key="alcohol").features == ("alcohol",)
+        assert data.said.startswith("3 rows, 3 columns: 'ash' as numbers")
+    assert torch.equal(
+        load_data(**config(load_data(path, labels="kind"))).batch(torch.arange(3)), data.batch(torch.arange(3))
+    )
+    with pytest.raises(BadInput, match=r"wine.*'kind' holds words \('red'\).*labels=kind"):
+        load_data(path)
+    with pytest.raises(BadInput, match="did you mean 'kind'"):
+        load_data(path, labels="knd")
+
+
+@pytest.mark.parametrize("ending", [".npz", ".h5"])
+def test_labels_from_the_same_file_or_from_the_factors_file(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"both{ending}"
+    save(path, RNG.random((6, 4)), y=np.array([0, 1, 2, 0, 1, 2]))
+    key = "arr_0" if ending == ".npz" else "x"
+    data = load_data(path, key=key, labels="y")
+    assert data.factors(torch.arange(6))[:, 0].tolist() == [0, 1, 2, 0, 1, 2]
+    assert load_data(X, factors=path, labels="y").space.sizes == (3,)
+    with pytest.raises(BadInput, match=r"2 arrays"):
+        load_data(X, factors=path)
+    with pytest.raises(BadInput, match="labels='y'"):
+        load_data(X, labels="y")
+
+
+def test_names_of_a_frame_are_kept() -> None:
+    import pandas
+
+    data = load_data(X, factors=pandas.DataFrame({"a": range(6), "b": list("xyxyxy")}))
+    assert data.space.names == ("a", "b")
+    assert data.space.kinds == ("ordinal", "categorical")
+
+
+def test_pixels_as_floats_are_told_to_divide() -> None:
+    with pytest.raises(
+        BadInput, match=r"divide them by 255 or pass likelihood=gaussian \(--data.likelihood gaussian\)"
+    ):
+        load_data(255 * RNG.random((3, 8, 8)))
+
+
+def test_a_note_that_cannot_be_kept_or_read_costs_only_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stamps, "LARGE", 100)
+    path = save(tmp_path / "x.npy", RNG.random((50, 4)))
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("UNSEAM_DATA", str(tmp_path / "file"))
+    assert len(load_data(path)) == 50
+    monkeypatch.setenv("UNSEAM_DATA", str(tmp_path / "data"))
+    load_data(path)
+    (note,) = (tmp_path / "data" / "checked").iterdir()
+    note.write_text("[1")
+    assert len(load_data(path)) == 50
+
+
 # Factor tables
 
 X = RNG.random((6, 4))

@@ -10,21 +10,47 @@ import tyro
 
 from unseam.cli.common import emit
 from unseam.cli.options import Options, named_data
-from unseam.data import DATASETS, config, parameters
+from unseam.data import DATASETS, UserData, config, own_parameters
 from unseam.data.base import Dataset
 from unseam.data.files import data_folder
+from unseam.data.sources import FOLDERS, SOURCES
+from unseam.data.wrappers import WRAPPERS, Wrapper
+from unseam.data.wrappers import options as wrapper_options
 from unseam.errors import BadInput
 
 
-def describe(kind: type[Dataset]) -> dict[str, Any]:
-    """What `list` says of a data set, without loading it."""
+def defaults(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if field.default is MISSING else field.default for name, field in fields.items()}
+
+
+def describe(name: str, kind: type[Dataset]) -> dict[str, Any]:
+    """What `list` says of a data set, without loading it: is it here, what does it need, how large is it."""
     try:
         getattr(kind, "locate", lambda: None)()
         status = "ready"
     except BadInput as error:
         status = str(error)
-    options = {name: None if f.default is MISSING else f.default for name, f in parameters(kind).items()}
-    return {"about": (kind.__doc__ or "").split("\n", 1)[0], "status": status, "parameters": options}
+    files = [file for source, folder in FOLDERS.items() if folder == name for file in SOURCES[source]]
+    sizes = [file.size for file in files]
+    return {
+        "about": (kind.__doc__ or "").split("\n", 1)[0],
+        "status": status,
+        "here": status == "ready",
+        "needs": [file.name for file in files],
+        "bytes": sum(size or 0 for size in sizes) if files and None not in sizes else None,
+        "parameters": defaults(own_parameters(kind)),
+    }
+
+
+def needs(about: dict[str, Any]) -> str:
+    """One line of `list`: the files and their size.
+
+    >>> needs({"needs": ["a.h5"], "bytes": 267_573_662})
+    'a.h5 (267.6 MB)'
+    """
+    size = f" ({about['bytes'] / 1e6:,.1f} MB)" if about["bytes"] else ""
+    names, more = about["needs"][:4], len(about["needs"]) - 4
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "") + size
 
 
 def facts(data: Dataset) -> dict[str, Any]:
@@ -34,7 +60,15 @@ def facts(data: Dataset) -> dict[str, Any]:
         "shape": list(data.shape),
         "likelihood": data.likelihood,
         "factors": None if data.space is None else data.space.to_json(),
+        "read": said(data),
     }
+
+
+def said(data: Dataset) -> str | None:
+    """What was read of the user's own file, if it is that."""
+    while isinstance(data, Wrapper):
+        data = data.of
+    return data.said if isinstance(data, UserData) else None
 
 
 @dataclass
@@ -48,17 +82,26 @@ class List:
     """Print one JSON document."""
 
     def run(self) -> None:
-        sets = {name: describe(kind) for name, kind in DATASETS.items()}
+        sets = {name: describe(name, kind) for name, kind in DATASETS.items()}
+        any_set = {name: value for kind in WRAPPERS for name, value in defaults(wrapper_options(kind)).items()}
         if self.json:
-            emit({"folder": data_folder(), "datasets": sets})
+            emit({"folder": data_folder(), "datasets": sets, "any": any_set})
             return
         for name, about in sets.items():
             print(f"{name}: {about['about']}")
-            print("  " + " ".join(f"--data.{option} {value}" for option, value in about["parameters"].items()))
-            if about["status"] != "ready":
+            print(flags(about["parameters"]))
+            if about["needs"]:
+                print(f"  {'here' if about['here'] else 'needs'}: {needs(about)}")
+            if not about["here"]:
                 print(f"  not here: {about['status']}")
+        print(f"\nany set takes\n{flags(any_set)}")
         print(f"\nfiles are looked for in {data_folder()} ($UNSEAM_DATA)")
-        print("your own: a path to an .npy, .npz or .h5 array or to a folder of images, with --data.factors FILE.csv")
+        print("your own: a path to an .npy, .npz, .h5, .csv or .parquet file or to a folder of images, with")
+        print("--data.factors FILE, or --data.labels NAME for labels in the same file")
+
+
+def flags(parameters: dict[str, Any]) -> str:
+    return "  " + " ".join(f"--data.{option} {value}" for option, value in parameters.items())
 
 
 @dataclass
@@ -85,6 +128,8 @@ class Show:
             emit({"data": config(data), **facts(data), "out": out})
             return
         print(f"{self.name}: {len(data):,} observations of shape {tuple(data.shape)}, {data.likelihood} likelihood")
+        if said(data):
+            print(f"  read: {said(data)}")
         for factor in data.space or ():
             print(f"  {factor.name:<14} {factor.kind}" + (f", {factor.size} values" if factor.size else ""))
         print(f"wrote {out}")
@@ -92,20 +137,22 @@ class Show:
 
 @dataclass
 class Fetch:
-    """Download a data set's files into the data folder, checked by their SHA-256.
+    """Bring a data set's files into the data folder, checked by size and hash; broken downloads go on.
 
     Example: unseam data fetch mnist
     """
 
     name: tyro.conf.Positional[str]
     """Which data set."""
+    origin: Annotated[str | None, tyro.conf.arg(name="from", metavar="FILE_OR_URL")] = None
+    """Take the files from this file, folder or address instead of the publisher's."""
     json: bool = False
     """Print one JSON document."""
 
     def run(self) -> None:
         from unseam.data.fetch import fetch
 
-        paths = fetch(self.name)
+        paths = fetch(self.name, self.origin)
         if self.json:
             emit({"data": self.name, "files": paths})
             return

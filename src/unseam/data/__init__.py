@@ -6,7 +6,12 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from unseam.data.archives import DSprites
+from unseam.data.archives.cars3d import Cars3D
+from unseam.data.archives.celeba import CelebA
+from unseam.data.archives.dsprites import DSprites
+from unseam.data.archives.mpi3d import Mpi3D
+from unseam.data.archives.shapes3d import Shapes3D
+from unseam.data.archives.smallnorb import SmallNorb
 from unseam.data.base import Dataset
 from unseam.data.faces import Faces
 from unseam.data.idx import FashionMnist, Mnist
@@ -16,39 +21,53 @@ from unseam.data.rooms import Rooms
 from unseam.data.sprites import Sprites
 from unseam.data.synthetic import Ring, SynthLinear, SynthNonlinear
 from unseam.data.user import UserData
+from unseam.data.wrappers import MADE, WRAPPERS, Wrapper, wrap
+from unseam.data.wrappers import options as wrapper_options
 from unseam.errors import BadInput, unknown
 from unseam.types import Array
 
 DATASETS: dict[str, type[Dataset]] = {
+    "cars3d": Cars3D,
+    "celeba": CelebA,
     "digits": Digits,
     "dsprites": DSprites,
     "faces": Faces,
     "fashion-mnist": FashionMnist,
     "manifolds": Manifolds,
     "mnist": Mnist,
+    "mpi3d": Mpi3D,
     "ring": Ring,
     "rooms": Rooms,
+    "shapes3d": Shapes3D,
+    "smallnorb": SmallNorb,
     "sprites": Sprites,
     "synth-linear": SynthLinear,
     "synth-nonlinear": SynthNonlinear,
 }
 PATHS = ("background", "factors", "path")  # parameters that name files
 ALIASES = {"factors": "factor_table", "likelihood": "assume"}  # what users say: the fields of UserData
+INPUTS = ("source", "of")  # fields that are the data itself
 
 
-def parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
-    """The parameters of a data set by the names that `load_data` takes.
+def own_parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
+    """The parameters of a data set by the names that `load_data` takes, without those that any set takes.
 
-    >>> sorted(parameters(SynthLinear))
-    ['ratio', 'seed', 'size']
+    >>> sorted(own_parameters(Ring))
+    ['circles', 'points', 'radius', 'small']
     """
     if not dataclasses.is_dataclass(kind):
         raise TypeError(f"{kind} is no dataclass")
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    if kind is UserData:
-        said = {field: name for name, field in ALIASES.items()}
-        return {said.get(name, name): field for name, field in fields.items() if name != "source"}
-    return fields
+    said = {field: name for name, field in ALIASES.items()} if kind is UserData else {}
+    return {said.get(field.name, field.name): field for field in dataclasses.fields(kind) if field.name not in INPUTS}
+
+
+def parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
+    """A data set's own parameters, and those of the wrappers, which any set takes.
+
+    >>> {"circles", "share", "correlate"} <= set(parameters(Ring))
+    True
+    """
+    return {**own_parameters(kind), **{name: field for w in WRAPPERS for name, field in wrapper_options(w).items()}}
 
 
 def dataset_type(name: str | Path) -> type[Dataset]:
@@ -74,16 +93,22 @@ def load_data(name: str | Path | Array, **options: Any) -> Dataset:
     """
     named = isinstance(name, (str, Path))
     kind = dataset_type(name) if named else UserData  # type: ignore[arg-type]
-    known = parameters(kind)
+    known, own = parameters(kind), own_parameters(kind)
     for option in options:
         if option not in known:
             raise unknown(f"{name if named else 'user data'} parameter", option, known)
-        if option in PATHS and isinstance(options[option], (str, Path)):
-            options[option] = str(Path(options[option]).resolve())  # a run may be read from elsewhere
-    if kind is not UserData:
-        return kind(**options)
-    source = str(Path(name).resolve()) if named else name  # type: ignore[arg-type]
-    return UserData(source, **{known[option].name: value for option, value in options.items()})
+    asked = {option: _resolved(option, value) for option, value in options.items()}
+    fields = {own[option].name: value for option, value in asked.items() if option in own}
+    if kind is UserData:
+        fields["source"] = str(Path(name).resolve()) if named else name  # type: ignore[arg-type]
+    return wrap(kind(**fields), {option: value for option, value in asked.items() if option not in own})
+
+
+def _resolved(option: str, value: Any) -> Any:
+    """A path that stays right when a run is read from elsewhere."""
+    if option in PATHS and isinstance(value, (str, Path)) and value != MADE:
+        return str(Path(value).resolve())
+    return value
 
 
 def config(data: Dataset) -> dict[str, Any]:
@@ -92,9 +117,13 @@ def config(data: Dataset) -> dict[str, Any]:
     >>> config(load_data("ring", circles=3))
     {'name': 'ring', 'circles': 3, 'points': 16, 'radius': 10.0, 'small': 3.0}
     """
-    values = {name: getattr(data, field.name) for name, field in parameters(type(data)).items()}
+    outer: dict[str, Any] = {}
+    while isinstance(data, Wrapper):
+        outer = {**{name: getattr(data, name) for name in wrapper_options(type(data))}, **outer}
+        data = data.of
+    values = {name: getattr(data, field.name) for name, field in own_parameters(type(data)).items()}
     name = data.source if isinstance(data, UserData) else data.name
     for what, value in {"data": name, **values}.items():
         if hasattr(value, "__array__"):
             raise BadInput(f"{what} is an array in memory, which a run cannot store; save it as .npy and pass its path")
-    return {"name": name, **values}
+    return {"name": name, **values, **outer}

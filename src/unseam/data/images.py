@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import struct
+import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional
 
-from unseam.data.arrays import load_array
 from unseam.data.checks import within
 from unseam.data.table import Table, TableDataset
 from unseam.errors import BadInput
+from unseam.read import Columns, load_array
 from unseam.types import Array, Factor, FactorSpace
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
+PIXELS = 1 << 26  # of one picture
 
 
 def resize(images: Array, size: int) -> Array:  # (N, H, W) or (N, H, W, C) -> (N, size, size[, C]), uint8
@@ -42,49 +49,102 @@ def read_picture(path: str | Path) -> Array:  # (H, W, 3) uint8
         if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
             raise BadInput(f"background={str(path)!r} is {array.dtype} {array.shape}; it must be uint8 (H, W, 3)")
         return array
-    return _open(Path(path), "RGB")
+    return decode(path, str(path), "RGB")
 
 
 def read_grey(path: Path) -> Array:  # (H, W) uint8
     """One picture as grey bytes."""
-    return _open(path, "L")
+    return decode(path, str(path), "L")
 
 
-def _open(path: Path, mode: str | None = None) -> Array:
-    """Decode one file; `mode` None keeps grey images grey."""
-    from PIL import Image, UnidentifiedImageError
+@contextmanager
+def opened(file: Any, name: str) -> Iterator[Any]:
+    """A Pillow image whose header was looked at: 8 bits a channel, of a size that is no bomb."""
+    from PIL import Image
 
     try:
-        with Image.open(path) as image:
+        with warnings.catch_warnings(action="ignore"), Image.open(file) as image:  # Pillow's own limit is a warning
             if image.mode.startswith(("I", "F")):  # conversion would cut these off at 255
-                raise BadInput(f"{str(path)!r} has more than 8 bits a channel (mode {image.mode}); save it with 8 bits")
-            return np.asarray(image.convert(mode or ("L" if image.mode in ("1", "L", "LA") else "RGB")))
+                raise BadInput(f"{name!r} has more than 8 bits a channel (mode {image.mode}); save it with 8 bits")
+            if image.width * image.height > PIXELS:
+                raise BadInput(
+                    f"{name!r} is {image.height}x{image.width} pixels, more than {PIXELS:,}; make it smaller"
+                )
+            yield image
     except BadInput:
         raise
     except FileNotFoundError:
-        raise BadInput(f"{str(path)!r}: no such file") from None
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise BadInput(f"{str(path)!r} is no readable image: {' '.join(str(error).split())}") from None
+        raise BadInput(f"{name!r}: no such file") from None
+    except Image.DecompressionBombError:
+        raise BadInput(f"{name!r} has more than {PIXELS:,} pixels; make it smaller") from None
+    except (OSError, SyntaxError, ValueError, struct.error, zlib.error) as error:
+        raise BadInput(f"{name!r} is no readable image: {' '.join(str(error).split())}") from None
 
 
-def read_folder(folder: Path, size: int | None) -> Array:  # (N, H, W) or (N, H, W, 3), uint8
-    """All images under a folder, in the order of their names; resized if `size` is given, else all of one size."""
-    paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in ENDINGS and not p.name.startswith("."))
-    if not paths:
-        raise BadInput(f"data={str(folder)!r} holds no images ({', '.join(ENDINGS)})")
-    images = [_open(p) for p in paths]
-    if any(im.ndim == 3 for im in images):
-        images = [np.repeat(im[..., None], 3, axis=2) if im.ndim == 2 else im for im in images]
-    if size is not None:
-        return np.concatenate([resize(im[None], size) for im in images])
-    for path, im in zip(paths, images, strict=True):
-        if im.shape != images[0].shape:
-            (h, w), (a, b) = im.shape[:2], images[0].shape[:2]
+def is_grey(image: Any) -> bool:
+    return image.mode in ("1", "L", "LA")
+
+
+def decode(file: Any, name: str, mode: str) -> Array:  # (H, W) for L, (H, W, 3) for RGB; uint8
+    """One picture, a path or a stream."""
+    with opened(file, name) as image:
+        return np.asarray(image.convert(mode))
+
+
+class Pictures:
+    """The images under a folder, in the order of their names: headers are read now, pixels by rows."""
+
+    def __init__(self, folder: Path, size: int | None = None, channels: int | None = None) -> None:
+        self.paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in ENDINGS and not p.name.startswith("."))
+        if not self.paths:
+            raise BadInput(f"data={str(folder)!r} holds no images ({', '.join(ENDINGS)})")
+        self.folder, self.size = folder, size
+        heads = [self._head(path) for path in self.paths]
+        self.mode = _mode(channels, [grey for _, grey in heads], self.paths, folder)
+        side = (size, size) if size is not None else _one_size([shape for shape, _ in heads], self.paths, folder)
+        self.shape = (len(self.paths), *side, *((3,) if self.mode == "RGB" else ()))
+        self.dtype, self.ndim = np.dtype(np.uint8), len(self.shape)
+
+    @staticmethod
+    def _head(path: Path) -> tuple[tuple[int, int], bool]:
+        with opened(path, str(path)) as image:
+            return (image.height, image.width), is_grey(image)
+
+    def __getitem__(self, index: Any) -> Array:
+        rows = range(len(self.paths))[index] if isinstance(index, slice) else index
+        images = [decode(self.paths[int(row)], str(self.paths[int(row)]), self.mode) for row in rows]
+        if self.size is not None:
+            images = [resize(image[None], self.size)[0] for image in images]
+        return np.stack(images) if images else np.zeros((0, *self.shape[1:]), np.uint8)
+
+    def labels(self) -> Columns | None:
+        """The names of the folders that the images lie in, one column a level that varies; None if there are none."""
+        parents = [path.relative_to(self.folder).parts[:-1] for path in self.paths]
+        levels = [np.array(level, dtype=object) for level in zip(*parents, strict=False)]
+        varying = [level for level in levels if len(set(level)) > 1]
+        names = ["folder"] if len(varying) == 1 else [f"folder{i + 1}" for i in range(len(varying))]
+        return Columns(names, varying) if varying else None
+
+
+def _mode(channels: int | None, grey: list[bool], paths: list[Path], folder: Path) -> str:
+    if channels is None and any(grey) and not all(grey):
+        one, other = paths[grey.index(True)].name, paths[grey.index(False)].name
+        raise BadInput(
+            f"data={str(folder)!r} mixes grey ({one}) and colour ({other}): {sum(grey)} of {len(grey)} are grey; pass "
+            "channels=1 or channels=3"
+        )
+    return "L" if (channels == 1 if channels is not None else grey[0]) else "RGB"
+
+
+def _one_size(shapes: list[tuple[int, int]], paths: list[Path], folder: Path) -> tuple[int, int]:
+    for path, shape in zip(paths, shapes, strict=True):
+        if shape != shapes[0]:
+            (h, w), (a, b) = shape, shapes[0]
             raise BadInput(
                 f"data={str(folder)!r}: {path.name} is {h}x{w} pixels, but {paths[0].name} is {a}x{b}; "
                 "make them one size or pass size=64"
             )
-    return np.stack(images)
+    return shapes[0]
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from unseam import rng
-from unseam.data.checks import at_least
-from unseam.data.sampled import SampledDataset
+from unseam.data.checks import at_least, within
+from unseam.data.sampled import ROWS, SampledDataset
 from unseam.errors import lookup
 from unseam.types import Factor, FactorSpace
 
@@ -93,7 +93,7 @@ class Manifolds(SampledDataset):
     def __post_init__(self) -> None:
         coordinates = lookup(KINDS, self.kind, "kind")
         at_least("pairs", self.pairs, 1)
-        at_least("size", self.size, 1)
+        within("size", self.size, 1, ROWS)
         at_least("ratio", self.ratio, 1.0)
         at_least("spread", self.spread, 1e-6)
         at_least("dims", self.dims, self.pairs * coordinates.dims)

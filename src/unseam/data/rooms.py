@@ -44,7 +44,8 @@ def render(size: int, scales: int, orientations: int) -> Array:  # (scales, 4 sh
 def views(size: int, scales: int, orientations: int) -> Tensor:  # (views, 4, size * size) uint8
     """All views of one configuration; traced once, then read from the data folder's cache."""
     name = f"rooms-{VERSION}-{size}-{scales}-{orientations}.npy"
-    paints = cached_array(name, lambda: render(size, scales, orientations))
+    shape = (scales, len(SOLIDS), orientations, 4, size, size)
+    paints = cached_array(name, shape, lambda: render(size, scales, orientations))
     return torch.from_numpy(paints).reshape(-1, 4, size * size)
 
 

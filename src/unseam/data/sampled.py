@@ -10,7 +10,10 @@ from torch import Tensor
 
 from unseam.data.base import Dataset
 from unseam.data.checks import factor_rows, rows
+from unseam.errors import BadInput
 from unseam.types import FactorSpace
+
+ROWS = 10**8  # as many draws are kept, at most
 
 
 class SampledDataset(Dataset):
@@ -37,7 +40,10 @@ class SampledDataset(Dataset):
 
     @cached_property
     def _observed(self) -> Tensor:
-        return self.observe(self._drawn)
+        x = self.observe(self._drawn)
+        if not x.isfinite().all():
+            raise BadInput(f"data={self.name!r} with these parameters leaves the finite numbers; choose smaller ones")
+        return x
 
     def __len__(self) -> int:
         return self.size

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from unseam.data.files import data_folder
-from unseam.files import atomic_file
+from unseam.files import write_atomic
 
 LARGE = 1 << 26  # bytes from which a note is worth keeping
 
@@ -26,10 +27,10 @@ def remember(source: Any, key: str | None, compute: Callable[[], tuple[float, fl
     stat = path.stat()
     identity = f"{path.resolve()}\n{stat.st_size}\n{stat.st_mtime_ns}\n{key}"
     note = data_folder() / "checked" / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.json"
-    if note.is_file():
+    with suppress(OSError, ValueError, TypeError):  # no note, or a damaged one
         low, high = json.loads(note.read_text())
-        return low, high
+        return float(low), float(high)
     found = compute()
-    with atomic_file(note) as temporary:
-        temporary.write_text(json.dumps(found))
+    with suppress(OSError):  # a folder that cannot be written only costs time
+        write_atomic(note, json.dumps(found))
     return found

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from unseam import rng
-from unseam.data.checks import at_least, factor_rows
+from unseam.data.checks import at_least, factor_rows, within
 from unseam.data.grid import GridDataset
-from unseam.data.sampled import SampledDataset
+from unseam.data.sampled import ROWS, SampledDataset
 from unseam.types import Factor, FactorSpace
 
 SQUARE = FactorSpace((Factor("w1", None, "continuous"), Factor("w2", None, "continuous")))
@@ -65,7 +65,7 @@ class SynthLinear(SampledDataset):
 
     def __post_init__(self) -> None:
         at_least("ratio", self.ratio, 1e-6)
-        at_least("size", self.size, 1)
+        within("size", self.size, 1, ROWS)
 
     def draw(self) -> Tensor:
         return uniform_square(self.size, self.seed)
@@ -102,7 +102,7 @@ class SynthNonlinear(SampledDataset):
     likelihood = "gaussian"
 
     def __post_init__(self) -> None:
-        at_least("size", self.size, 1)
+        within("size", self.size, 1, ROWS)
 
     def draw(self) -> Tensor:
         return uniform_square(self.size, self.seed)

@@ -72,6 +72,7 @@ class Lookup:
 class TableDataset(Dataset):
     """Rows from a table. A concrete set adds `table`; everything else follows from it."""
 
+    renders = False
     stochastic = False  # a row is always the same, but several rows may share their factors
 
     @property

@@ -1,4 +1,4 @@
-"""A user's own data: an array (.npy, .npz, .h5, or in memory) or a folder of images, with or without factors.
+"""A user's own data: an array or a table (.npy .npz .h5 .csv .parquet, or in memory) or a folder of images.
 
 Two axes are vectors (N, n); three are grey images (N, H, W); four are images (N, H, W, C) or (N, C, H, W).
 Bytes (uint8) are pixels and are divided by 255; other numbers are taken as they are, and must lie in [0, 1] if
@@ -15,18 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from unseam.data.arrays import load_array
 from unseam.data.base import LikelihoodName
 from unseam.data.factor_table import Kinds, factor_table
-from unseam.data.images import read_folder, resize
+from unseam.data.images import Pictures, resize
 from unseam.data.stamps import remember
 from unseam.data.table import Layout, Table, TableDataset
 from unseam.errors import BadInput, unknown
+from unseam.read import TABLES, Columns, load_array, load_table
 from unseam.types import Array
 
 LIKELIHOODS = ("bernoulli", "gaussian")
 CHANNELS = (1, 3)
 BLOCK = 1 << 24  # numbers checked at a time
+MEMORY = 1 << 29  # bytes of pictures up to which a folder is decoded at once
 
 
 def blocks(x: Any) -> Iterator[Array]:
@@ -83,24 +84,37 @@ class UserData(TableDataset):
     ((1, 8, 8), (5,), 'bernoulli')
     """
 
-    source: Any  # path of a .npy, .npz, .h5 or of a folder of images; or an array
-    factor_table: Any = None  # path of a .csv, .npy or .npz with one row per observation; or an array
+    source: Any  # path of a .npy, .npz, .h5, .csv, .parquet or of a folder of images; or an array, or a DataFrame
+    factor_table: Any = None  # path of a table with one row per observation; or an array, or a DataFrame
     kinds: Kinds = None  # kinds of the factors: "ordinal,cyclic" or "hue=cyclic"; inferred where not given
-    key: str | None = None  # which array of an .npz or .h5
+    key: str | None = None  # which array of an .npz or .h5, which columns of a table
     layout: str | None = None  # hwc or chw, where the shape leaves it open
     size: int | None = None  # resize images (uint8) to this many pixels a side
     assume: str | None = None  # bernoulli or gaussian; default bernoulli for images, gaussian for vectors
+    labels: str | None = None  # which array or columns are the factors: of the factor table, or of the data's own file
+    channels: int | None = None  # 1 or 3: make all pictures of a folder grey, or all colour
 
     name = "user"
 
     def __post_init__(self) -> None:
         if self.assume is not None and self.assume not in LIKELIHOODS:
             raise unknown("likelihood", self.assume, LIKELIHOODS)
-        if self.kinds is not None and self.factor_table is None:
-            raise BadInput(f"kinds={self.kinds!r} needs the factor table; pass factors=FILE.csv")
-        if self.key is not None and not (isinstance(self.source, (str, Path)) and Path(self.source).is_file()):
+        if self.channels not in (None, 1, 3):
+            raise BadInput(f"channels={self.channels} must be 1 (grey) or 3 (colour)")
+        if self.key is not None and not (self._tabular or self._is_file):
             raise BadInput(f"key={self.key!r} names an array of an .npz or .h5 file; leave key out")
         self.table  # noqa: B018  bad files are refused now, not in the middle of a training
+        if self.kinds is not None and self.table.space is None:
+            raise BadInput(f"kinds={self.kinds!r} needs the factor table; pass factors=FILE.csv")
+
+    @property
+    def _is_file(self) -> bool:
+        return isinstance(self.source, (str, Path)) and Path(self.source).is_file()
+
+    @property
+    def _tabular(self) -> bool:
+        suffix = Path(self.source).suffix.lower() if isinstance(self.source, (str, Path)) else ""
+        return suffix in TABLES or hasattr(self.source, "iloc")
 
     @property
     def likelihood(self) -> LikelihoodName:  # type: ignore[override]
@@ -112,23 +126,70 @@ class UserData(TableDataset):
 
     @cached_property
     def table(self) -> Table:
-        x, layout = self._rows()
-        if self.factor_table is None:
-            return Table(x, layout)
-        return Table(x, layout, *factor_table(self.factor_table, x.shape[0], self.kinds))
+        x, layout, labels, _ = self._read
+        if self.factor_table is not None:
+            return Table(x, layout, *factor_table(self.factor_table, x.shape[0], self.kinds, self.labels))
+        return Table(x, layout) if labels is None else Table(x, layout, *factor_table(labels, x.shape[0], self.kinds))
 
-    def _rows(self) -> tuple[Any, Layout]:
+    @property
+    def said(self) -> str:
+        """What was read: rows, columns, how each was taken."""
+        return self._read[3]
+
+    @cached_property
+    def features(self) -> tuple[str, ...] | None:
+        """The names of the columns, if the data is a table."""
+        return tuple(self._columns.names) if self._tabular else None
+
+    @cached_property
+    def _read(self) -> tuple[Any, Layout, Columns | None, str]:
+        """(rows, how to read their axes, the factors that came with them, what was read)."""
         if isinstance(self.source, (str, Path)) and Path(self.source).is_dir():
-            images = read_folder(Path(self.source), self.size)
-            return images, "hw" if images.ndim == 3 else "hwc"
+            return self._folder()
+        labels = self._own_labels()
+        if self._tabular:
+            x = self._columns.numbers(self.where)
+            return x, self._check(x), labels, self._whole.says()
         x = self.source
         x = load_array(x, self.where, self.key) if isinstance(x, (str, Path)) else np.asarray(x)
         layout = self._check(x)
-        if self.size is None:
-            return x, layout
-        if x.dtype != np.uint8 or layout not in ("hw", "hwc"):
-            raise BadInput(f"size={self.size}: only uint8 images (N, H, W) or (N, H, W, C) can be resized")
-        return resize(x, self.size), layout
+        said = f"{x.dtype} {tuple(x.shape)}" + (", bytes divided by 255" if x.dtype == np.uint8 else "")
+        if self.size is not None:
+            if x.dtype != np.uint8 or layout not in ("hw", "hwc"):
+                raise BadInput(f"size={self.size}: only uint8 images (N, H, W) or (N, H, W, C) can be resized")
+            x = resize(x, self.size)
+        return x, layout, labels, said
+
+    def _folder(self) -> tuple[Any, Layout, Columns | None, str]:
+        pictures = Pictures(Path(self.source), self.size, self.channels)
+        labels = pictures.labels() if self.factor_table is None else None
+        if self.labels is not None and self.factor_table is None:
+            raise BadInput(f"labels={self.labels!r}: a folder's labels are the names of its folders; leave labels out")
+        h, w = pictures.shape[1:3]
+        said = f"{len(pictures.paths):,} {'grey' if pictures.mode == 'L' else 'colour'} pictures of {h}x{w} pixels"
+        said += f"; labels from the names of folders: {', '.join(labels.names)}" if labels else ""
+        x = pictures[:] if int(np.prod(pictures.shape)) <= MEMORY else pictures
+        return x, "hw" if pictures.ndim == 3 else "hwc", labels, said
+
+    @cached_property
+    def _whole(self) -> Columns:
+        return load_table(self.source, self.where)
+
+    @cached_property
+    def _columns(self) -> Columns:
+        """The columns that are data: those of `key`, or all but the labels."""
+        if self.key is not None:
+            return self._whole.pick(self.key.split(","), self.where)
+        return self._whole.without(self.labels.split(",") if self.labels and self.factor_table is None else [])
+
+    def _own_labels(self) -> Columns | None:
+        if self.labels is None or self.factor_table is not None:
+            return None
+        if self._tabular:
+            return self._whole.pick(self.labels.split(","), self.where)
+        if not self._is_file:
+            raise BadInput(f"labels={self.labels!r} names an array or columns of a file; leave labels out")
+        return load_table(self.source, self.where, self.labels)
 
     def _check(self, x: Any) -> Layout:
         if x.dtype.kind not in "biuf" or not x.shape:
@@ -144,6 +205,7 @@ class UserData(TableDataset):
             if bernoulli and not (low >= 0 and high <= 1):
                 raise BadInput(
                     f"{self.where} has values from {low:g} to {high:g}, outside [0, 1] that a Bernoulli likelihood "
-                    "needs; rescale them or pass likelihood=gaussian"
+                    f"needs; {'divide them by 255' if low >= 0 and 1 < high <= 255 else 'rescale them'} or pass "
+                    "likelihood=gaussian (--data.likelihood gaussian)"
                 )
         return layout

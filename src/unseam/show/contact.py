@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.data.base import Dataset
-from unseam.data.table import TableDataset
 from unseam.errors import BadInput
 from unseam.rng import generator
 from unseam.show.pictures import principal_plane, strip
@@ -51,7 +50,7 @@ def samples(data: Dataset, count: int = COLUMNS, seed: int = 0) -> Tensor:  # (c
 def sweep(data: Dataset, space: FactorSpace, i: int, columns: int = COLUMNS) -> Row:
     """Factor i through its values; rendered sets hold the others still, given rows are picked by value."""
     factor, draw = space[i], generator(0, "contact", i)
-    if factor.size is None or isinstance(data, TableDataset):
+    if factor.size is None or not data.renders:
         index = (
             torch.arange(len(data)) if len(data) <= 100_000 else torch.randint(len(data), (100_000,), generator=draw)
         )

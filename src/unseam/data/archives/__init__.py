@@ -1,0 +1,1 @@
+"""Official files of data sets, one module a format. None is unpacked whole into memory; none holds a pickle we read."""
