@@ -15,6 +15,7 @@ from typing import ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from torch import Tensor, nn
 
+from unseam.data.pairs import Pairing
 from unseam.errors import BadInput, unknown
 from unseam.models import Autoencoder
 from unseam.types import Pass, Terms
@@ -64,7 +65,7 @@ class Context:
     size: int = 1  # N, how many samples the training set has
     modules: Mapping[str, nn.Module] = field(default_factory=dict)  # other players' modules, by name
     noise: Mapping[str, Tensor] = field(default_factory=dict)  # standard normal, as `noise_shapes` asked
-    second: Tensor | None = None  # a second, independent batch of x, for objectives with `batches = 2`
+    second: Tensor | None = None  # a second batch of x, for objectives with `batches = 2`: independent, or partners
 
 
 class Objective(ABC):
@@ -73,6 +74,7 @@ class Objective(ABC):
     formula: ClassVar[str]  # as people write it
     paper: ClassVar[str]
     posterior: ClassVar[Literal["diagonal", "full", "point", "quantised"]] = "diagonal"
+    decodes: ClassVar[bool] = True  # False: no decoder is trained, so there is nothing to reconstruct or differentiate
     learned_s2: ClassVar[bool] = False  # True: the decoder's variance is a parameter, so the likelihood is Gaussian
     batches: ClassVar[int] = 1  # independent batches a step needs
     smallest_batch: ClassVar[int] = 1  # below this the objective is not defined
@@ -99,6 +101,10 @@ class Objective(ABC):
     def kl_weight(self) -> float:
         """The weight of KL(q(z|x) || p(z)) in the loss: the beta of the Sigma law (1 where there is no KL)."""
         return float(getattr(self, "beta", 1.0))
+
+    def pairing(self) -> Pairing | None:
+        """How the second batch follows from the first; None when it is an independent one."""
+        return None
 
     def players(self, model: Autoencoder) -> dict[str, Player]:
         """Parameter groups by name; the first is the model."""
