@@ -14,6 +14,7 @@ from unseam.objectives.quantised import QLAE
 from unseam.objectives.sigma import SigmaVAE
 from unseam.objectives.slow import SlowVAE
 from unseam.objectives.total_correlation import BetaTCVAE
+from unseam.objectives.weak_gan import WeakGAN
 
 OBJECTIVES: dict[str, type[Objective]] = {
     "ae": AE,
@@ -35,6 +36,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "ada-ml-vae": AdaMLVAE,
     "slow-vae": SlowVAE,
     "pcl": PCL,
+    "weak-gan": WeakGAN,
 }
 
 __all__ = ["OBJECTIVES", "Context", "Objective", "Optimiser", "Player", "hyperparameters"]

@@ -112,7 +112,7 @@ def break_pair(c_i: Array, c_j: Array, M: Array, W: Array, degrees: float = TURN
 
 
 def smallest_root(F0: float, linear: Array, square: Array) -> Array:
-    """The smallest e > 0 with F0 + linear e + square e^2 = 0; infinite where there is none, or where u is not `sign g`."""
+    """The smallest e > 0 with F0 + linear e + square e^2 = 0; infinite where there is none or u is not `sign g`."""
     disc = linear**2 - 4 * square * F0
     root = np.where(disc >= 0, 2 * -F0 / (linear + np.sqrt(np.maximum(disc, 0))), np.inf)
     return np.where((square >= 0) & (root > 0), root, np.inf)
@@ -134,7 +134,8 @@ def stress(
 ) -> Stress:
     """The robustness radius of a decoder at these codes; `latents` are those in use (all by default).
 
-    >>> found = stress(lambda z: z * torch.tensor([3.0, 1.0]), torch.randn(50, 2, generator=torch.Generator().manual_seed(0)))
+    >>> codes = torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
+    >>> found = stress(lambda z: z * torch.tensor([3.0, 1.0]), codes)
     >>> found.pair, bool(0 < found.radius < 3)
     ((0, 1), True)
     """

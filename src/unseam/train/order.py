@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unseam.data.base import Dataset
-from unseam.data.pairs import Pairing, partners
+from unseam.data.pairs import Pairing, partners, varying
 from unseam.rng import generator
 
 MEMORY = 512 * 2**20  # data sets below this many bytes are rendered once and gathered from
@@ -49,7 +49,7 @@ class Feed:
     """Batches and noise of S members at a step: x (S, B', *shape) and named noise (S, ...).
 
     With a pairing half of a batch is drawn and its second half are the partners; the noise then holds `changed`
-    (S, B, F), 1 where a factor differs within a pair.
+    (S, B, F), 1 where a factor that varies differs within a pair.
     """
 
     def __init__(
@@ -100,7 +100,8 @@ class Feed:
             for rows, seed in zip(index, self.seeds, strict=True)
         ]
         size = (self.block, self.batch)
-        self.noises["changed"] = torch.stack([f.changed.float() for f in found]).unflatten(1, size)
+        columns = varying(self.data.space) if self.data.space is not None else torch.arange(0)
+        self.noises["changed"] = torch.stack([f.changed[:, columns].float() for f in found]).unflatten(1, size)
         if found[0].rows is not None:
             seconds = torch.stack([f.rows for f in found if f.rows is not None]).unflatten(1, size)
             self.index = torch.cat([self.index, seconds], 2)
