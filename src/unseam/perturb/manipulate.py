@@ -10,10 +10,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -209,6 +208,3 @@ def resume(game: Game, path: Path) -> tuple[float, list[tuple[int, float]]]:
         player.restore(name, tensors)
     game.step = int(meta["step"])
     return float(meta["before"]), [(int(a), float(b)) for a, b in meta["seen"]]
-
-
-Progress = Callable[[int], Any]

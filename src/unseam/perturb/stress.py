@@ -18,6 +18,7 @@ decoder this is exact; for another one c and M are means over the data, and `--c
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -29,6 +30,8 @@ from torch import Tensor
 from unseam.errors import BadInput
 from unseam.geometry.jacobian import Decoder, as_likelihood, slices
 from unseam.models.likelihood import Likelihood
+from unseam.runs.diagnose import diagnose, see
+from unseam.train import Run
 from unseam.types import Array
 
 TURN = 15.0  # degrees by which axes must turn to count as lost
@@ -163,3 +166,20 @@ def as_rows(found: Stress) -> list[dict[str, Any]]:
         {"pair": list(b.pair), "radius": b.radius, "radius_relative": b.radius / found.spread, "mix": list(b.mix)}
         for b in found.breaks
     ]
+
+
+def stress_run(
+    run: Run, members: Iterable[int] | None = None, points: int = 1000, degrees: float = TURN, show: bool | None = None
+) -> dict[int, Stress]:
+    """The radius of each member, at held-out rows, over the latents in use."""
+    out = {}
+    for member, diagnosis in diagnose(run, members, show=show).items():
+        model = run.model(member)
+        seen = see(run, model, points, 0)
+        latents = tuple(i for i, latent in enumerate(diagnosis.latents) if latent.active)
+        spread = float(seen.x.flatten(1).var(0).mean().sqrt())
+        if len(latents) < 2:
+            out[member] = Stress((), spread, degrees)
+            continue
+        out[member] = stress(model.decode, seen.posterior.mean, model.likelihood, spread=spread, latents=latents, degrees=degrees)
+    return out

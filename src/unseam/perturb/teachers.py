@@ -79,6 +79,6 @@ def turned(layout: Teacher, degrees: float = TURN) -> Teacher:
     )
 
 
-def explained(codes: Array) -> Array:
+def standardised(codes: Array) -> Array:
     """Codes that stand for factors: mean 0, standard deviation 1."""
     return (codes - codes.mean(0)) / (codes.std(0) + 1e-8)
