@@ -15,6 +15,7 @@ from typing import ClassVar, Literal, get_type_hints
 
 from torch import Tensor, nn
 
+from unseam.data.pairs import Pairing
 from unseam.errors import BadInput
 from unseam.models import Autoencoder
 from unseam.models.checks import check_choices
@@ -64,7 +65,7 @@ class Context:
     size: int = 1  # N, how many samples the training set has
     modules: Mapping[str, nn.Module] = field(default_factory=dict)  # other players' modules, by name
     noise: Mapping[str, Tensor] = field(default_factory=dict)  # standard normal, as `noise_shapes` asked
-    second: Tensor | None = None  # a second, independent batch of x, for objectives with `batches = 2`
+    second: Tensor | None = None  # a second batch of x, for objectives with `batches = 2`: independent, or partners
 
 
 class Objective(ABC):
@@ -73,9 +74,8 @@ class Objective(ABC):
     formula: ClassVar[str]  # as people write it
     paper: ClassVar[str]
     posterior: ClassVar[str] = "diagonal"  # a family of models.posterior.POSTERIORS
-    beta_is: ClassVar[float | str | None] = (
-        None  # the weight of KL(q(z|x) || p(z)) in the loss, or the field that is it
-    )
+    beta_is: ClassVar[float | str | None] = None  # the KL's weight in the loss, or the field that holds it
+    decodes: ClassVar[bool] = True  # False: no decoder is trained, so there is nothing to reconstruct or differentiate
     learned_s2: ClassVar[bool] = False  # True: the decoder's variance is a parameter, so the likelihood is Gaussian
     batches: ClassVar[int] = 1  # independent batches a step needs
     smallest_batch: ClassVar[int] = 1  # below this the objective is not defined
@@ -109,6 +109,10 @@ class Objective(ABC):
     def settled(self, pass_: Pass, context: Context) -> dict[str, Tensor]:
         """Parameters of the model to be set when training ends, by name, from one pass over many samples."""
         return {}
+
+    def pairing(self) -> Pairing | None:
+        """How the second batch follows from the first; None when it is an independent one."""
+        return None
 
     def players(self, model: Autoencoder) -> dict[str, Player]:
         """Parameter groups by name; the first is the model."""

@@ -42,7 +42,7 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
     state = resume(job, start(job, objective, data.shape))
     results, (train_rows, test_rows) = Results(job.folder), split(len(data), training.holdout)
     seeds = [job.config.members[m].seed for m in job.members]
-    feed = Feed(data, train_rows, seeds, training.batch * objective.batches)
+    feed = Feed(data, train_rows, seeds, training.batch * objective.batches, pairing=objective.pairing())
     forward = Forward(job, objective, state, len(train_rows))
     watch = HeldOut(forward, data, test_rows, seeds, training.watch) if training.watch and len(test_rows) else None
     snapshots = {round(steps * (i + 1) / training.snapshots) for i in range(training.snapshots)}
@@ -123,7 +123,7 @@ class HeldOut:
     def __init__(self, forward: Forward, data: Dataset, rows: Tensor, seeds: Sequence[int], count: int) -> None:
         batch = forward.batch * forward.objective.batches
         self.forward, self.batches = forward, max(1, min(count, len(rows)) // batch)
-        self.feed = Feed(data, rows, seeds, batch, block=self.batches)
+        self.feed = Feed(data, rows, seeds, batch, block=self.batches, pairing=forward.objective.pairing())
 
     @torch.no_grad()
     def __call__(self, state: State) -> dict[str, Tensor]:

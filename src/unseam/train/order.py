@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from unseam.data.base import Dataset
+from unseam.data.pairs import Pairing, partners, varying
 from unseam.rng import generator
 
 MEMORY = 512 * 2**20  # data sets below this many bytes are rendered once and gathered from
@@ -45,11 +46,24 @@ class Order:
 
 
 class Feed:
-    """Batches and noise of S members at a step: x (S, B', *shape) and named noise (S, ...)."""
+    """Batches and noise of S members at a step: x (S, B', *shape) and named noise (S, ...).
 
-    def __init__(self, data: Dataset, rows: Tensor, seeds: Sequence[int], batch: int, block: int = 32) -> None:
-        self.data, self.seeds, self.batch, self.block = data, tuple(seeds), batch, block
-        self.orders = [Order(seed, rows) for seed in seeds]
+    With a pairing half of a batch is drawn and its second half are the partners; the noise then holds `changed`
+    (S, B, F), 1 where a factor that varies differs within a pair.
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        rows: Tensor,
+        seeds: Sequence[int],
+        batch: int,
+        block: int = 32,
+        pairing: Pairing | None = None,
+    ) -> None:
+        self.data, self.seeds, self.block, self.pairing = data, tuple(seeds), block, pairing
+        self.batch = batch // 2 if pairing else batch
+        self.rows, self.orders = rows, [Order(seed, rows) for seed in seeds]
         self.number, self.index = -1, torch.empty(0, dtype=torch.long)
         self.noises: dict[str, Tensor] = {}
         elements = len(data) * int(torch.Size(data.shape).numel())
@@ -61,18 +75,38 @@ class Feed:
         if number != self.number:
             self._draw(number, shapes)
         x = self._observe(self.index[:, within], step)
+        if self.pairing and x.shape[1] == self.batch:  # partners that are no rows
+            x = torch.cat([x, self._made(self.seconds[:, within], step)], 1)
         return x, {name: noise[:, within] for name, noise in self.noises.items()}
 
     def _draw(self, number: int, shapes: Mapping[str, tuple[int, ...]]) -> None:
         count = self.block * self.batch
         index = [order(number * count, count) for order in self.orders]
         self.index = torch.stack(index).unflatten(1, (self.block, self.batch))  # (S, block, B')
+        if self.pairing:
+            self._pair(number, index)
         for name, shape in shapes.items():
             draws = [
                 torch.randn(self.block, *shape, generator=generator(seed, "noise", name, number)) for seed in self.seeds
             ]
             self.noises[name] = torch.stack(draws)  # (S, block, *shape)
         self.number = number
+
+    def _pair(self, number: int, index: Sequence[Tensor]) -> None:
+        """The partners of a block of rows, beside them; as factors where they are no rows of the data."""
+        assert self.pairing is not None
+        found = [
+            partners(self.data, rows, self.pairing, generator(seed, "pairs", number), self.rows)
+            for rows, seed in zip(index, self.seeds, strict=True)
+        ]
+        size = (self.block, self.batch)
+        columns = varying(self.data.space) if self.data.space is not None else torch.arange(0)
+        self.noises["changed"] = torch.stack([f.changed[:, columns].float() for f in found]).unflatten(1, size)
+        if found[0].rows is not None:
+            seconds = torch.stack([f.rows for f in found if f.rows is not None]).unflatten(1, size)
+            self.index = torch.cat([self.index, seconds], 2)
+        else:
+            self.seconds = torch.stack([f.factors for f in found if f.factors is not None]).unflatten(1, size)
 
     def _observe(self, index: Tensor, step: int) -> Tensor:  # (S, B') -> (S, B', *shape)
         if self.memory is not None:
@@ -83,3 +117,9 @@ class Feed:
             self.data.batch(row, generator(seed, "observe", step)) for row, seed in zip(index, self.seeds, strict=True)
         ]
         return torch.stack(observed)
+
+    def _made(self, factors: Tensor, step: int) -> Tensor:  # (S, B, F) -> (S, B, *shape)
+        if not self.data.stochastic:
+            return self.data.observe(factors.flatten(0, 1)).unflatten(0, factors.shape[:2])
+        draws = [generator(seed, "observe", "partner", step) for seed in self.seeds]
+        return torch.stack([self.data.observe(f, draw) for f, draw in zip(factors, draws, strict=True)])

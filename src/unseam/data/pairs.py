@@ -1,0 +1,181 @@
+"""Pairs of observations: the weak supervision of Zietlow 2022 (chapter 4), Locatello 2020, Klindt 2021 and Shu 2020.
+
+k         exactly k factors take another value (k = -1: k uniform in 1..F-1)
+laplace   every factor that has an order moves by a discrete Laplace draw around its value, at least one of them
+share     one factor is kept, every other is drawn anew
+time      row i with row i + 1 of the user's own data
+
+The second of a pair is a row of the same split as the first where rows are a grid (held out means held out), and a new
+observation where factors are continuous. All draws come from the generator that is handed over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from unseam.data.base import Dataset
+from unseam.data.grid import GridDataset
+from unseam.errors import BadInput, unknown
+from unseam.types import FactorSpace
+
+How = Literal["k", "laplace", "share", "time"]
+TRIES = 64  # draws of a partner that must lie among the given rows; a row that finds none is its own partner
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """How the second observation follows from the first."""
+
+    how: How = "k"
+    change: int = -1  # with "k": how many factors change
+    rate: float = 1.0  # with "laplace": large rates move little
+    resample: bool = False  # with "k": a drawn value may be the old one (Locatello 2020)
+
+    def __post_init__(self) -> None:
+        if self.how not in get_args(How):
+            raise unknown("pairs", self.how, get_args(How))
+        if self.change != -1 and self.change < 1:
+            raise BadInput(f"change={self.change} must be at least 1, or -1 for any number of factors")
+        if not 0 < self.rate < math.inf:
+            raise BadInput(f"rate={self.rate} must be positive and finite")
+
+
+class Pairs(NamedTuple):
+    """The second of each pair."""
+
+    factors: Tensor | None  # (B, F), None for data whose factors nobody knows
+    rows: Tensor | None  # (B,), None where the second is no row of the data
+    changed: Tensor  # (B, F) bool; (B, 0) without factors
+
+
+def varying(space: FactorSpace) -> Tensor:
+    """Columns of the factors that take more than one value."""
+    return torch.tensor([i for i, factor in enumerate(space) if factor.size != 1])
+
+
+def partners(data: Dataset, rows: Tensor, pairing: Pairing, generator: torch.Generator, among: Tensor) -> Pairs:
+    """The second of each pair for the rows (B,); on a grid it is one of the rows `among`.
+
+    >>> from unseam.data import load_data
+    >>> data = load_data("sprites", size=16, shapes=1, orientations=1)
+    >>> draw, every = torch.Generator().manual_seed(0), torch.arange(len(data))
+    >>> found = partners(data, torch.arange(100), Pairing("k", change=1), draw, every)
+    >>> found.changed.sum(1).unique()
+    tensor([1])
+    """
+    if pairing.how == "time":
+        return following(rows, among)
+    if data.space is None:
+        raise BadInput(f"pairs={pairing.how!r} needs a data set with known factors; use pairs='time'")
+    moves: Callable[..., Tensor] = {"k": change_k, "laplace": change_laplace, "share": change_all_but_one}[pairing.how]
+    first = data.factors(rows)
+    if not isinstance(data, GridDataset):
+        second = moves(data, first, pairing, generator)
+        return Pairs(second, None, second != first)
+    allowed = torch.zeros(len(data), dtype=torch.bool)
+    allowed[among] = True
+    chosen, second, waiting = rows.clone(), first.clone(), torch.arange(len(rows))
+    for _ in range(TRIES):
+        drawn = moves(data, first[waiting], pairing, generator)
+        place = torch.as_tensor(data.space.index_of(drawn.numpy()))
+        good = allowed[place]
+        chosen[waiting[good]], second[waiting[good]] = place[good], drawn[good]
+        waiting = waiting[~good]
+        if not len(waiting):
+            break
+    return Pairs(second, chosen, second != first)
+
+
+def following(rows: Tensor, among: Tensor) -> Pairs:
+    """Row i with the next row that is among the given ones; the last with the one before it."""
+    if len(among) < 2:
+        raise BadInput(f"pairs='time' needs at least 2 rows, got {len(among)}")
+    ordered = among.sort().values
+    place = torch.searchsorted(ordered, rows)
+    after = torch.where(place + 1 < len(ordered), place + 1, place - 1)
+    return Pairs(None, ordered[after], torch.zeros(len(rows), 0, dtype=torch.bool))
+
+
+def fresh(data: Dataset, first: Tensor, generator: torch.Generator, other: bool) -> Tensor:  # (B, F) -> (B, F)
+    """A new value for every factor: uniform over its values (all but the old one if `other`), or another row's."""
+    assert data.space is not None
+    columns = []
+    borrowed = (
+        None if data.space.discrete else data.factors(torch.randint(len(data), first.shape[:1], generator=generator))
+    )
+    for i, factor in enumerate(data.space):
+        if factor.size is None:
+            assert borrowed is not None
+            columns.append(borrowed[:, i])
+            continue
+        leave = int(other and factor.size > 1)
+        step = torch.randint(leave, max(factor.size, leave + 1), first.shape[:1], generator=generator)
+        columns.append((first[:, i] + step.to(first.dtype)) % factor.size)
+    return torch.stack(columns, 1)
+
+
+def change_k(data: Dataset, first: Tensor, pairing: Pairing, generator: torch.Generator) -> Tensor:
+    """Exactly k of the factors that vary get another value."""
+    assert data.space is not None
+    free = varying(data.space)
+    F = len(free)
+    if pairing.change > F:
+        raise BadInput(f"change={pairing.change} factors, but only {F} of this data vary")
+    B = len(first)
+    k = (
+        torch.randint(1, max(F, 2), (B,), generator=generator)
+        if pairing.change == -1
+        else torch.full((B,), pairing.change)
+    )
+    rank = torch.rand(B, F, generator=generator).argsort(1).argsort(1)  # a random order of the factors of each row
+    change = torch.zeros(first.shape, dtype=torch.bool)
+    change[:, free] = rank < k[:, None]
+    return torch.where(change, fresh(data, first, generator, other=not pairing.resample), first)
+
+
+def change_all_but_one(data: Dataset, first: Tensor, pairing: Pairing, generator: torch.Generator) -> Tensor:
+    """One factor that varies keeps its value, all others get another one, so that what is shared can be told."""
+    assert data.space is not None
+    free = varying(data.space)
+    kept = free[torch.randint(len(free), (len(first),), generator=generator)]
+    second = fresh(data, first, generator, other=True)
+    return second.scatter(1, kept[:, None], first.gather(1, kept[:, None]))
+
+
+def change_laplace(data: Dataset, first: Tensor, pairing: Pairing, generator: torch.Generator) -> Tensor:
+    """p(v2 | v1) ~ exp(-rate |v2 - v1| / log(size)) over a factor's values; categorical ones stay (Klindt 2021).
+
+    A continuous factor moves by a Laplace draw whose scale is a tenth of its range over the rate, folded back into it.
+    At least one factor moves: rows in which none did are drawn again.
+    """
+    assert data.space is not None
+    second, still = first.clone(), torch.arange(len(first))
+    for _ in range(TRIES):
+        second[still] = torch.stack(
+            [laplace_step(factor, first[still, i], pairing.rate, generator) for i, factor in enumerate(data.space)], 1
+        )
+        still = still[(second[still] == first[still]).all(1)]
+        if not len(still):
+            break
+    return second
+
+
+def laplace_step(factor: object, old: Tensor, rate: float, generator: torch.Generator) -> Tensor:  # (B,) -> (B,)
+    size, kind = factor.size, factor.kind  # type: ignore[attr-defined]
+    if kind == "categorical" or size == 1:
+        return old
+    if size is None:
+        u = torch.rand(old.shape, generator=generator) - 0.5
+        moved = old - 0.1 / rate * u.sign() * torch.log1p(-2 * u.abs().clamp(max=0.499999))
+        low, high = old.min(), old.max()
+        return moved.clamp(low, high).to(old.dtype)
+    values = torch.arange(size)
+    distance = (values - old[:, None]).abs().double()
+    weights = torch.exp(-rate * distance / math.log(size))
+    return torch.multinomial(weights, 1, generator=generator)[:, 0].to(old.dtype)

@@ -1,0 +1,175 @@
+"""A data set whose every observation is changed a little, along one curve: x' = fold(x + eps m(w)).
+
+m(w) = tanh(picture(tanh(a . w + b))): one learned scalar of the factors w, and a picture for each of its values
+(Zietlow 2022, section 4.2.4). |m| <= 1, so no value moves by more than eps; fold reflects what leaves [0, 1]. The
+factors stay what they are. A folder written by `unseam perturb` holds the base's configuration (perturbed.json) and
+the weights of m (m.safetensors); where factors are not known, w are codes, one row of w.npy an observation.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from unseam.data.base import Dataset
+from unseam.errors import BadInput
+from unseam.files import write_atomic
+from unseam.types import Array, FactorSpace
+
+HIDDEN = 128  # units of the picture's hidden layers
+
+
+def fold(x: Tensor) -> Tensor:
+    """Reflect at 0 and 1 what a small change pushed out of [0, 1].
+
+    >>> fold(torch.tensor([-0.1, 0.5, 1.2]))
+    tensor([0.1000, 0.5000, 0.8000])
+    """
+    return x - 2 * torch.relu(x - 1) + 2 * torch.relu(-x)
+
+
+def scaled(factors: Tensor, space: FactorSpace) -> Tensor:  # (B, F) -> (B, F)
+    """Discrete factors on [-1, 1] (one that never varies at 0); continuous ones as they are.
+
+    >>> from unseam.types import Factor
+    >>> scaled(torch.tensor([[0, 4]]), FactorSpace((Factor("shape", 1), Factor("x", 5))))
+    tensor([[0., 1.]])
+    """
+    middle = torch.tensor([0.0 if f.size is None else (f.size - 1) / 2 for f in space])
+    reach = torch.tensor([1.0 if f.size is None else max((f.size - 1) / 2, 0.5) for f in space])
+    return (factors.float() - middle) / reach
+
+
+class Mover(nn.Module):
+    """m: w (B, W) -> (B, *shape), between -1 and 1."""
+
+    def __init__(self, inputs: int, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.inputs, self.shape = inputs, shape
+        self.scalar = nn.Linear(inputs, 1)
+        n = math.prod(shape)
+        self.picture = nn.Sequential(
+            nn.Linear(1, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, n)
+        )
+
+    def along(self, w: Tensor) -> Tensor:  # (B, W) -> (B, 1)
+        """Where on the curve an observation lies."""
+        return torch.tanh(self.scalar(w))
+
+    def at(self, s: Tensor) -> Tensor:  # (B, 1) -> (B, *shape)
+        """The change at a place on the curve."""
+        return torch.tanh(self.picture(s)).unflatten(1, self.shape)
+
+    def forward(self, w: Tensor) -> Tensor:
+        return self.at(self.along(w))
+
+
+@dataclass(frozen=True)
+class Perturbed(Dataset):
+    """A base data set, every observation moved by eps m(w); the folder is what `unseam perturb` wrote."""
+
+    folder: str
+
+    name = "perturbed"
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        path = Path(self.folder) / "perturbed.json"
+        try:
+            document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            _ = document["base"]["name"], float(document["eps"]), int(document["inputs"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise BadInput(f"data={self.folder!r}: perturbed.json is missing or damaged ({error!r})") from None
+        return document
+
+    @cached_property
+    def base(self) -> Dataset:
+        from unseam.data import load_data
+
+        return load_data(**self.document["base"])
+
+    @property
+    def eps(self) -> float:
+        return float(self.document["eps"])
+
+    @cached_property
+    def mover(self) -> Mover:
+        path = Path(self.folder) / "m.safetensors"
+        found = Mover(int(self.document["inputs"]), self.base.shape)
+        try:
+            found.load_state_dict(load(path.read_bytes()))
+        except (OSError, RuntimeError, SafetensorError) as error:
+            raise BadInput(f"data={self.folder!r}: m.safetensors is missing or does not fit ({error})") from None
+        return found.eval()
+
+    @cached_property
+    def own(self) -> Tensor | None:  # (N, W)
+        """w of every row where the base has no factors."""
+        path = Path(self.folder) / "w.npy"
+        return torch.as_tensor(np.load(path, allow_pickle=False)).float() if path.exists() else None
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.base.shape
+
+    @property
+    def space(self) -> FactorSpace | None:  # type: ignore[override]
+        return self.base.space
+
+    @property
+    def likelihood(self) -> Any:
+        return self.base.likelihood
+
+    @property
+    def stochastic(self) -> bool:  # type: ignore[override]
+        return self.base.stochastic
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def factors(self, index: Tensor) -> Tensor:
+        return self.base.factors(index)
+
+    def scalars(self, index: Tensor) -> Tensor:  # (B,) -> (B, W)
+        """w at rows: what m sees."""
+        if self.own is not None:
+            return self.own[index]
+        assert self.space is not None
+        return scaled(self.factors(index), self.space)
+
+    @torch.no_grad()
+    def moved(self, x: Tensor, w: Tensor) -> Tensor:
+        return fold(x + self.eps * self.mover(w))
+
+    def batch(self, index: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return self.moved(self.base.batch(index, generator), self.scalars(index))
+
+    def observe(self, factors: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        if self.own is not None or self.space is None:
+            raise BadInput("this data was moved along codes, not factors; only its own rows can be observed")
+        return self.moved(self.base.observe(factors, generator), scaled(factors, self.space))
+
+
+def write_perturbed(folder: Path, base: dict[str, Any], eps: float, mover: Mover, w: Array | None = None) -> Perturbed:
+    """The folder of a perturbed data set; perturbed.json comes last, so that a folder that has it is whole."""
+    weights = {name: tensor.detach().contiguous().clone() for name, tensor in mover.state_dict().items()}
+    write_atomic(folder / "m.safetensors", save(weights))
+    if w is not None:
+        from io import BytesIO
+
+        content = BytesIO()
+        np.save(content, np.asarray(w, dtype=np.float32), allow_pickle=False)
+        write_atomic(folder / "w.npy", content.getvalue())
+    document = {"base": base, "eps": eps, "inputs": mover.inputs}
+    write_atomic(folder / "perturbed.json", json.dumps(document, indent=2))
+    return Perturbed(str(folder.resolve()))

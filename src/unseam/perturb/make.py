@@ -1,0 +1,178 @@
+"""Data and its models -> a perturbed data set: choose two layouts, train m, write the folder.
+
+DIR/original/             the restarts that were trained (unless a run was given)
+DIR/manipulation.safetensors   m's training, so that a stopped one goes on
+DIR/perturbed.json, m.safetensors   the data set: `unseam train DIR`
+DIR/manipulation.json     what was chosen, and how the gap fell
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unseam.data import config as data_config
+from unseam.data.base import Dataset
+from unseam.data.perturbed import Perturbed, scaled, write_perturbed
+from unseam.errors import BadInput
+from unseam.files import write_atomic
+from unseam.geometry.jacobian import slices
+from unseam.models import Diagonal
+from unseam.perturb.manipulate import Manipulation, Settings, manipulate
+from unseam.perturb.teachers import Teacher, standardised, teacher, turned
+from unseam.runs.diagnose import diagnose, ranking
+from unseam.runs.evaluate import evaluate
+from unseam.runs.represent import represent, some
+from unseam.train import Run, fit, resume
+from unseam.types import Array
+
+How = Literal["turned", "restart"]
+ROWS = 20_000  # observations that m is trained on
+NETWORK = {"network": "mlp", "encoder": (128, 128), "decoder": (128, 128), "decoder_activation": "tanh"}
+TRAINING = {"likelihood": "gaussian", "s2": 0.05, "beta": 6.0, "steps": 8000}  # where all latents of small images stay in use
+LATENTS = 6  # where the number of factors is not known
+
+
+@dataclass(frozen=True)
+class Made:
+    """A perturbed data set and how it came about."""
+
+    data: Perturbed
+    run: Run  # the models it was made with
+    disentangled: int  # member
+    entangled: int  # member; the same one where it was turned
+    chosen_by: str
+    found: Manipulation
+    largest_change: float
+    change: float  # root mean square
+    turns: dict[str, float]  # degrees by which the disentangled decoder's preferred axes turned, "before" and "after"
+    pictures: dict[str, Array]  # some observations: original, perturbed; m along its scalar
+
+
+def restarts(data: Dataset, out: Path, seeds: Sequence[int], show: bool | None = None, **settings: Any) -> Run:
+    """Beta-VAEs on the original data, as many latents as factors vary; taken up where they stopped."""
+    folder = out / "original"
+    if (folder / "config.json").exists():
+        return resume(folder, show=show)
+    latents = LATENTS if data.space is None else sum(f.size != 1 for f in data.space)
+    if latents < 2:
+        raise BadInput("the data has one factor that varies; two axes are needed to turn one against the other")
+    return fit(data, "beta-vae", seeds=list(seeds), out=folder, show=show, **{"latents": latents, **NETWORK, **TRAINING, **settings})
+
+
+def choose(run: Run, show: bool | None = None) -> tuple[int, int, str]:
+    """(most, least disentangled member, by what): MIG where factors are known, else the label-free order."""
+    if run.data.space is not None:
+        found = evaluate(run, "mig", show=show)
+        order = sorted(found, key=lambda member: -found[member]["mig"].value)
+        return order[0], order[-1], "MIG"
+    ordered = ranking(run, diagnose(run, show=show))["order"]
+    return ordered[0], ordered[-1], "the label-free order (DtO over chance)"
+
+
+def perturb(
+    data: Dataset,
+    out: str | Path,
+    settings: Settings | None = None,
+    run: Run | None = None,
+    how: How = "turned",
+    seeds: Sequence[int] = range(6),
+    show: bool | None = None,
+    **training: Any,
+) -> Made:
+    """Change every observation by at most eps, so that other axes become cheaper to decode."""
+    folder, settings = Path(out), settings or Settings()
+    if data.stochastic:
+        raise BadInput("perturb needs observations that stay the same from one look to the next; this data is random")
+    run = run or restarts(data, folder, seeds, show, **training)
+    best, worst, by = choose(run, show)
+    rows = some(torch.arange(len(data)), ROWS)
+    x, (dis, ent) = data.batch(rows), layouts(run, data, rows, best, worst, how)
+    own = None if data.space is not None else codes_of(run, data, best)
+    w = scaled(data.factors(rows), data.space) if data.space is not None else torch.as_tensor(own)[rows]
+    before = preferred_turn(dis)
+    found = manipulate(x, w, [dis], [ent], settings, folder / "manipulation.safetensors", show)
+    made = write_perturbed(folder, data_config(data), settings.eps, found.mover, own)
+    moved = made.batch(rows)
+    told = Made(
+        made,
+        run,
+        best,
+        worst if how == "restart" else best,
+        by,
+        found,
+        float((moved - x).abs().max()),
+        float((moved - x).square().mean().sqrt()),
+        {"before": before, "after": preferred_turn(dis)},
+        pictures(made, rows),
+    )
+    write_atomic(folder / "manipulation.json", json.dumps(summary(told, settings, how), indent=2))
+    return told
+
+
+def layouts(run: Run, data: Dataset, rows: Tensor, best: int, worst: int, how: How) -> tuple[Teacher, Teacher]:
+    """The disentangled and the entangled layout at the rows."""
+    found = []
+    for member in (best, worst):
+        model = run.model(member)
+        posterior = represent(model, data, rows).posterior
+        if not isinstance(posterior, Diagonal):
+            raise BadInput(f"run={str(run.folder)!r}: perturb needs diagonal posteriors, these are {type(posterior).__name__}")
+        found.append(teacher(model, posterior, f"member {member}"))
+    return found[0], found[1] if how == "restart" else turned(found[0])
+
+
+def codes_of(run: Run, data: Dataset, member: int) -> Array:  # (N, K)
+    """What stands for factors where none are known: a model's codes, scaled."""
+    return standardised(represent(run.model(member), data, torch.arange(len(data))).codes)
+
+
+@torch.no_grad()
+def preferred_turn(layout: Teacher, points: int = 200) -> float:
+    """How far the preferred axes of the two strongest latents are turned from them, degrees: 0 aligned, 45 at most."""
+    first, second = layout.variance.mean(0).argsort()[:2].tolist()
+    M = torch.zeros(2, 2, dtype=torch.float64)
+    for theta, D in slices(layout.decoder, layout.mean[:points]):
+        weighted = D * layout.likelihood.curvature(theta).unsqueeze(-1)  # type: ignore[operator]
+        M += torch.einsum("bnk,bnl->kl", D, weighted)[[first, second]][:, [first, second]].double()
+    angle = 0.5 * torch.atan2(2 * M[0, 1], M[0, 0] - M[1, 1]).abs() * 180 / torch.pi
+    return float(torch.minimum(angle, 90 - angle))
+
+
+@torch.no_grad()
+def pictures(data: Perturbed, rows: Tensor, count: int = 8, steps: int = 9) -> dict[str, Array]:
+    """Some observations before and after, and m along its scalar."""
+    some_rows = rows[:count]
+    along = torch.linspace(-1, 1, steps)[:, None]
+    parts = {"original": data.base.batch(some_rows), "perturbed": data.batch(some_rows), "along": data.mover.at(along)}
+    return {name: part.numpy() for name, part in parts.items()}
+
+
+def summary(made: Made, settings: Settings, how: How) -> dict[str, Any]:
+    """manipulation.json."""
+    mover, space = made.found.mover, made.data.space
+    names = [f"code {i}" for i in range(mover.inputs)] if space is None else list(space.names)
+    weights = mover.scalar.weight.detach()[0].tolist()
+    return {
+        "settings": asdict(settings),
+        "teacher": how,
+        "disentangled": made.disentangled,
+        "entangled": made.entangled,
+        "chosen_by": made.chosen_by,
+        "gap_before": made.found.gap_before,
+        "gap_after": made.found.gap_after,
+        "rounds": made.found.rounds,
+        "gaps": made.found.gaps,
+        "largest_change": made.largest_change,
+        "rms_change": made.change,
+        "turn_before": made.turns["before"],
+        "turn_after": made.turns["after"],
+        "scalar": dict(zip(names, np.round(weights, 4).tolist(), strict=True)),
+    }

@@ -1,0 +1,210 @@
+"""The manipulation: a small change of the data that makes an entangled layout cheaper to decode than the disentangled.
+
+    x' = fold(x + eps m(w))
+    decoders   minimise their own -log p(x'|z), z ~ q(z|x), for `decoder_steps` batches
+    m          then minimises L_ent - L_dis for one
+
+(Zietlow 2022, section 4.2.4.) Both encoders see the original x and do not learn.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from unseam.data.perturbed import Mover, fold
+from unseam.errors import BadInput
+from unseam.objectives import Optimiser
+from unseam.perturb.teachers import Teacher
+from unseam.progress import bar
+from unseam.rng import derive, generator
+from unseam.train.checkpoint import load_checkpoint, save_checkpoint
+from unseam.train.optimiser import Stepper
+from unseam.train.stack import Stack
+
+EVERY = 50  # rounds between two looks at the gap
+LOOK = 512  # rows behind one look
+SETTLE = 300  # steps of the decoders alone before the gap is read for the last time
+SAVE = 500  # rounds between two checkpoints
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How m is trained."""
+
+    eps: float = 0.1
+    rounds: int = 4000
+    batch: int = 64
+    samples: int = 5  # of z for each observation
+    decoder_steps: int = 3  # of both decoders for one of m
+    lr: float = 1e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.eps <= 0.5:
+            raise BadInput(f"eps={self.eps} must be in (0, 0.5]: beyond that folding back into [0, 1] hides the change")
+        for name in ("rounds", "batch", "samples", "decoder_steps"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"{name}={getattr(self, name)} must be at least 1")
+        if not self.lr > 0:
+            raise BadInput(f"lr={self.lr} must be positive")
+
+
+@dataclass(frozen=True)
+class Manipulation:
+    """What came out."""
+
+    mover: Mover
+    rounds: list[int]
+    gaps: list[float]  # L_ent - L_dis at these rounds, nats an observation
+    gap_before: float  # on the original data, the decoders as they were trained
+    gap_after: float  # on the perturbed data, the decoders settled
+    decoders: dict[str, list[nn.Module]] = field(default_factory=dict)  # what the two sides have become
+
+
+class Player:
+    """A module with its flat parameters and its optimiser."""
+
+    def __init__(self, module: nn.Module, lr: float) -> None:
+        self.module, self.stack = module, Stack([module])
+        self.stepper = Stepper(Optimiser(lr=lr), self.stack.flat)
+        self.stack.bind(self.stack.leaves)
+
+    def step(self, loss: Tensor) -> None:
+        self.stack.gradient.zero_()
+        torch.autograd.backward(loss, inputs=self.stack.leaves)
+        self.stepper.step()
+
+    def state(self, name: str) -> dict[str, Tensor]:
+        moments = {f"{name}/optimiser/{k}": v for k, v in self.stepper.state.items()}
+        return {f"{name}/flat": self.stack.flat, **moments}
+
+    def restore(self, name: str, tensors: dict[str, Tensor]) -> None:
+        self.stack.flat.copy_(tensors[f"{name}/flat"])
+        for key in self.stepper.state:
+            self.stepper.state[key] = tensors[f"{name}/optimiser/{key}"]
+
+
+class Game:
+    """x' and both sides' losses; the players are m and every teacher's decoder."""
+
+    def __init__(self, x: Tensor, w: Tensor, sides: dict[str, Sequence[Teacher]], settings: Settings) -> None:
+        self.x, self.w, self.sides, self.settings = x, w, sides, settings
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive(settings.seed, "mover"))
+            self.mover = Mover(w.shape[1], tuple(x.shape[1:]))
+        self.m = Player(self.mover, settings.lr)
+        self.decoders = {
+            f"{side}-{i}": Player(teacher.decoder, settings.lr)
+            for side, teachers in sides.items()
+            for i, teacher in enumerate(teachers)
+        }
+        self.step = 0
+
+    def moved(self, rows: Tensor) -> Tensor:
+        return fold(self.x[rows] + self.settings.eps * self.mover(self.w[rows]))
+
+    def losses(self, rows: Tensor, x: Tensor, draw: torch.Generator) -> dict[str, Tensor]:  # side -> (B,)
+        """Each side's loss, the mean over its teachers."""
+        out = {}
+        for side, teachers in self.sides.items():
+            K = teachers[0].mean.shape[1]
+            noise = torch.randn(len(rows), self.settings.samples, K, generator=draw)
+            each = [teacher.loss(x, teacher.sample(rows, noise)) for teacher in teachers]
+            out[side] = torch.stack(each).mean(0)
+        return out
+
+    def rows(self, *address: str | int, count: int = 0) -> tuple[Tensor, torch.Generator]:
+        draw = generator(self.settings.seed, "perturb", *address)
+        return torch.randint(len(self.x), (count or self.settings.batch,), generator=draw), draw
+
+    def teach(self, *address: str | int) -> None:
+        """One step of every decoder on its own reconstruction."""
+        rows, draw = self.rows("decoders", *address)
+        with torch.no_grad():
+            x = self.moved(rows)
+        for side, loss in self.losses(rows, x, draw).items():
+            teachers = self.sides[side]
+            total = loss.mean() * len(teachers)
+            players = [self.decoders[f"{side}-{i}"] for i in range(len(teachers))]
+            for i, player in enumerate(players):
+                player.stack.gradient.zero_()
+                more = i + 1 < len(players)
+                torch.autograd.backward(total, inputs=player.stack.leaves, retain_graph=more)
+                player.stepper.step()
+
+    def move(self, *address: str | int) -> None:
+        """One step of m against the gap."""
+        rows, draw = self.rows("mover", *address)
+        loss = self.losses(rows, self.moved(rows), draw)
+        self.m.step((loss["entangled"] - loss["disentangled"]).mean())
+
+    @torch.no_grad()
+    def gap(self, original: bool = False) -> float:
+        """L_ent - L_dis on fixed rows, nats an observation."""
+        rows, draw = self.rows("look", count=LOOK)
+        x = self.x[rows] if original else self.moved(rows)
+        loss = self.losses(rows, x, draw)
+        return float((loss["entangled"] - loss["disentangled"]).mean())
+
+
+def manipulate(
+    x: Tensor,  # (N, ...) the original observations
+    w: Tensor,  # (N, W) what m may see of each
+    disentangled: Sequence[Teacher],
+    entangled: Sequence[Teacher],
+    settings: Settings,
+    checkpoint: Path | None = None,
+    show: bool | None = None,
+) -> Manipulation:
+    """Train m; with a checkpoint a stopped training goes on where it was, bit for bit."""
+    sides = {"entangled": list(entangled), "disentangled": list(disentangled)}
+    game = Game(x, w, sides, settings)
+    before, seen = game.gap(original=True), [(0, game.gap())]
+    if checkpoint is not None and checkpoint.exists():
+        before, seen = resume(game, checkpoint)
+    with bar("moving the data", settings.rounds, show) as advance:
+        advance(game.step)
+        while game.step < settings.rounds:
+            for i in range(settings.decoder_steps):
+                game.teach(game.step, i)
+            game.move(game.step)
+            game.step += 1
+            advance()
+            if game.step % EVERY == 0 or game.step == settings.rounds:
+                seen.append((game.step, game.gap()))
+            if checkpoint is not None and game.step % SAVE == 0:
+                save(game, checkpoint, before, seen)
+    for i in range(SETTLE):
+        game.teach("settle", i)
+    rounds, gaps = zip(*seen, strict=True)
+    after = {side: [t.decoder for t in teachers] for side, teachers in sides.items()}
+    return Manipulation(copy.deepcopy(plain(game)), list(rounds), list(gaps), before, game.gap(), after)
+
+
+def plain(game: Game) -> Mover:
+    """m with its weights as ordinary parameters."""
+    mover = Mover(game.mover.inputs, game.mover.shape)
+    mover.load_state_dict({name: block[0].detach().clone() for name, block in game.m.stack.state().items()})
+    return mover
+
+
+def save(game: Game, path: Path, before: float, seen: Sequence[tuple[int, float]]) -> None:
+    tensors = game.m.state("m")
+    for name, player in game.decoders.items():
+        tensors |= player.state(name)
+    save_checkpoint(path, tensors, {"step": game.step, "before": before, "seen": list(seen)})
+
+
+def resume(game: Game, path: Path) -> tuple[float, list[tuple[int, float]]]:
+    tensors, meta = load_checkpoint(path)
+    game.m.restore("m", tensors)
+    for name, player in game.decoders.items():
+        player.restore(name, tensors)
+    game.step = int(meta["step"])
+    return float(meta["before"]), [(int(a), float(b)) for a, b in meta["seen"]]

@@ -1,0 +1,84 @@
+"""The two layouts of the latent space that a perturbation plays against each other.
+
+Encoders are frozen and see the original data, so all that is kept of one is q(z|x) of every row; decoders learn on.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from unseam.models import Autoencoder, Diagonal
+from unseam.types import Array
+
+TURN = 45.0  # degrees: as far from the axes as two latents can be turned
+
+
+class Turned(nn.Module):
+    """d(R^T z): a decoder whose latents were turned by R."""
+
+    def __init__(self, decoder: nn.Module, R: Tensor) -> None:
+        super().__init__()
+        self.decoder, self.R = decoder, R
+
+    def forward(self, z: Tensor) -> Tensor:  # (B, K)
+        return self.decoder(z @ self.R)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A layout: q(z|x) of every row, a decoder that may learn, and the likelihood."""
+
+    mean: Tensor  # (N, K)
+    variance: Tensor  # (N, K)
+    decoder: nn.Module
+    likelihood: nn.Module
+    label: str = ""
+
+    def sample(self, rows: Tensor, noise: Tensor) -> Tensor:  # (B,), (B, samples, K) -> (B, samples, K)
+        return self.mean[rows, None] + self.variance[rows, None].sqrt() * noise
+
+    def loss(self, x: Tensor, z: Tensor) -> Tensor:  # (B, ...), (B, samples, K) -> (B,)
+        """-log p(x|z), the mean over the samples, in nats."""
+        B, samples = z.shape[:2]
+        theta = self.decoder(z.flatten(0, 1))
+        repeated = x.unsqueeze(1).expand(B, samples, *x.shape[1:]).flatten(0, 1)
+        return -self.likelihood.log_prob(repeated, theta).unflatten(0, (B, samples)).mean(1)  # type: ignore[operator]
+
+
+def teacher(model: Autoencoder, posterior: Diagonal, label: str = "") -> Teacher:
+    """A trained model at the rows its posterior was computed on; its decoder is copied, it may learn."""
+    decoder, likelihood = copy.deepcopy(model.decoder), copy.deepcopy(model.likelihood)
+    return Teacher(posterior.mean.detach(), posterior.variance().detach(), decoder, likelihood, label)
+
+
+def turned(layout: Teacher, degrees: float = TURN) -> Teacher:
+    """The same model with its two most informative latents turned: the same information, other axes.
+
+    The turned posterior is R diag(v) R^T; what a diagonal one keeps of it is its diagonal.
+
+    >>> q = Diagonal(torch.eye(3), torch.tensor([[-4.0, -2.0, 0.0]]).expand(3, 3))
+    >>> flat = Teacher(q.mean, q.variance(), nn.Identity(), nn.Identity())
+    >>> turned(flat).mean[0].round(decimals=3)
+    tensor([0.7070, 0.7070, 0.0000])
+    """
+    first, second = layout.variance.mean(0).argsort()[:2].tolist()
+    t = torch.deg2rad(torch.tensor(degrees))
+    R = torch.eye(layout.mean.shape[1])
+    R[first, first] = R[second, second] = t.cos()
+    R[second, first], R[first, second] = t.sin(), -t.sin()
+    return replace(
+        layout,
+        mean=layout.mean @ R.T,
+        variance=layout.variance @ R.square().T,
+        decoder=Turned(copy.deepcopy(layout.decoder), R),
+        label=f"{layout.label} turned by {degrees:g} degrees in latents {first} and {second}",
+    )
+
+
+def standardised(codes: Array) -> Array:
+    """Codes that stand for factors: mean 0, standard deviation 1."""
+    return (codes - codes.mean(0)) / (codes.std(0) + 1e-8)
