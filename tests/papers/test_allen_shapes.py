@@ -10,7 +10,7 @@ import torch
 from unseam.data.manifolds import Manifolds
 from unseam.geometry import jacobian
 from unseam.linear import linear_vae
-from unseam.runs.diagnose import weakest_correlation
+from unseam.runs.align import weakest_correlation
 from unseam_papers.allen import general_decoders as a5
 from unseam_papers.allen import merging_points as a6
 from unseam_papers.allen import plateaus as a10

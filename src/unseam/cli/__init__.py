@@ -21,6 +21,8 @@ VERBS = {
     "score": ("score", "score codes against factors: arrays in, no model needed"),
     "diagnose": ("diagnose", "say why a run disentangles, or does not"),
     "align": ("align", "repair: rotate a run's latent space to its preferred axes"),
+    "perturb": ("perturb", "change a data set a little, so that VAEs find other axes"),
+    "stress": ("stress", "how much change of the data a run's layout survives"),
     "data": ("data", "list, show and fetch data sets"),
     "objectives": ("objectives", "list the objectives with formula and paper"),
     "report": ("report", "write a run's report.html"),

@@ -17,8 +17,8 @@ from unseam.errors import BadInput
 class Command:
     """Change every observation a little, so that a VAE finds other axes; the factors stay what they are.
 
-    Trains restarts of a beta-VAE (or takes --run), picks the most disentangled, plays it against a layout that mixes two
-    latents, and learns the change that makes the mixed one cheaper (Zietlow 2022, chapter 4). DIR is a data set:
+    Trains restarts of a beta-VAE (or takes a run), picks the most disentangled, plays it against a layout that mixes
+    two latents, and learns the change that makes the mixed one cheaper (Zietlow 2022, chapter 4). DIR is a data set:
     `unseam train DIR`. Stopped, it goes on where it was.
 
     Example: unseam perturb sprites --data.size 16 --data.shapes 1 --data.orientations 1 --eps 0.1 --out broken

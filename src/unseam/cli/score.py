@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from unseam.cli.common import emit
-from unseam.metrics.files import read_array
+from unseam.metrics.inputs.files import read_array
 from unseam.metrics.render import FORMATS
 from unseam.metrics.suite import score
 

@@ -45,9 +45,8 @@ class Command:
             pair = None if result.pair is None else list(result.pair)
             relative = result.relative if result.breaks else None
             radius = result.radius if result.breaks else None
-            members.append(
-                {"member": member, "radius": radius, "radius_relative": relative, "pair": pair, "pairs": as_rows(result), "page": str(page)}
-            )
+            told = {"member": member, "radius": radius, "radius_relative": relative, "pair": pair}
+            members.append({**told, "pairs": as_rows(result), "page": str(page)})
         if self.json:
             emit({"members": members, "degrees": self.degrees})
             return
@@ -57,6 +56,6 @@ class Command:
                 continue
             i, j = row["pair"]
             print(
-                f"member {row['member']}: a change of {row['radius']:.3g} ({row['radius_relative']:.2g} of the data's standard "
-                f"deviation) turns latents {i} and {j} by {self.degrees:g} degrees; page: {row['page']}"
+                f"member {row['member']}: a change of {row['radius']:.3g} ({row['radius_relative']:.2g} of the data's "
+                f"standard deviation) turns latents {i} and {j} by {self.degrees:g} degrees; page: {row['page']}"
             )

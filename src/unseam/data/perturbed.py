@@ -127,7 +127,7 @@ class Perturbed(Dataset):
         return self.base.space
 
     @property
-    def likelihood(self) -> Any:
+    def likelihood(self) -> Any:  # type: ignore[override]
         return self.base.likelihood
 
     @property

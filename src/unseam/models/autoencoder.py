@@ -8,8 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from unseam.errors import BadInput, lookup
-from unseam.models.checks import check_choices
+from unseam.errors import BadInput, check_literals, lookup
 from unseam.models.likelihood import Bernoulli, Gaussian
 from unseam.models.networks import conv_decoder, conv_encoder, conv_grid, mlp_decoder, mlp_encoder
 from unseam.models.posterior import POSTERIORS, Posterior
@@ -44,7 +43,7 @@ class Architecture:
     """values a latent can take when the posterior is quantised (Hsu 2023)"""
 
     def __post_init__(self) -> None:
-        check_choices(self)
+        check_literals(self)
         lookup(POSTERIORS, self.posterior, "posterior")
         if self.latents < 1:
             raise BadInput(f"latents={self.latents} must be at least 1")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -79,7 +79,7 @@ class Adaptive(Objective):
 
     beta_is: ClassVar[str] = "beta"
     batches: ClassVar[int] = 2
-    join: ClassVar[Callable[[Diagonal, Diagonal], Diagonal]]
+    join: ClassVar[Any]  # two posteriors -> one
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         assert context.second is not None

@@ -16,9 +16,8 @@ from typing import ClassVar, Literal, get_type_hints
 from torch import Tensor, nn
 
 from unseam.data.pairs import Pairing
-from unseam.errors import BadInput
+from unseam.errors import BadInput, check_literals
 from unseam.models import Autoencoder
-from unseam.models.checks import check_choices
 from unseam.types import Pass, Terms
 
 
@@ -40,7 +39,7 @@ class Optimiser:
     """decoupled weight decay, as in AdamW (Adam only); Hsu 2023 trains QLAE with 0.1"""
 
     def __post_init__(self) -> None:
-        check_choices(self, name="optimiser")
+        check_literals(self, {"name": "optimiser"})
         if not self.lr > 0:
             raise BadInput(f"lr={self.lr} must be positive")
         if self.weight_decay < 0 or (self.weight_decay and self.name != "adam"):
@@ -88,7 +87,7 @@ class Objective(ABC):
 
     def check(self) -> None:
         """Refuse settings that make no sense, before training starts: floats must be positive, Literals known."""
-        check_choices(self)
+        check_literals(self)
         hints = get_type_hints(type(self))
         for f in fields(self):  # type: ignore[arg-type]
             value = getattr(self, f.name)

@@ -36,7 +36,7 @@ from unseam.types import Array
 How = Literal["turned", "restart"]
 ROWS = 20_000  # observations that m is trained on
 NETWORK = {"network": "mlp", "encoder": (128, 128), "decoder": (128, 128), "decoder_activation": "tanh"}
-TRAINING = {"likelihood": "gaussian", "s2": 0.05, "beta": 6.0, "steps": 8000}  # where all latents of small images stay in use
+TRAINING = {"likelihood": "gaussian", "s2": 0.05, "beta": 6.0, "steps": 8000}  # all latents of small images stay in use
 LATENTS = 6  # where the number of factors is not known
 
 
@@ -64,7 +64,8 @@ def restarts(data: Dataset, out: Path, seeds: Sequence[int], show: bool | None =
     latents = LATENTS if data.space is None else sum(f.size != 1 for f in data.space)
     if latents < 2:
         raise BadInput("the data has one factor that varies; two axes are needed to turn one against the other")
-    return fit(data, "beta-vae", seeds=list(seeds), out=folder, show=show, **{"latents": latents, **NETWORK, **TRAINING, **settings})
+    settings = {"latents": latents, **NETWORK, **TRAINING, **settings}
+    return fit(data, "beta-vae", seeds=list(seeds), out=folder, show=show, **settings)
 
 
 def choose(run: Run, show: bool | None = None) -> tuple[int, int, str]:
@@ -124,7 +125,8 @@ def layouts(run: Run, data: Dataset, rows: Tensor, best: int, worst: int, how: H
         model = run.model(member)
         posterior = represent(model, data, rows).posterior
         if not isinstance(posterior, Diagonal):
-            raise BadInput(f"run={str(run.folder)!r}: perturb needs diagonal posteriors, these are {type(posterior).__name__}")
+            kind = type(posterior).__name__
+            raise BadInput(f"run={str(run.folder)!r}: perturb needs diagonal posteriors, these are {kind}")
         found.append(teacher(model, posterior, f"member {member}"))
     return found[0], found[1] if how == "restart" else turned(found[0])
 

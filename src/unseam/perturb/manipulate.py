@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,7 +93,7 @@ class Player:
 class Game:
     """x' and both sides' losses; the players are m and every teacher's decoder."""
 
-    def __init__(self, x: Tensor, w: Tensor, sides: dict[str, Sequence[Teacher]], settings: Settings) -> None:
+    def __init__(self, x: Tensor, w: Tensor, sides: Mapping[str, Sequence[Teacher]], settings: Settings) -> None:
         self.x, self.w, self.sides, self.settings = x, w, sides, settings
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(settings.seed, "mover"))

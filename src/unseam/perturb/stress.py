@@ -72,18 +72,15 @@ class Stress:
 
 def mean_columns(decode: Decoder, codes: Tensor, likelihood: Likelihood) -> tuple[Array, Array, Array]:
     """Means over the codes: columns of J (n, K), M = E[J^T W J] (K, K), and W (n,)."""
-    J = M = W = None
+    sums: tuple[Tensor, ...] = ()
     for theta, D in slices(decode, codes):
         curvature = likelihood.curvature(theta)  # A^2
         j = D if likelihood_is_gaussian(likelihood) else D * curvature.unsqueeze(-1)
         w = curvature if likelihood_is_gaussian(likelihood) else 1 / curvature.clamp_min(1e-6)
         parts = j.sum(0), torch.einsum("bnk,bn,bnl->kl", j, w, j), w.sum(0)
-        J, M, W = parts if J is None else (J + parts[0], M + parts[1], W + parts[2])
-    assert J is not None
-    assert M is not None
-    assert W is not None
-    N = len(codes)
-    return (J / N).double().numpy(), (M / N).double().numpy(), (W / N).double().numpy()
+        sums = tuple(a + b for a, b in zip(sums, parts, strict=True)) if sums else parts
+    J, M, W = ((total / len(codes)).double().numpy() for total in sums)
+    return J, M, W
 
 
 def likelihood_is_gaussian(likelihood: Likelihood) -> bool:
@@ -181,5 +178,6 @@ def stress_run(
         if len(latents) < 2:
             out[member] = Stress((), spread, degrees)
             continue
-        out[member] = stress(model.decode, seen.posterior.mean, model.likelihood, spread=spread, latents=latents, degrees=degrees)
+        z, used = seen.posterior.mean, {"latents": latents, "spread": spread, "degrees": degrees}
+        out[member] = stress(model.decode, z, model.likelihood, **used)  # type: ignore[arg-type]
     return out

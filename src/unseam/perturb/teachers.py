@@ -25,7 +25,7 @@ class Turned(nn.Module):
         self.decoder, self.R = decoder, R
 
     def forward(self, z: Tensor) -> Tensor:  # (B, K)
-        return self.decoder(z @ self.R)  # type: ignore[no-any-return]
+        return self.decoder(z @ self.R)
 
 
 @dataclass(frozen=True)

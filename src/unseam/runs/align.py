@@ -12,18 +12,16 @@ from zipfile import BadZipFile
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
-from scipy.stats import spearmanr
 
 from unseam.errors import BadInput
 from unseam.files import write_atomic
 from unseam.geometry import Alignment
 from unseam.geometry import align as align_codes
 from unseam.geometry.align import Frame, RotatedDecoder, RotatedEncoder
-from unseam.models import Point
 from unseam.progress import bar
 from unseam.runs.diagnose import SAMPLES, beta_of, chosen_members, see
 from unseam.runs.represent import without_constants
+from unseam.statistics import matched, rank_correlations
 from unseam.train import Run, load_run
 from unseam.types import Array
 
@@ -53,9 +51,7 @@ def align(run: Run, member: int, points: int = SAMPLES, seed: int = 0) -> Aligne
         beta=beta_of(run, member),
         points=points,
         seed=seed,
-        whiten=not getattr(
-            seen.posterior, "has_prior", not isinstance(seen.posterior, Point)
-        ),  # nothing fixed the scale
+        whiten=not seen.posterior.has_prior,  # nothing fixed the scale
     )
     frame = {name: part.numpy() for name, part in found.frame._asdict().items()}
     codes = {"codes": found.codes, "codes_before": seen.codes, "variances": found.variances, **frame}
@@ -73,11 +69,7 @@ def weakest_correlation(codes: Array, factors: Array) -> float:  # (N, K), (N, F
     >>> weakest_correlation(t[:, None], np.stack([t, t % 2], 1))
     0.0
     """
-    K, F = codes.shape[1], factors.shape[1]
-    both = spearmanr(np.concatenate([codes, factors], axis=1)).statistic
-    rho = np.nan_to_num(np.abs(np.atleast_2d(both)[:K, K:])) if K + F > 2 else np.nan_to_num(np.abs([[both]]))
-    matched = rho[linear_sum_assignment(-rho)]
-    return round(float(matched.min()), 12) if K >= F else 0.0
+    return round(float(matched(np.abs(rank_correlations(factors, codes))).values.min()), 12)
 
 
 def save_alignment(folder: str | Path, run: Run, aligned: Mapping[int, Aligned]) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import spearmanr
 
 from unseam.errors import BadInput
 from unseam.geometry.diagnosis import Diagnosis
+from unseam.statistics import spearman
 from unseam.types import Array
 
 RULE = (
@@ -94,17 +94,5 @@ def agreement(ranking: Ranking, scores: Mapping[str, ArrayLike]) -> dict[str, di
     """
     out: dict[str, dict[str, float | None]] = {}
     for name, values in {**ranking.criteria, "rank": ranking.rank}.items():
-        out[name] = {score: correlate(-np.asarray(values, dtype=float), numbers) for score, numbers in scores.items()}
+        out[name] = {score: spearman(-np.asarray(values, dtype=float), numbers) for score, numbers in scores.items()}
     return out
-
-
-def correlate(a: Array, b: ArrayLike) -> float | None:
-    """Spearman's rho over the members for which both are known; None where one side is constant."""
-    other = np.asarray(b, dtype=float)
-    if a.shape != other.shape:
-        raise BadInput(f"scores have shape {other.shape} for {len(a)} members; give one score a member")
-    known = ~np.isnan(a + other)
-    x, y = a[known], other[known]
-    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return None
-    return round(float(spearmanr(x, y).statistic), 12)

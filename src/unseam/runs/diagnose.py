@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from unseam.geometry import Diagnosis
 from unseam.geometry import diagnose as diagnose_codes
-from unseam.geometry.diagnosis import Latent, Pair
 from unseam.metrics.registry import METRICS
 from unseam.models import Autoencoder
 from unseam.progress import bar
@@ -21,7 +18,6 @@ from unseam.train import Run
 
 POINTS = 1000  # rows at which a member's decoder is differentiated
 SAMPLES = 2000  # rows that are encoded at least
-ROWS = {"latents": Latent, "pairs": Pair}  # the tables of a diagnosis
 
 
 def chosen_members(run: Run, members: Iterable[int] | None) -> list[int]:
@@ -64,7 +60,7 @@ def diagnosis(run: Run, member: int, points: int, seed: int) -> Diagnosis:
     rows = rows_of(run, max(points, SAMPLES), seed)
     settings = {"rows": rows.to_json(), "points": points, "seed": seed}
     make = partial(fresh, run, member, rows, points, seed)
-    return from_parts(once(run, "diagnosis", member, settings, lambda: to_parts(make())))
+    return Diagnosis.from_parts(*once(run, "diagnosis", member, settings, lambda: Parts(*make().to_parts())))
 
 
 def fresh(run: Run, member: int, rows: Sample, points: int, seed: int) -> Diagnosis:
@@ -81,24 +77,6 @@ def fresh(run: Run, member: int, rows: Sample, points: int, seed: int) -> Diagno
         points=points,
         factors=None if run.data.space is None else sum(f.size != 1 for f in run.data.space),
     )
-
-
-def to_parts(d: Diagnosis) -> Parts:
-    """A diagnosis as it is kept."""
-    if hasattr(d, "to_parts"):
-        return Parts(*d.to_parts())
-    document = {f.name: getattr(d, f.name) for f in fields(d) if f.name != "arrays"}
-    return Parts({**document, **{name: [asdict(row) for row in getattr(d, name)] for name in ROWS}}, dict(d.arrays))
-
-
-def from_parts(parts: Parts) -> Diagnosis:
-    """And back."""
-    if hasattr(Diagnosis, "from_parts"):
-        made: Diagnosis = Diagnosis.from_parts(*parts)
-        return made
-    told = {**parts.document, "warnings": tuple(parts.document["warnings"])}
-    told |= {name: tuple(kind(**row) for row in told[name]) for name, kind in ROWS.items()}
-    return Diagnosis(**told, arrays=parts.arrays)
 
 
 def beta_of(run: Run, member: int) -> float:
@@ -149,19 +127,3 @@ def common(scores: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     {'mig': [0.5, 0.2]}
     """
     return {name: [each[name] for each in scores] for name in scores[0] if all(name in each for each in scores)}
-
-
-OLD = {  # names by which the papers still ask; to be deleted with their last use
-    "explain": ("unseam.runs.diagnose", "diagnose"),
-    "repair": ("unseam.runs.align", "align"),
-    "weakest_correlation": ("unseam.runs.align", "weakest_correlation"),
-    "moment": ("unseam.runs.history", "moment"),
-    "regime": ("unseam.runs.history", "regime"),
-    "history": ("unseam.runs.history", "history"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in OLD:
-        return getattr(import_module(OLD[name][0]), OLD[name][1])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

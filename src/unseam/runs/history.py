@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from unseam.geometry import dto, entanglement_cost, metrics
+from unseam.geometry import dto, entanglement_cost, pullbacks
 from unseam.geometry.regime import LatentStatistics, delta_kl
 from unseam.runs.diagnose import beta_of, rows_of
 from unseam.runs.kept import Parts, once
@@ -78,5 +78,5 @@ def moment(run: Run, member: int, step: int | None, points: int, seed: int) -> t
     """(entanglement cost, DtO over all latents) of a member at one step."""
     model = run.model(member, step)
     z = represent(model, run.data, rows_of(run, points, seed).rows, seed).posterior.mean
-    M = metrics(model.decode, z, model.likelihood, dtype=torch.float64)
-    return float(entanglement_cost(M.pullback, beta_of(run, member)).mean()), dto(M.gram)
+    M = pullbacks(model.decode, z, model.likelihood, dtype=torch.float64)
+    return float(entanglement_cost(M.pullback, beta_of(run, member)).mean()), dto(M.pullback)

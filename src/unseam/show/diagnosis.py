@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from unseam.geometry import Diagnosis
 from unseam.geometry.regime import polarized_since
 from unseam.runs.history import History
-from unseam.show.style import INK, styled
+from unseam.show.style import INK, OTHER, styled
 
 POINTS = 400  # dots per latent in the scatter
 
@@ -53,14 +53,15 @@ def cosine_matrix(axes: Axes, d: Diagnosis) -> None:
 
 def law_scatter(axes: Axes, d: Diagnosis, rasterized: bool = False) -> None:
     """Learned against predicted posterior variance, one dot per latent and point."""
-    predicted, learned = d.arrays["sigma2_law"], d.arrays.get("sigma2")
+    predicted, learned = d.arrays.sigma2_law, d.arrays.sigma2
     axes.set(title="Sigma law", xlabel="variance predicted from the decoder", ylabel="learned posterior variance")
     if learned is None:
         axes.text(0.5, 0.5, "no posterior given", ha="center", va="center", transform=axes.transAxes)
         return
     rows = np.linspace(0, len(predicted) - 1, min(POINTS, len(predicted))).round().astype(int)
     for k, colour in enumerate(colours(predicted.shape[1])):
-        axes.loglog(predicted[rows, k], learned[rows, k], ".", ms=3, alpha=0.5, color=colour, label=str(k),
+        shade = colour if d.latents[k].active else OTHER
+        axes.loglog(predicted[rows, k], learned[rows, k], ".", ms=3, alpha=0.5, color=shade, label=str(k),
                     rasterized=rasterized)  # fmt: skip
     ends = [min(predicted.min(), learned.min()), 1.2]
     axes.plot(ends, ends, color=INK, lw=0.8)
@@ -71,8 +72,8 @@ def law_scatter(axes: Axes, d: Diagnosis, rasterized: bool = False) -> None:
 
 
 def spectra(axes: Axes, d: Diagnosis) -> None:
-    """Singular values of J, largest first: the median over points and where 80 % of the points lie."""
-    s = np.maximum(d.arrays["singular_values"], 1e-12)
+    """Singular values of A D, largest first: the median over points and where 80 % of the points lie."""
+    s = np.maximum(d.arrays.singular_values, 1e-12)
     order = np.arange(1, s.shape[1] + 1)
     low, middle, high = np.quantile(s, [0.1, 0.5, 0.9], axis=0)
     axes.errorbar(order, middle, yerr=[middle - low, high - middle], fmt="o", color=INK, ms=4, capsize=3)

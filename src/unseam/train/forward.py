@@ -55,7 +55,11 @@ class Forward:
             pass_ = Pass(first, posterior, z, theta)
             context = Context(modules["model"], step, self.steps, self.size, modules, noise, second)
             terms = {name: terms(pass_, context) for name, terms in objective.losses().items()}
-            return {name: t.loss() for name, t in terms.items()}, summary(pass_, terms) if logging else {}
+            losses = {name: t.loss() for name, t in terms.items()}
+            if not logging:
+                return losses, {}
+            settled = {f"settled/{name}": value for name, value in objective.settled(pass_, context).items()}
+            return losses, summary(pass_, terms) | settled
 
         if self.dtype == torch.float64:
             x, noise = x.double(), {name: n.double() for name, n in noise.items()}

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from unseam.data.base import Dataset
 from unseam.geometry.regime import active_latents
+from unseam.objectives import Objective
 from unseam.train.checkpoint import save_checkpoint
 from unseam.train.forward import Forward
 from unseam.train.group import Job, State, describe, hold, resume, start, weights_path
@@ -30,6 +31,7 @@ from unseam.train.results import Results
 from unseam.train.trace import written_step
 
 EVALUATION = 2048  # held-out samples behind the final numbers
+SETTLING = 8192  # trained samples behind parameters that are set when training ends
 SUMS = ("loss", "reconstruction", "kl")  # what is kept of the held-out samples
 LATENT = ("kl", "mu_std", "mu2", "sigma2", "log_sigma2")  # and of each latent
 Row = dict[str, Any]
@@ -84,9 +86,20 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
             if interrupted.is_set():
                 raise KeyboardInterrupt
     state.seconds += time.monotonic() - began
+    settle(state, HeldOut(forward, data, train_rows, seeds, SETTLING))
     save()
     last = HeldOut(forward, data, test_rows if len(test_rows) else train_rows, seeds, EVALUATION)
     finish(job, state, last(state), results)
+
+
+def settle(state: State, trained: HeldOut) -> None:
+    """Set what an objective leaves for the end (`Objective.settled`) to its mean over trained samples."""
+    if type(trained.forward.objective).settled is Objective.settled:
+        return
+    found = trained(state)
+    for name, block in state.stacks["model"].state().items():
+        if f"settled/{name}" in found:
+            block.copy_(found[f"settled/{name}"])
 
 
 def update(state: State, losses: Mapping[str, Tensor]) -> None:
@@ -144,7 +157,7 @@ def record(
     speed: float,
 ) -> None:
     """What all members say of the batch and of the held-out samples -> rows of `log` and `latents`."""
-    scalars = {name: value.tolist() for name, value in report.items() if not name.startswith("latent/")}
+    scalars = {name: value.tolist() for name, value in report.items() if not name.startswith(("latent/", "settled/"))}
     scalars |= {f"held-out/{name}": held_out[name].tolist() for name in SUMS if name in held_out}
     report = held_out or report
     scalars |= {"active": count_active(report), "throughput": [speed] * len(job.members)}

@@ -75,7 +75,7 @@ def measure(pair: str, settings: Settings, work: Work) -> dict[str, Any]:
 def moment(run: Run, member: int, step: int, points: int) -> dict[str, float]:
     """One member at one step: the cost in units of beta, and how far the axes of H are from the latent axes."""
     model, seen = look(run, member, points, step)
-    e, beta = seen.posterior.mean, run.beta(member)
+    e, beta = seen.posterior.mean, beta_of(run, member)
     M = metrics(model.decode, e, model.likelihood).pullback
     point = isinstance(seen.posterior, Point)
     cost = ima_contrast(M) if point else entanglement_cost(M, beta) / beta  # a point: the limit beta -> 0

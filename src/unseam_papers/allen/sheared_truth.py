@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unseam.runs.diagnose import weakest_correlation
+from unseam.runs.align import weakest_correlation
 from unseam_papers.allen import shapes
 from unseam_papers.allen.shapes import pull
 from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, figure

@@ -76,7 +76,7 @@ def measure(name: str, settings: Settings, work: Work) -> dict[str, Any]:
 def moment(run: Run, member: int, settings: Settings, step: int | None = None) -> dict[str, float]:
     """Both ELBOs of a member at one step, and what lies between them; means over held-out points, in nats."""
     terms = expansion(run, member, settings, 1.0, step)
-    det = terms["log_p"] + terms["curvature"] - run.beta(member) * terms["kl"]
+    det = terms["log_p"] + terms["curvature"] - beta_of(run, member) * terms["kl"]
     return {
         "det": float(det.mean()),
         "sampled": float((det + terms["gap"]).mean()),

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unseam.geometry import cosines, entanglement_cost, metrics, pair_costs, singular, singular_curve
+from unseam.geometry import cosines, entanglement_cost, pair_costs, pullbacks, singular, singular_curve
 from unseam.geometry.curves import CROSSING
 from unseam.geometry.jacobian import mean_and_weight, slices
 from unseam.show.explorer.subject import Subject
@@ -71,7 +71,7 @@ def first_meeting(subject: Subject, path: Tensor) -> int | None:  # (T, K)
     """The first point of a curve at which the followed singular value comes within 2 % of another."""
     if len(path) < 2 or path.shape[1] < 2:
         return None
-    s, V = singular(metrics(subject.mean, path, dtype=torch.float64).gram)  # (T, K), (T, K, K)
+    s, V = singular(pullbacks(subject.mean, path, dtype=torch.float64).gram)  # (T, K), (T, K, K)
     along = torch.gradient(path.double(), dim=0)[0]  # (T, K)
     own = (V * along.unsqueeze(-1)).sum(1).abs().argmax(1, keepdim=True)  # (T, 1)
     gap = (s - s.gather(1, own)).abs().scatter(1, own, torch.inf).min(1).values
