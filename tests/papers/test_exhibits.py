@@ -26,6 +26,7 @@ def test_every_exhibit_at_a_tiny_scale(name, tmp_path):
     assert entry["id"] == name == EXHIBITS[name].id
     assert entry["claim"].endswith(".")
     assert entry["source"]
+    assert entry["paper"]
     assert set(EXHIBITS[name].scales) == {"tiny", "quick", "paper"}
     assert entry["rows"]
     for row in entry["rows"]:
@@ -81,7 +82,6 @@ def toy(calls, broken=False):
         draw=draw,
         conclude=lambda numbers, rows: f"Counted {rows['sum'].ours}.",
         paper="a toy's",
-        by_key=True,
     )
 
 

@@ -79,7 +79,7 @@ def test_dto_of_a_run_is_over_its_active_latents_and_none_of_fewer_than_two(tmp_
     with torch.no_grad():
         for name, weight in dead.named_parameters():
             if name.startswith("encoder") and weight.ndim == 2:
-                weight[1:] = 0
+                weight[:, 1:] = 0  # (in, out)
     monkeypatch.setattr(type(run), "model", lambda self, member, step=None: dead)
     assert setups.distance(run, 0)["active"] == 1
     assert setups.distance(run, 0)["DtO"] is setups.distance(run, 0)["relative"] is None

@@ -28,9 +28,7 @@ from unseam import __version__
 from unseam.errors import BadInput
 from unseam.files import write_atomic
 from unseam.types import Array
-from unseam_papers.frame.rows import Row as NewRow
-from unseam_papers.frame.rows import Verdict, overall, plus_minus, ranged
-from unseam_papers.frame.verdicts import central, p_above
+from unseam_papers.frame.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,12 +53,11 @@ class Exhibit:
     choices: tuple[str, ...]  # what the source leaves open, and what we chose
     scales: Mapping[Scale, Any]  # frozen dataclasses: tiny (tests), quick (minutes), paper (see `paper`)
     compute: Callable[[Any, Work], Numbers]
-    judge: Callable[[Numbers], Sequence[NewRow]]
+    judge: Callable[[Numbers], Sequence[Row]]
     draw: Callable[[Numbers], Figure]
-    conclude: Callable[[Numbers, Any], str]  # gets Mapping[str, Row]
+    conclude: Callable[[Numbers, Mapping[str, Row]], str]
     paper: str = ""  # what the paper scale is beside the published one
     constants: str = ""  # of its module, as text: a part of the digest
-    by_key: bool = False
 
     def settings(self, scale: Scale) -> Any:
         if scale not in self.scales:
@@ -69,15 +66,12 @@ class Exhibit:
 
     def digest(self, scale: Scale) -> str:
         """A short name of settings, constants and version: results of others are never taken for these."""
-        settings = self.settings(scale)
-        text = json.dumps(asdict(settings) if is_dataclass(settings) else settings, sort_keys=True, default=str)  # type: ignore[arg-type]
+        text = json.dumps(asdict(self.settings(scale)), sort_keys=True, default=str)
         return hashlib.sha256(f"{text}{self.constants}{__version__}".encode()).hexdigest()[:10]
 
 
 def exhibit_of(module: ModuleType) -> Exhibit:
     """The exhibit that a module is: its ID, TITLE, CLAIM, SOURCE, CHOICES, SCALES, PAPER and four functions."""
-    if not hasattr(module, "ID"):
-        return next(value for value in vars(module).values() if isinstance(value, Exhibit))
     return Exhibit(
         id=module.ID,
         title=module.TITLE,
@@ -91,7 +85,6 @@ def exhibit_of(module: ModuleType) -> Exhibit:
         conclude=module.conclude,
         paper=getattr(module, "PAPER", ""),
         constants=constants(module),
-        by_key=True,
     )
 
 
@@ -204,39 +197,3 @@ def pick(entries: Iterable[Mapping[str, Any]], name: str) -> Array:  # (entries,
     array([1, 2])
     """
     return np.array([entry[name] for entry in entries])
-
-
-# Compatibility, until every exhibit has moved to frame.rows and frame.verdicts.
-
-
-def Row(what: str, published: str, ours: str, verdict: Verdict, note: str = "") -> NewRow:
-    return NewRow(what, what, published, ours, "published ordering", verdict, note)
-
-
-def inside(published: float, samples: Sequence[float], share: float = 0.95) -> Verdict:
-    low, high = central(samples, share)
-    return "agrees" if low <= published <= high else "differs"
-
-
-def holds(condition: bool) -> Verdict:
-    return "agrees" if condition else "differs"
-
-
-__all__ = [
-    "Exhibit",
-    "Numbers",
-    "Row",
-    "Scale",
-    "Verdict",
-    "Work",
-    "beta_of",
-    "central",
-    "exhibit_of",
-    "holds",
-    "inside",
-    "overall",
-    "p_above",
-    "pick",
-    "plus_minus",
-    "ranged",
-]

@@ -48,7 +48,7 @@ def run_one(exhibit: Exhibit, scale: Scale, out: Path) -> dict[str, Any]:
         "settings": asdict(settings),
         "verdict": overall(rows.values()),
         "rows": [asdict(row) for row in rows.values()],
-        "conclusion": exhibit.conclude(numbers, rows if exhibit.by_key else list(rows.values())),
+        "conclusion": exhibit.conclude(numbers, rows),
         "figure": str(figure),
         "seconds": round(time.perf_counter() - start, 1),
     }

@@ -281,7 +281,7 @@ CHOICES = (
     "Two readings of the loss, added after a look at results: the error averaged over outputs, and centred data.",
 )
 SCALES = {
-    "tiny": Settings(SIZES["tiny"] | {"MNIST": Size(2, 0.01)}),
+    "tiny": Settings(SIZES["tiny"] | {"MNIST": Size(1, 0.01)}),
     "quick": Settings(SIZES["quick"]),
     "paper": Settings(SIZES["paper"]),
 }

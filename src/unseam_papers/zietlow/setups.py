@@ -26,6 +26,7 @@ MOMENTS = 10  # of training at which weights are kept
 POINTS = 1000  # held-out samples behind a DtO
 TREND = 200  # and behind one on the way
 ROWS = 5000  # held-out samples behind a DS
+QUIET = 0.8  # mean posterior variance below which a latent is active
 MARGIN = 0.1  # of DS (0 to 1) and of DtO (random axes: 0.55 in the plane): closer than that is the same
 CHANCE = float(32 / np.pi * np.sqrt(2) * np.sin(np.pi / 16) ** 2)  # mean DtO of random axes in the plane: 0.548
 NARROW = float(48 / np.pi * np.sqrt(2) * np.sin(np.pi / 24) ** 2)  # of angles on 0 to 30 degrees only: 0.368
@@ -169,7 +170,7 @@ def in_use(codes: Array, variances: Array) -> Array:  # (N, K), (N, K) -> (K,) b
     spread = codes.std(0)
     if not variances.any():
         return spread > 0.01 * spread.max()
-    return active_latents(spread) | active_latents(spread, variances.mean(0), rule="variance")
+    return active_latents(spread) | (variances.mean(0) < QUIET)
 
 
 def distance(run: Run, member: int, step: int | None = None, points: int = POINTS) -> dict[str, Any]:
@@ -178,7 +179,7 @@ def distance(run: Run, member: int, step: int | None = None, points: int = POINT
     seen = represent(model, run.data, run.held_out()[:points])
     with torch.no_grad():
         M = metrics(model.decode, torch.as_tensor(seen.codes), model.likelihood, dtype=torch.float64).pullback
-    active = in_use(seen.codes, seen.variances)
+    active = in_use(seen.codes, np.asarray(seen.variances))
     count = int(active.sum())
     found = dto(M, active) if count > 1 else None
     relative = None if found is None else found / haar(count)[0]
