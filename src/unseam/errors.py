@@ -49,7 +49,7 @@ def unknown(what: str, name: object, known: Iterable[str]) -> BadInput:
     dataset='sprite' is unknown; did you mean 'sprites'? Known: rooms, sprites
     """
     names = sorted(known)
-    close = get_close_matches(str(name), names, n=1, cutoff=0.6)
+    close = get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     return BadInput(f"{what}={name!r} is unknown{hint} Known: {', '.join(names)}")
 

@@ -13,6 +13,7 @@ from typing import get_args
 
 import pytest
 
+import unseam
 from unseam.cli import VERBS, main
 from unseam.cli.common import parse
 from unseam.errors import Failed
@@ -68,7 +69,6 @@ def test_every_verb_has_help_with_an_example_that_parses(
         (["train", "sprites", "--optimiser", "adm"], "did you mean 'adam'"),
         (["score", "codes.npy"], "FACTORS"),
         (["data", "shw"], "{list, show, fetch}"),
-        (["version"], "verb='version' is unknown. Known"),
         (["train", "sprites", "--seeds", "a..b"], "--seeds='a..b'"),
         (["train", "sprites", "--seeds", "1.5"], "'1.5' is not a whole number"),
         (["train", "sprites", "--seeds", "nan"], "'nan' is not a whole number"),
@@ -124,6 +124,11 @@ def test_train_and_evaluate_speak_json(tmp_path: Path, capsys: pytest.CaptureFix
         "verdict",
     } <= set(members[0])
     assert {"kl", "sigma2", "jacobian_norm", "active"} <= set(members[0]["latents"][0])
+
+
+def test_version_is_a_word_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out == f"unseam {unseam.__version__}\n"
 
 
 def test_python_m_unseam_and_version() -> None:

@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     if not args or args[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
-    if args[0] == "--version":
+    if args[0] in ("--version", "version"):
         print(f"unseam {__version__}")
         return 0
     try:
