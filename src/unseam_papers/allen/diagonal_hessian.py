@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 
 from unseam.geometry import entanglement_cost, haar, hessian, hessian_axes, ima_contrast, metrics
 from unseam.geometry.orthogonality import distances, select
-from unseam.models import Point
 from unseam.train import Run
 from unseam_papers.allen import setups
 from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
@@ -75,10 +74,9 @@ def measure(pair: str, settings: Settings, work: Work) -> dict[str, Any]:
 def moment(run: Run, member: int, step: int, points: int) -> dict[str, float]:
     """One member at one step: the cost in units of beta, and how far the axes of H are from the latent axes."""
     model, seen = look(run, member, points, step)
-    e, beta = seen.posterior.mean, beta_of(run, member)
+    e, beta = seen.posterior.mean, run.beta(member)
     M = metrics(model.decode, e, model.likelihood).pullback
-    point = isinstance(seen.posterior, Point)
-    cost = ima_contrast(M) if point else entanglement_cost(M, beta) / beta  # a point: the limit beta -> 0
+    cost = ima_contrast(M) if beta is None else entanglement_cost(M, beta) / beta  # a point: the limit beta -> 0
     active = setups.active(e, seen.posterior.variance())  # a point has variance 0: all are active
     used = active if active.sum() > 1 else np.ones_like(active)  # one axis alone has no direction to miss
     H = select(hessian(model.decode, e, seen.x, model.likelihood), used)
