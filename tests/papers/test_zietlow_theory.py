@@ -136,6 +136,7 @@ def test_the_order_of_the_eigenfaces_can_fail():
     good, bad = (keyed(z8.judge(faces(*case))) for case in (([5, 4, 3, 2, 1], 0.0), ([3, 1, 5, 2, 4], 0.5)))
     assert [good[key].verdict for key in ("impact", "moved", "order")] == ["agrees"] * 3
     assert [bad[key].verdict for key in ("impact", "moved", "order")] == ["differs"] * 3
+    assert "p = 6.9e-05" in good["impact"].rule  # three perfect orders of five: 1/120 each, by Fisher's method
     assert good["tails"].kind == "beyond the paper"  # any VAE's codes lie so
     assert "64 x 64 x 3 numbers there" not in " ".join(z8.CHOICES)
 

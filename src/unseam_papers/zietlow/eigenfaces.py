@@ -188,7 +188,8 @@ def ranks(key: str, what: str, published: str, numbers: Numbers, name: str) -> R
 def combined(key: str, what: str, published: str, ours: str, numbers: Numbers, p: Sequence[float], test: str) -> Row:
     """The verdict of one-sided tests over orders of the active latents, one a restart, together (Fisher)."""
     least = [1 / math.factorial(len(m["active"])) for m in numbers["members"]]
-    together, possible = (float(combine_pvalues(np.clip(ps, 1e-12, 1)).pvalue) for ps in (p, least))
+    floor = np.maximum(p, least)  # Spearman's p of a perfect order is 0 by the t approximation, 1/n! in truth
+    together, possible = (float(combine_pvalues(ps).pvalue) for ps in (floor, least))
     rule = f"{test}, one a restart, combined by Fisher's method: p = {together:.2g} (n = {len(p)})"
     return Row(key, what, published, ours, "published ordering", shown(together, possible), rule=rule)
 

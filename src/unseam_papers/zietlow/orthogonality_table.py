@@ -172,9 +172,9 @@ def lead(name: str, score: str, best: str, other: str, models: Numbers) -> Row:
     what = f"{name}: {score}{' over random axes' if score == 'DtO' else ''} of {best} {side} {other}'s"
     missing = [f"{model}: {words}" for model in pair if (words := left_out(models[model][column]))]
     note = joined("sprites stand in for dSprites" if SETUPS[name].stands_in else "", *missing)
-    groups = [known(models[model][column]) for model in pair]
+    high, low = (known(models[model][column]) for model in pair)
     names = (f"{pair[0]}:", f"{pair[1]}:")
-    return ordering(f"{name}: {score}, {best}, {other}", what, printed, *groups, names=names, note=note)
+    return ordering(f"{name}: {score}, {best}, {other}", what, printed, high, low, names=names, note=note)
 
 
 def read(name: str, found: Numbers) -> list[Row]:
