@@ -5,7 +5,7 @@ import hashlib
 import io
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h5py
@@ -173,6 +173,18 @@ def test_a_cache_that_would_fill_the_disk_is_refused_first(folder: Path, monkeyp
 
     monkeypatch.setattr("shutil.disk_usage", lambda path: namedtuple("usage", "free")(1000))
     refused("needs 1,382,400 bytes .* 1,000 are free", "mpi3d")
+
+
+def test_a_disk_that_fills_half_way_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_mpi3d(folder / "mpi3d" / "mpi3d_toy.npz", compressed=True)
+
+    def full(path: Path, key: str, where: str, axes: int) -> Iterator[np.ndarray]:
+        yield np.zeros((10, 1, 1, 3), np.uint8)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(mpi3d, "npz_blocks", full)
+    refused("unpacking mpi3d-mpi3d_toy into .* failed: No space left on device", "mpi3d")
+    assert not list((folder / "cache").iterdir())
 
 
 def test_cars_are_in_the_order_of_the_list(folder: Path) -> None:
