@@ -326,8 +326,8 @@ def _plain(name: str, column: Array, where: str) -> Array:
         empty = np.zeros(0, int)
     if empty.size:
         raise BadInput(
-            f"{where}: column {name!r} has {empty.size:,} empty or NaN cells (first in row {int(empty[0])}); "
-            "every cell must be given"
+            f"{where}: column {name!r} has {empty.size:,} empty or NaN cells (first in row {int(empty[0])}); every "
+            "cell must be given"
         )
     if column.dtype.kind not in "OT":
         return column

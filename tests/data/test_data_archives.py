@@ -5,7 +5,7 @@ import hashlib
 import io
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h5py
@@ -175,6 +175,18 @@ def test_a_cache_that_would_fill_the_disk_is_refused_first(folder: Path, monkeyp
     refused("needs 1,382,400 bytes .* 1,000 are free", "mpi3d")
 
 
+def test_a_disk_that_fills_half_way_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_mpi3d(folder / "mpi3d" / "mpi3d_toy.npz", compressed=True)
+
+    def full(path: Path, key: str, where: str, axes: int) -> Iterator[np.ndarray]:
+        yield np.zeros((10, 1, 1, 3), np.uint8)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(mpi3d, "npz_blocks", full)
+    refused("unpacking mpi3d-mpi3d_toy into .* failed: No space left on device", "mpi3d")
+    assert not list((folder / "cache").iterdir())
+
+
 def test_cars_are_in_the_order_of_the_list(folder: Path) -> None:
     im = write_cars3d(folder / "cars3d" / "data" / "cars")
     data = load_data("cars3d", size=8)
@@ -310,9 +322,10 @@ def test_tar_and_zip_members_cannot_leave_the_folder(folder: Path, tmp_path: Pat
 
     folder.mkdir()
     with tarfile.open(folder / "bad.tar.gz", "w:gz") as archive:
-        info = tarfile.TarInfo("data/cars/../../../escaped.txt")
-        info.size = 3
-        archive.addfile(info, io.BytesIO(b"bad"))
+        for name in ("data/cars/list.txt", "data/cars/../../../escaped.txt"):
+            info = tarfile.TarInfo(name)
+            info.size = 3
+            archive.addfile(info, io.BytesIO(b"bad"))
     with pytest.raises(BadInput, match=r"bad.tar.gz cannot be unpacked"):
         unpack(folder / "bad.tar.gz", "data/cars/")
     assert not list(tmp_path.rglob("escaped*"))

@@ -13,7 +13,7 @@ from unseam import BadInput
 from unseam.cli.options import named_data
 from unseam.data import DATASETS, config, load_data
 from unseam.data.base import Asked, Dataset
-from unseam.data.wrappers import WRAPPERS, Correlated, Noise, Without, options
+from unseam.data.wrappers import WRAPPERS, Correlated, Noise, Shared, Without, options
 
 SEEDED = {  # SHA-256 of batches as they were before the variants became wrappers
     "colour": ({"colour": True}, "c3fa135586845e4e"),
@@ -213,5 +213,7 @@ def test_wrappers_go_round_in_one_order() -> None:
     assert config(load_data(**config(data))) == config(data)
     with pytest.raises(BadInput, match="Noise cannot go round Without"):
         Noise(Without(base, "x=0"), 0.1)
+    with pytest.raises(BadInput, match="subset_seed=1 differs"):
+        Correlated(Shared(base, 0.5, 0), "x,y=1", 1)
     with pytest.raises(BadInput, match="Without cannot go round Without"):
         Without(Without(base, "x=0"), "y=0")

@@ -41,6 +41,10 @@ class Wrapper(Dataset):
         if isinstance(self.of, Wrapper) and WRAPPERS.index(type(self.of)) >= WRAPPERS.index(type(self)):
             order = ", ".join(kind.__name__ for kind in WRAPPERS)
             raise BadInput(f"{type(self).__name__} cannot go round {type(self.of).__name__}; wrap in the order {order}")
+        if getattr(self, "subset_seed", 0) != getattr(self.of, "subset_seed", getattr(self, "subset_seed", 0)):
+            raise BadInput(
+                f"subset_seed={self.subset_seed} differs inside and outside; share and correlate have one seed"
+            )
         self.check()
 
     def check(self) -> None:

@@ -124,7 +124,7 @@ def train(settings: Settings, work: Work, method: str) -> Run:
 
 def correlations(run: Run, method: str, samples: int) -> dict[str, list[float]]:
     """Strength and both total correlations, one a member."""
-    scores = evaluate(run, list(CODES.values()), samples=samples)
+    scores = evaluate(run, list(CODES.values()), samples=samples, rows="all")
     name, _ = strengths(method, 2)
     members = range(len(run.members))
     found = {code: [scores[m][metric].value for m in members] for code, metric in CODES.items()}

@@ -13,10 +13,11 @@ import torch
 from matplotlib.figure import Figure
 
 from unseam.geometry import labelled_coordinates, metrics, pair_coordinates
-from unseam.geometry.coordinates import mutual_information
 from unseam.metrics import mig
 from unseam.rng import numpy_generator
-from unseam.runs.represent import represent, sample_rows
+from unseam.runs.diagnose import beta_of
+from unseam.runs.represent import represent, sample
+from unseam.statistics import discrete_information, entropy
 from unseam.train import Run
 from unseam.types import Array
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, figure
@@ -102,7 +103,7 @@ def pair_information(z: Array, v: Array) -> Array:  # (N, 2), (N, F) -> (F,)
     """
     edges = np.quantile(z, np.linspace(0, 1, CELLS + 1)[1:-1], axis=0)
     i, j = (np.searchsorted(e, column) for e, column in zip(edges.T, z.T, strict=True))
-    return np.array([mutual_information(i * CELLS + j, f) / mutual_information(f, f) for f in v.T])
+    return np.array([discrete_information(i * CELLS + j, f) / entropy(f) for f in v.T])
 
 
 def holders(z: Array, v: Array) -> tuple[list[int], Array]:  # (N, K), (N, 2) -> the pair, (2,)
@@ -130,9 +131,9 @@ def cut(z: Array, hue: Array) -> int:  # (N,), (N,) int
 def look(run: Run, member: int, samples: int) -> dict[str, Any]:
     """The pair that holds wall hue and orientation, both verdicts on it, the MIG, and a table of pictures over it."""
     model = run.model(member)
-    seen = represent(model, run.data, sample_rows(len(run.data), samples))
+    seen = represent(model, run.data, sample(run, "all", samples).rows)
     assert seen.factors is not None
-    codes, v, beta = seen.codes, seen.factors[:, [WALL, VIEW]], run.beta(member)
+    codes, v, beta = seen.codes, seen.factors[:, [WALL, VIEW]], beta_of(run, member)
     pair, known = holders(codes, v)
     z, some = codes[:, pair], codes[:1000]
     M = metrics(model.decode, torch.from_numpy(some), model.likelihood, dtype=torch.float64).pullback.detach().numpy()

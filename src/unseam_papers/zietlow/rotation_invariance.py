@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from unseam.geometry import entanglement_cost, metrics
 from unseam.models.likelihood import Gaussian
+from unseam.runs.diagnose import beta_of
 from unseam.train import Run
 from unseam.types import Array
 from unseam_papers.allen import setups
@@ -82,7 +83,7 @@ def parts(run: Run, member: int, points: int) -> dict[str, float]:
     """The reconstruction split of one member: means over held-out points."""
     model, seen = look(run, member, points)
     split = reconstruction_split(model.mean, seen.x, seen.posterior.mean, seen.posterior.variance())
-    return {"beta": run.beta(member), **{name: float(value.mean()) for name, value in split._asdict().items()}}
+    return {"beta": beta_of(run, member), **{name: float(value.mean()) for name, value in split._asdict().items()}}
 
 
 def curves(run: Run, member: int, settings: Settings) -> dict[str, Any]:
@@ -90,7 +91,7 @@ def curves(run: Run, member: int, settings: Settings) -> dict[str, Any]:
     model, seen = look(run, member, settings.points)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    likelihood = Gaussian(run.beta(member) * run.config.architecture.s2)
+    likelihood = Gaussian(beta_of(run, member) * run.config.architecture.s2)
     turned = Turned(model.decode, likelihood, seen.x, settings.nodes, settings.mesh)
     e, Sigma = seen.posterior.mean, covariance(seen.posterior)  # type: ignore[arg-type]
     M = metrics(model.decode, e, likelihood).pullback

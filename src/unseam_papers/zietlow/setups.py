@@ -12,7 +12,7 @@ from unseam.errors import BadInput
 from unseam.geometry import active_latents, dto, haar, metrics
 from unseam.metrics import score
 from unseam.rng import generator
-from unseam.runs.diagnose import regime
+from unseam.runs.history import regime
 from unseam.runs.represent import represent, without_constants
 from unseam.train import Run
 from unseam.types import Array
@@ -26,7 +26,6 @@ MOMENTS = 10  # of training at which weights are kept
 POINTS = 1000  # held-out samples behind a DtO
 TREND = 200  # and behind one on the way
 ROWS = 5000  # held-out samples behind a DS
-QUIET = 0.8  # mean posterior variance below which a latent is active
 MARGIN = 0.1  # of DS (0 to 1) and of DtO (random axes: 0.55 in the plane): closer than that is the same
 CHANCE = float(32 / np.pi * np.sqrt(2) * np.sin(np.pi / 16) ** 2)  # mean DtO of random axes in the plane: 0.548
 NARROW = float(48 / np.pi * np.sqrt(2) * np.sin(np.pi / 24) ** 2)  # of angles on 0 to 30 degrees only: 0.368
@@ -172,7 +171,7 @@ def in_use(codes: Array, variances: Array) -> Array:  # (N, K), (N, K) -> (K,) b
     spread = codes.std(0)
     if not variances.any():
         return spread > 0.01 * spread.max()
-    return active_latents(spread) | (variances.mean(0) < QUIET)
+    return active_latents(spread, variances.mean(0))
 
 
 def distance(run: Run, member: int, step: int | None = None, points: int = POINTS) -> dict[str, Any]:

@@ -54,7 +54,10 @@ def cached(tag: str, sources: Sequence[Path], shape: tuple[int, ...], blocks: Ca
     identity = "\n".join(str(part) for stat in stats for part in stat)
     path = data_folder() / "cache" / f"{tag}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.npy"
     if not _whole(path, shape):
-        _fill(path, shape, blocks(), tag)
+        try:
+            _fill(path, shape, blocks(), tag)
+        except OSError as error:
+            raise BadInput(f"unpacking {tag} into {path.parent} failed: {error.strerror}; make room there") from None
     return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
@@ -72,15 +75,13 @@ def _fill(path: Path, shape: tuple[int, ...], blocks: Iterator[Array], tag: str)
     if need > free:
         raise BadInput(f"unpacking {tag} needs {need:,} bytes in {path.parent}, where {free:,} are free; make room")
     with atomic_file(path) as temporary, bar(f"unpacking {tag}, once", shape[0]) as advance:
-        rows = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.uint8, shape=shape)
-        start = 0
-        for block in blocks:
-            rows[start : start + len(block)] = block
-            start += len(block)
-            advance(len(block))
-        rows.flush()
-        if start != shape[0]:
-            raise BadInput(f"unpacking {tag} gave {start} rows instead of {shape[0]}")
+        with temporary.open("wb") as out:  # not a memory map: on a full disk that would be a signal, not an error
+            np.lib.format.write_array_header_1_0(out, {"descr": "|u1", "fortran_order": False, "shape": shape})
+            for block in blocks:
+                out.write(np.ascontiguousarray(block, np.uint8).tobytes())
+                advance(len(block))
+        if not _whole(temporary, shape):
+            raise BadInput(f"unpacking {tag} gave another number of rows than {shape[0]}")
 
 
 def npz_header(path: Path, key: str, where: str) -> Header:
