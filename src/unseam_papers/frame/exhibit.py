@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from unseam.train import Run
 
-Scale = Literal["tiny", "quick", "paper"]
+Scale = Literal["tiny", "quick", "large", "paper"]
 Numbers = dict[str, Any]  # what JSON can hold
 Name = TypeVar("Name", bound=Hashable)
 SPOKEN = re.compile(r"ID|TITLE|CLAIM|SOURCE|SCALES|PAPER|RULE.*|.*CHOICES|[A-Z]\d+")  # words, not settings
@@ -51,13 +51,17 @@ class Exhibit:
     claim: str  # one sentence
     source: str
     choices: tuple[str, ...]  # what the source leaves open, and what we chose
-    scales: Mapping[Scale, Any]  # frozen dataclasses: tiny (tests), quick (minutes), paper (see `paper`)
+    scales: Mapping[Scale, Any]  # frozen dataclasses: tiny (tests), quick (minutes), large (hours), paper (see `paper`)
     compute: Callable[[Any, Work], Numbers]
     judge: Callable[[Numbers], Sequence[Row]]
     draw: Callable[[Numbers], Figure]
     conclude: Callable[[Numbers, Mapping[str, Row]], str]
     paper: str = ""  # what the paper scale is beside the published one
     constants: str = ""  # of its module, as text: a part of the digest
+
+    def has(self, scale: Scale) -> Scale:
+        """The scale itself; quick where an exhibit has no large one."""
+        return "quick" if scale == "large" and "large" not in self.scales else scale
 
     def settings(self, scale: Scale) -> Any:
         if scale not in self.scales:

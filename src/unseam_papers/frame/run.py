@@ -35,7 +35,7 @@ def choose(exhibits: Mapping[str, Exhibit], ids: Sequence[str]) -> list[Exhibit]
 
 def run_one(exhibit: Exhibit, scale: Scale, out: Path) -> dict[str, Any]:
     """Compute (or take up) one exhibit and return its entry for exhibits.json."""
-    start = time.perf_counter()
+    start, scale = time.perf_counter(), exhibit.has(scale)
     settings = exhibit.settings(scale)
     work = Work(out / "work" / f"{exhibit.id}-{scale}-{exhibit.digest(scale)}", out / "runs")
     numbers = exhibit.compute(settings, work)

@@ -1,7 +1,7 @@
 """L1: Theorem 1 of Locatello 2019, built: a perfect code, a map that no distribution can see, and what metrics say.
 
 f = g^-1 o h^-1 o A o h o g: g the marginal distribution functions, h the normal quantile, A = I - 2 v v' (see
-`unseam.metrics.impossibility`). u and f(u) have the same distribution; f mixes every coordinate with every other.
+`unseam.linear.impossibility`). u and f(u) have the same distribution; f mixes every coordinate with every other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 from unseam.metrics import score
-from unseam.metrics.impossibility import entangle, jacobian, reflection
+from unseam.linear.impossibility import entangle, jacobian, reflection
 from unseam.rng import numpy_generator
 from unseam.types import Array, Factor, FactorSpace
 from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, figure

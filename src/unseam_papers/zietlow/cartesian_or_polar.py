@@ -16,7 +16,7 @@ from unseam.geometry import labelled_coordinates, metrics, pair_coordinates
 from unseam.metrics import mig
 from unseam.rng import numpy_generator
 from unseam.runs.diagnose import beta_of
-from unseam.runs.represent import represent, sample
+from unseam.runs.represent import represent, sample, some
 from unseam.statistics import discrete_information, entropy
 from unseam.train import Run
 from unseam.types import Array
@@ -185,8 +185,8 @@ def compute(settings: Settings, work: Work) -> Numbers:
 
 def moves(data: Any, samples: int) -> list[float]:
     """How far each factor moves the pixels: half the mean squared change when it alone is drawn anew, as shares."""
-    v = data.factors(sample_rows(len(data), samples))
-    other, out = v[sample_rows(len(v), len(v), seed=1)], []
+    v = data.factors(some(torch.arange(len(data)), samples))
+    other, out = v[some(torch.arange(len(v)), len(v), seed=1)], []
     for f in range(v.shape[1]):
         changed = v.clone()
         changed[:, f] = other[:, f]

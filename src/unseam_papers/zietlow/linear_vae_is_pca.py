@@ -214,4 +214,4 @@ CHOICES = (
     "after that, 0.05 last.",
     "The theorem's own objective needs no training: it is evaluated over the rotation with the data's covariance.",
 )
-SCALES = {"tiny": Size(2, 0.1), "quick": Size(4, 10), "paper": Size(10, 600)}
+SCALES = {"tiny": Size(2, 0.1), "quick": Size(4, 10), "large": Size(10, 600), "paper": Size(10, 600)}

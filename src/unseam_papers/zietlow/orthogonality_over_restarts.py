@@ -12,7 +12,7 @@ from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, as_kind, joined
 from unseam_papers.frame.verdicts import trend, unrun
 from unseam_papers.zietlow import setups
-from unseam_papers.zietlow.setups import SETUPS, SIZES, WITH_FACTORS, Size, left_out, members, scores, search
+from unseam_papers.zietlow.setups import FEWER, SETUPS, SIZES, WITH_FACTORS, Size, left_out, members, scores, search
 
 ID, TITLE = "Z6", "Figure 3.4: disentanglement against orthogonality over restarts"
 CLAIM = "Restarts of one beta-VAE on dSprites whose decoders are nearer to orthogonal are better disentangled."
@@ -101,4 +101,9 @@ CHOICES = (
     "Ages: one fifth, three fifths and all of one training, instead of trainings of 10, 30 and 50 epochs.",
     "MNIST and fMNIST have no factors, so no DS.",
 )
-SCALES = {"tiny": Settings(SIZES["tiny"]), "quick": Settings(SIZES["quick"]), "paper": Settings(WITH_FACTORS)}
+SCALES = {
+    "tiny": Settings(SIZES["tiny"]),
+    "quick": Settings(SIZES["quick"]),
+    "large": Settings(FEWER),
+    "paper": Settings(WITH_FACTORS),
+}

@@ -283,5 +283,6 @@ CHOICES = (
 SCALES = {
     "tiny": Settings(SIZES["tiny"] | {"MNIST": Size(1, 0.01)}),
     "quick": Settings(SIZES["quick"]),
+    "large": Settings(SIZES["large"]),
     "paper": Settings(SIZES["paper"]),
 }

@@ -15,7 +15,18 @@ from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, joined
 from unseam_papers.frame.verdicts import beyond, limit, ordering, share, unless
 from unseam_papers.zietlow import setups
-from unseam_papers.zietlow.setups import SETUPS, SIZES, WITH_FACTORS, Size, average, known, members, scores, search
+from unseam_papers.zietlow.setups import (
+    FEWER,
+    SETUPS,
+    SIZES,
+    WITH_FACTORS,
+    Size,
+    average,
+    known,
+    members,
+    scores,
+    search,
+)
 
 ID, TITLE = "Z9", "Figure 3.7: a search over beta"
 CLAIM = "Over beta the disentanglement score reaches a plateau, and then the latents collapse in discrete stages."
@@ -197,5 +208,6 @@ CHOICES = (
 SCALES = {
     "tiny": Settings({"Synth. Lin.": Size(2, 0.1)}),
     "quick": Settings(SIZES["quick"]),
+    "large": Settings(FEWER),
     "paper": Settings(WITH_FACTORS),
 }
