@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 PACKAGES = ("unseam", "unseam_papers")
 ROOMS = (
-    ("types", "errors", "rng", "progress", "files"), ("statistics",), ("data",), ("models",), ("linear",),
+    ("types", "errors", "rng", "progress", "files"), ("read",), ("statistics",), ("data",), ("models",), ("linear",),
     ("geometry",), ("objectives",), ("train",), ("metrics",), ("runs",), ("perturb",), ("study",), ("find",),
     ("estimators",), ("show",), ("unseam_papers",), ("cli", "__main__"),
 )  # fmt: skip

@@ -11,7 +11,8 @@ from torch.func import jacrev, vmap
 
 from unseam.errors import BadInput
 from unseam.geometry import jacobian
-from unseam.models import Architecture, Diagonal, Quantised
+from unseam.models import Architecture, Diagonal
+from unseam.models.posterior import Quantised
 from unseam.objectives import OBJECTIVES, Context, Objective, Optimiser
 from unseam.objectives.deterministic import DetVAE, gauss_newton
 from unseam.objectives.factor import FactorVAE, permute_dims

@@ -2,7 +2,7 @@
 
 from unseam.models.autoencoder import Architecture, Autoencoder
 from unseam.models.likelihood import Bernoulli, Gaussian, Likelihood
-from unseam.models.posterior import Diagonal, Full, Point, Posterior, Quantised
+from unseam.models.posterior import Diagonal, Full, Point, Posterior
 
 __all__ = [
     "Architecture",
@@ -14,5 +14,4 @@ __all__ = [
     "Likelihood",
     "Point",
     "Posterior",
-    "Quantised",
 ]

@@ -12,7 +12,7 @@ paper's strong weight decay, which belongs to the optimiser (`Optimiser(weight_d
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unseam.models import Quantised
+from unseam.models.posterior import Quantised
 from unseam.objectives.base import Context, Objective
 from unseam.types import Pass, Terms
 
