@@ -65,6 +65,14 @@ def test_arrays_on_disk_stay_there(tmp_path: Path) -> None:
     assert isinstance(load_data(save(tmp_path / "x.npy", RNG.random((9, 4)))).table.x, np.memmap)
 
 
+def test_a_file_cut_short_while_in_use_is_refused_and_does_not_kill(tmp_path: Path) -> None:
+    data = load_data(save(tmp_path / "x.npy", RNG.random((9000, 40))))
+    assert data.batch(torch.tensor([8999])).shape == (1, 40)
+    (tmp_path / "x.npy").write_bytes(b"")
+    with pytest.raises(BadInput, match=r"x.npy.*cut short"):
+        data.batch(torch.tensor([5000]))
+
+
 def test_whole_numbers_are_fine_as_vectors_but_not_as_images() -> None:
     assert load_data(np.arange(12).reshape(4, 3)).batch(torch.tensor([1])).tolist() == [[3.0, 4.0, 5.0]]
     with pytest.raises(BadInput, match=r"from 0 to 47, outside \[0, 1\]"):

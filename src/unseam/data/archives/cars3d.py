@@ -5,6 +5,9 @@ disentanglement_lib takes the models in the order of a directory listing, which 
 
 from __future__ import annotations
 
+import math
+import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,6 +22,7 @@ from unseam.errors import BadInput
 from unseam.read import refusing
 from unseam.types import Array, Factor, FactorSpace
 
+LARGEST = 1 << 26  # bytes of one file; the official ones unpack to 6.3 MB
 PATTERNS = ("data/cars/list.txt", "cars/list.txt", "list.txt")
 
 
@@ -39,20 +43,59 @@ def models(listing: Path) -> list[Path]:
     return paths
 
 
-def views(path: Path, like: tuple[int, ...] | None = None) -> Array:  # (H, W, 3, azimuths, elevations) uint8
-    """All pictures of one model; declared sizes are looked at before anything is read."""
-    from scipy.io import loadmat, whosmat
+Element = tuple[int, bytes, int]  # type, content, where the next one begins
+UINT8, MATRIX, COMPRESSED = 2, 14, 15  # types of elements
+UINT8_CLASS = 9  # of a matrix
 
+
+def element(content: bytes, at: int) -> Element:
+    """One element of a MATLAB 5 file. (Not scipy.io.loadmat: a damaged file can crash it, and Python with it.)"""
+    kind, size = struct.unpack_from("<II", content, at)
+    start = at + 8
+    if kind >> 16:  # up to four bytes are packed into the tag
+        kind, size, start = kind & 0xFFFF, kind >> 16, at + 4
+    end = start + size
+    if end > len(content):
+        raise EOFError("an element ends behind the file")
+    after = at + 8 if start == at + 4 else end + (-size % 8 if kind != COMPRESSED else 0)
+    return kind, content[start:end], after
+
+
+def matrices(content: bytes) -> Iterator[tuple[str, int, tuple[int, ...], Element]]:
+    """(name, class, shape, values) of the matrices in a file, in order."""
+    if content[126:128] != b"IM":
+        raise ValueError("it does not start like a little-endian MATLAB 5 file")
+    at = 128
+    while at < len(content):
+        kind, body, at = element(content, at)
+        if kind == COMPRESSED:
+            unpack = zlib.decompressobj()
+            kind, body, _ = element(unpack.decompress(body, LARGEST), 0)
+            if not unpack.eof:
+                raise EOFError("a compressed matrix is too long, or torn")
+        if kind == MATRIX:
+            (_, flags, first), rest = element(body, 0), []
+            for _ in range(3):
+                rest.append(element(body, first))
+                first = rest[-1][2]
+            yield rest[1][1].decode("ascii"), flags[0], tuple(np.frombuffer(rest[0][1], "<i4").tolist()), rest[2]
+
+
+def views(path: Path, like: tuple[int, ...] | None = None) -> Array:  # (H, W, 3, azimuths, elevations) uint8
+    """All pictures of one model."""
     where = f"file {str(path)!r}"
-    with refusing(where, "damaged or no MATLAB file"):
-        declared = {name: (shape, kind) for name, shape, kind in whosmat(path)}
-        shape, kind = declared.get("im", ((), "nothing"))
-        if kind != "uint8" or len(shape) != 5 or shape[2] != 3 or shape[0] != shape[1] or (like and shape != like):
-            wanted = like or "(H, H, 3, azimuths, elevations)"
-            raise BadInput(f"{where}: im is {kind} {shape}; it must be uint8 {wanted}")
-        if int(np.prod(shape, dtype=object)) > 1 << 28:
-            raise BadInput(f"{where}: im has shape {shape}, which is too large for one car")
-        return np.asarray(loadmat(path, variable_names=["im"])["im"])
+    if path.stat().st_size > LARGEST:
+        raise BadInput(f"{where} has {path.stat().st_size:,} bytes, too many for one car")
+    with refusing(where, "damaged or no MATLAB 5 file"):
+        for name, kind, shape, (coded, values, _) in matrices(path.read_bytes()):
+            if name != "im":
+                continue
+            fits = len(shape) == 5 and shape[2] == 3 and shape[0] == shape[1] and like in (None, shape)
+            if kind != UINT8_CLASS or coded != UINT8 or not fits or min(shape) < 1 or len(values) != math.prod(shape):
+                wanted = like or "(H, H, 3, azimuths, elevations)"
+                raise BadInput(f"{where}: im has class {kind} and shape {shape}; it must be uint8 {wanted}")
+            return np.frombuffer(values, np.uint8).reshape(shape, order="F")
+    raise BadInput(f"{where} holds no im")
 
 
 @lru_cache(maxsize=2)
