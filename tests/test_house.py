@@ -23,7 +23,10 @@ ROOMS = (
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 # imports inside functions that go from a lower room to a higher one, and why
 LAZY: dict[tuple[str, str], str] = {
-    ("unseam.show.report.made", "unseam.cli.train"): "a report prints the command of its run, whose flags are that verb's",
+    (
+        "unseam.show.report.made",
+        "unseam.cli.train",
+    ): "a report prints its run's command, with that verb's flags",
 }
 
 

@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch import distributions as D
 
-from unseam.errors import BadInput
+from unseam.errors import BadInput, check_literals, choices
 from unseam.models import Architecture, Bernoulli, Diagonal, Full, Gaussian
-from unseam.models.checks import check_choices, choices
 from unseam.models.posterior import POSTERIORS, Posterior
 from unseam.objectives import Context, Objective, Optimiser
 from unseam.types import Pass, Terms
@@ -210,4 +209,4 @@ def test_choices_have_one_source() -> None:
     assert choices(Architecture, "latents") == ()
     with pytest.raises(BadInput, match="optimiser='adma' is unknown; did you mean 'adam'"):
         Optimiser(name="adma")  # type: ignore[arg-type]
-    check_choices(Architecture())
+    check_literals(Architecture())

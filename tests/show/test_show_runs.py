@@ -41,7 +41,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (top / "empty").mkdir()
     shutil.copytree(first.folder, top / "stopped")
     stopped = load_run(top / "stopped").rows
-    stopped.write("runs", [(m, m % 2, "{}", "running", 3, 0, 0, 0, 0, 0, "") for m in range(4)])
+    stopped.write(
+        "runs", [{"member": m, "seed": m % 2, "hyper": "{}", "status": "running", "step": 3} for m in range(4)]
+    )
     shutil.copytree(first.folder, top / "torn")
     (top / "torn" / "results.sqlite").write_bytes(b"nothing like a database" * 200)
     (top / "cut").mkdir()

@@ -58,8 +58,8 @@ def typed(
     """Words -> values of the types of a dataclass' fields. `said` maps what users say to field names.
 
     >>> from unseam.data import DATASETS
-    >>> typed(DATASETS["sprites"], {"size": "32", "colour": "yes", "binary": "none"}, "sprites", "--data.")
-    {'size': 32, 'colour': True, 'binary': None}
+    >>> typed(DATASETS["synth-linear"], {"size": "32", "centred": "yes"}, "synth-linear", "--data.")
+    {'size': 32, 'centred': True}
     """
     hints = get_type_hints(kind)
     names = said or {field.name: field.name for field in dataclasses.fields(kind)}

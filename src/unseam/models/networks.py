@@ -81,6 +81,6 @@ def conv_grid(shape: tuple[int, ...]) -> tuple[int, int, int]:
     if len(shape) != 3 or shape[1] % 16 or shape[2] % 16 or 0 in shape:
         raise BadInput(
             f"network='conv' needs images (C, H, W) with H and W multiples of 16, the data has shape {shape}; "
-            "use --network mlp or another image size"
+            "use --network mlp, --data.pad 16 or another image size"
         )
     return shape[0], shape[1] // 16, shape[2] // 16

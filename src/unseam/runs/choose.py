@@ -94,5 +94,14 @@ def agreement(ranking: Ranking, scores: Mapping[str, ArrayLike]) -> dict[str, di
     """
     out: dict[str, dict[str, float | None]] = {}
     for name, values in {**ranking.criteria, "rank": ranking.rank}.items():
-        out[name] = {score: spearman(-np.asarray(values, dtype=float), numbers) for score, numbers in scores.items()}
+        out[name] = {score: correlate(-np.asarray(values, dtype=float), numbers) for score, numbers in scores.items()}
     return out
+
+
+def correlate(a: Array, b: ArrayLike) -> float | None:
+    """Spearman's rho over the members for which both are known; None where one side is constant."""
+    other = np.asarray(b, dtype=float)
+    if a.shape != other.shape:
+        raise BadInput(f"scores have shape {other.shape} for {len(a)} members; give one score a member")
+    known = ~np.isnan(a + other)
+    return spearman(a[known], other[known])

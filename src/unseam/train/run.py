@@ -21,6 +21,7 @@ from unseam.data import load_data
 from unseam.data.base import Dataset
 from unseam.data.checks import unit_range
 from unseam.data.user import UserData
+from unseam.data.wrappers import Wrapper
 from unseam.errors import BadInput, lookup, unknown
 from unseam.files import remove_leftovers, write_atomic
 from unseam.models import Architecture, Autoencoder
@@ -228,6 +229,8 @@ def _check(kind: type[Objective], architecture: Architecture, training: Training
 
 def _on_disk(data: Dataset, folder: Path) -> Dataset:
     """Arrays in memory become files of the run, so that its processes and later readers find them."""
+    if isinstance(data, Wrapper):
+        return replace(data, of=_on_disk(data.of, folder))
     if not isinstance(data, UserData):
         return data
     for name in ("source", "factor_table"):
