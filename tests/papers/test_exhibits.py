@@ -27,7 +27,7 @@ def test_every_exhibit_at_a_tiny_scale(name, tmp_path):
     assert entry["claim"].endswith(".")
     assert entry["source"]
     assert entry["paper"]
-    assert set(EXHIBITS[name].scales) == {"tiny", "quick", "paper"}
+    assert set(EXHIBITS[name].scales) - {"large"} == {"tiny", "quick", "paper"}
     assert entry["rows"]
     for row in entry["rows"]:
         assert row["what"]

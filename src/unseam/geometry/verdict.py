@@ -10,12 +10,10 @@ from unseam.geometry.regime import collapsed
 LAW_R = 0.9  # the Sigma law is followed from this correlation of log variances on, and
 LAW_ERROR = 0.25  # up to this median relative error of a variance
 LAW_LOOSE_R, LAW_LOOSE_ERROR = 0.5, 0.75  # below this correlation, or above this error, it is not followed at all
+WRONG_SCALE = 1.25  # a scale that is off by less is not what is wrong with the variances
 NAMED_PAIRS = 3  # more mixed pairs than these are told as one group
 WORTH_TURNING = 0.1  # a rotation is worth telling if it saves more than this share of a pair's cost
-PASSIVE_SHARE, PASSIVE_NATS = (
-    0.1,
-    0.01,
-)  # what passive latents cost is told above both: of the cost, and of loss per beta
+PASSIVE_SHARE, PASSIVE_NATS = 0.1, 0.01  # what passive latents cost is told above both: of the cost, and per beta
 SHARE_TOLD = 0.001  # of the KL's cost
 DEAF = 1e-3  # an active latent whose column is below this share of the longest is ignored by the decoder
 PASSIVE_LISTENS = 0.05  # a passive latent whose column is above this share of the longest still moves the output
@@ -77,11 +75,20 @@ def law(d: Diagnosis) -> str:
     numbers = f"median error {error:.0%}" if r is None else f"r = {r:.2f}, median error {error:.0%}"
     if fits(r, error):
         how = "follow the Sigma law" if r is not None else "do not vary and are as the Sigma law has them"
-    elif d.sigma_law_factor and fits(d.sigma_law_rescaled_r, d.sigma_law_rescaled_error):
+    elif off(d.sigma_law_factor) and fits(d.sigma_law_rescaled_r, d.sigma_law_rescaled_error):
         return f"posterior variances have {scale(d.sigma_law_factor)} ({numbers}, active latents)"
     else:
         how = loosely(r, error)
     return f"posterior variances {how} ({numbers}, active latents)"
+
+
+def off(factor: float | None) -> bool:
+    """Whether a scale is wrong enough to be said so: by a quarter or more, either way.
+
+    >>> off(1.13), off(1.3), off(0.5), off(None)
+    (False, True, True, False)
+    """
+    return factor is not None and max(factor, 1 / factor) >= WRONG_SCALE
 
 
 def loosely(r: float | None, error: float) -> str:

@@ -12,7 +12,7 @@ from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, as_kind, joined
 from unseam_papers.frame.verdicts import trend, unrun
 from unseam_papers.zietlow import setups
-from unseam_papers.zietlow.setups import FEWER, SETUPS, SIZES, WITH_FACTORS, Size, left_out, members, scores, search
+from unseam_papers.zietlow.setups import SETUPS, SIZES, WITH_FACTORS, Size, left_out, members, scores, search
 
 ID, TITLE = "Z6", "Figure 3.4: disentanglement against orthogonality over restarts"
 CLAIM = "Restarts of one beta-VAE on dSprites whose decoders are nearer to orthogonal are better disentangled."
@@ -104,6 +104,6 @@ CHOICES = (
 SCALES = {
     "tiny": Settings(SIZES["tiny"]),
     "quick": Settings(SIZES["quick"]),
-    "large": Settings(FEWER),
+    "large": Settings(SIZES["large"]),
     "paper": Settings(WITH_FACTORS),
 }

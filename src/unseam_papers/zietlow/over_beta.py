@@ -16,7 +16,6 @@ from unseam_papers.frame.rows import Row, joined
 from unseam_papers.frame.verdicts import beyond, limit, ordering, share, unless
 from unseam_papers.zietlow import setups
 from unseam_papers.zietlow.setups import (
-    FEWER,
     SETUPS,
     SIZES,
     WITH_FACTORS,
@@ -208,6 +207,6 @@ CHOICES = (
 SCALES = {
     "tiny": Settings({"Synth. Lin.": Size(2, 0.1)}),
     "quick": Settings(SIZES["quick"]),
-    "large": Settings(FEWER),
+    "large": Settings(SIZES["large"]),
     "paper": Settings(WITH_FACTORS),
 }
