@@ -100,6 +100,28 @@ def test_partners_on_a_grid_stay_on_their_side_of_the_split():
         assert found.changed.any(1).float().mean() > 0.95
 
 
+@pytest.mark.parametrize("options", [{"without": "y<1|x>5"}, {"noise": 0.1}, {"noise": 0.1, "without": "y<1"}], ids=str)
+def test_partners_in_wrapped_data_are_rows_of_it(options):
+    """A row that was left out is nobody's partner, and the row found is the one with the factors that were drawn."""
+    data = load_data("sprites", **SMALL["sprites"], **options)
+    among = torch.arange(0, len(data), 2)
+    found = partners(data, among[:200], Pairing("k"), torch.Generator().manual_seed(0), among)
+    assert torch.isin(found.rows, among).all()
+    assert torch.equal(data.factors(found.rows), found.factors)
+    assert found.changed.any(1).float().mean() > 0.95
+
+
+def test_continuous_factors_move_by_their_own_range():
+    data = load_data("synth-linear", size=500)
+    rows = torch.arange(500)
+    first = data.factors(rows)
+    found = partners(data, rows, Pairing("laplace"), torch.Generator().manual_seed(0), rows)
+    step = (found.factors - first).abs() / (first.amax(0) - first.amin(0))
+    assert (found.factors <= first.amax(0)).all()
+    assert (found.factors >= first.amin(0)).all()
+    assert (step.mean(0) - 0.1).abs().max() < 0.02  # the mean of a Laplace of scale 0.1
+
+
 def test_time_follows_the_rows_that_are_there():
     among = torch.tensor([7, 1, 4, 2])
     assert following(torch.tensor([1, 2, 4, 7]), among).rows.tolist() == [2, 4, 7, 4]

@@ -57,6 +57,9 @@ class Member:
         self.x, self.second = torch.sigmoid(3 * draw(B, n)), torch.sigmoid(3 * draw(B, n))
         shapes = {"z": (B, K), **self.objective.noise_shapes(B, K)}
         self.noise = {name: draw(*shape) for name, shape in shapes.items()}
+        if self.objective.pairing():  # all factors differ within a pair but one, as many factors as latents
+            shared = torch.randint(K, (B,), generator=g)
+            self.noise["changed"] = 1 - torch.nn.functional.one_hot(shared, K).to(dtype)
 
     def context(self, noise: dict[str, Tensor] | None = None, second: Tensor | None = None) -> Context:
         return Context(

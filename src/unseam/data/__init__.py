@@ -17,6 +17,7 @@ from unseam.data.faces import Faces
 from unseam.data.idx import FashionMnist, Mnist
 from unseam.data.images import Digits
 from unseam.data.manifolds import Manifolds
+from unseam.data.perturbed import FILE, Perturbed
 from unseam.data.rooms import Rooms
 from unseam.data.sprites import Sprites
 from unseam.data.synthetic import Ring, SynthLinear, SynthNonlinear
@@ -46,7 +47,7 @@ DATASETS: dict[str, type[Dataset]] = {
 }
 PATHS = ("background", "factors", "path")  # parameters that name files
 ALIASES = {"factors": "factor_table", "likelihood": "assume"}  # what users say: the fields of UserData
-INPUTS = ("source", "of")  # fields that are the data itself
+INPUTS = ("source", "of", "folder")  # fields that are the data itself
 
 
 def own_parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
@@ -78,7 +79,7 @@ def dataset_type(name: str | Path) -> type[Dataset]:
     if path.exists() or path.suffix or "/" in str(name):
         if not path.exists():
             raise BadInput(f"data={str(name)!r}: no such file or folder")
-        return UserData
+        return Perturbed if (path / FILE).exists() else UserData
     raise unknown("data", str(name), DATASETS)
 
 
@@ -99,8 +100,9 @@ def load_data(name: str | Path | Array, **options: Any) -> Dataset:
             raise unknown(f"{name if named else 'user data'} parameter", option, known)
     asked = {option: _resolved(option, value) for option, value in options.items()}
     fields = {own[option].name: value for option, value in asked.items() if option in own}
-    if kind is UserData:
-        fields["source"] = str(Path(name).resolve()) if named else name  # type: ignore[arg-type]
+    if kind in (UserData, Perturbed):
+        given = "source" if kind is UserData else "folder"
+        fields[given] = str(Path(name).resolve()) if named else name  # type: ignore[arg-type]
     return wrap(kind(**fields), {option: value for option, value in asked.items() if option not in own})
 
 
@@ -122,7 +124,7 @@ def config(data: Dataset) -> dict[str, Any]:
         outer = {**{name: getattr(data, name) for name in wrapper_options(type(data))}, **outer}
         data = data.of
     values = {name: getattr(data, field.name) for name, field in own_parameters(type(data)).items()}
-    name = data.source if isinstance(data, UserData) else data.name
+    name = data.source if isinstance(data, UserData) else data.folder if isinstance(data, Perturbed) else data.name
     for what, value in {"data": name, **values}.items():
         if hasattr(value, "__array__"):
             raise BadInput(f"{what} is an array in memory, which a run cannot store; save it as .npy and pass its path")

@@ -5,8 +5,8 @@ laplace   every factor that has an order moves by a discrete Laplace draw around
 share     one factor is kept, every other is drawn anew
 time      row i with row i + 1 of the user's own data
 
-The second of a pair is a row of the same split as the first where rows are a grid (held out means held out), and a new
-observation where factors are continuous. All draws come from the generator that is handed over.
+The second of a pair is a row of the same split as the first where rows can be found by their factors (held out means
+held out), and a new observation where factors are continuous. All draws come from the generator that is handed over.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from torch import Tensor
 
 from unseam.data.base import Dataset
 from unseam.data.grid import GridDataset
+from unseam.data.perturbed import Perturbed
+from unseam.data.wrappers import Subset, Wrapper
 from unseam.errors import BadInput, unknown
-from unseam.types import FactorSpace
+from unseam.types import Factor, FactorSpace
 
 How = Literal["k", "laplace", "share", "time"]
 TRIES = 64  # draws of a partner that must lie among the given rows; a row that finds none is its own partner
@@ -59,8 +61,32 @@ def varying(space: FactorSpace) -> Tensor:
     return torch.tensor([i for i, factor in enumerate(space) if factor.size != 1])
 
 
+def cells(data: Dataset) -> Tensor | None:  # (cells,)
+    """The row of the data at each cell of its factors' grid, -1 where there is none; None for continuous factors.
+
+    >>> from unseam.data import load_data
+    >>> cells(load_data("ring", circles=2, points=3, without="point=0"))
+    tensor([-1,  0,  1, -1,  2,  3])
+    """
+    if data.space is None or not data.space.discrete:
+        return None
+    if isinstance(data, GridDataset):
+        return torch.arange(len(data))
+    inner = cells(data.of) if isinstance(data, Wrapper) else cells(data.base) if isinstance(data, Perturbed) else None
+    if inner is None:  # rows in any order
+        inner = torch.full((data.space.count,), -1)
+        inner[torch.as_tensor(data.space.index_of(data.factors(torch.arange(len(data))).numpy()))] = torch.arange(
+            len(data)
+        )
+    elif isinstance(data, Subset):
+        place = torch.full((len(data.of) + 1,), -1)  # one more: what is -1 stays so
+        place[data.kept] = torch.arange(len(data))
+        inner = place[inner]
+    return inner
+
+
 def partners(data: Dataset, rows: Tensor, pairing: Pairing, generator: torch.Generator, among: Tensor) -> Pairs:
-    """The second of each pair for the rows (B,); on a grid it is one of the rows `among`.
+    """The second of each pair for the rows (B,); where factors are discrete it is one of the rows `among`.
 
     >>> from unseam.data import load_data
     >>> data = load_data("sprites", size=16, shapes=1, orientations=1)
@@ -75,15 +101,15 @@ def partners(data: Dataset, rows: Tensor, pairing: Pairing, generator: torch.Gen
         raise BadInput(f"pairs={pairing.how!r} needs a data set with known factors; use pairs='time'")
     moves: Callable[..., Tensor] = {"k": change_k, "laplace": change_laplace, "share": change_all_but_one}[pairing.how]
     first = data.factors(rows)
-    if not isinstance(data, GridDataset):
+    if (grid := cells(data)) is None:
         second = moves(data, first, pairing, generator)
         return Pairs(second, None, second != first)
-    allowed = torch.zeros(len(data), dtype=torch.bool)
+    allowed = torch.zeros(len(data) + 1, dtype=torch.bool)  # the last, -1: no such row
     allowed[among] = True
     chosen, second, waiting = rows.clone(), first.clone(), torch.arange(len(rows))
     for _ in range(TRIES):
         drawn = moves(data, first[waiting], pairing, generator)
-        place = torch.as_tensor(data.space.index_of(drawn.numpy()))
+        place = grid[torch.as_tensor(data.space.index_of(drawn.numpy()))]
         good = allowed[place]
         chosen[waiting[good]], second[waiting[good]] = place[good], drawn[good]
         waiting = waiting[~good]
@@ -151,14 +177,14 @@ def change_all_but_one(data: Dataset, first: Tensor, pairing: Pairing, generator
 def change_laplace(data: Dataset, first: Tensor, pairing: Pairing, generator: torch.Generator) -> Tensor:
     """p(v2 | v1) ~ exp(-rate |v2 - v1| / log(size)) over a factor's values; categorical ones stay (Klindt 2021).
 
-    A continuous factor moves by a Laplace draw whose scale is a tenth of its range over the rate, folded back into it.
+    A continuous factor moves by a Laplace draw whose scale is a tenth of its range here over the rate, and stays in it.
     At least one factor moves: rows in which none did are drawn again.
     """
     assert data.space is not None
-    second, still = first.clone(), torch.arange(len(first))
+    second, still, ends = first.clone(), torch.arange(len(first)), list(zip(first.amin(0), first.amax(0), strict=True))
     for _ in range(TRIES):
         second[still] = torch.stack(
-            [laplace_step(factor, first[still, i], pairing.rate, generator) for i, factor in enumerate(data.space)], 1
+            [laplace_step(f, first[still, i], ends[i], pairing.rate, generator) for i, f in enumerate(data.space)], 1
         )
         still = still[(second[still] == first[still]).all(1)]
         if not len(still):
@@ -166,15 +192,16 @@ def change_laplace(data: Dataset, first: Tensor, pairing: Pairing, generator: to
     return second
 
 
-def laplace_step(factor: object, old: Tensor, rate: float, generator: torch.Generator) -> Tensor:  # (B,) -> (B,)
-    size, kind = factor.size, factor.kind  # type: ignore[attr-defined]
+def laplace_step(
+    factor: Factor, old: Tensor, ends: tuple[Tensor, Tensor], rate: float, generator: torch.Generator
+) -> Tensor:  # (B,) -> (B,)
+    size, kind, (low, high) = factor.size, factor.kind, ends
     if kind == "categorical" or size == 1:
         return old
     if size is None:
         u = torch.rand(old.shape, generator=generator) - 0.5
-        moved = old - 0.1 / rate * u.sign() * torch.log1p(-2 * u.abs().clamp(max=0.499999))
-        low, high = old.min(), old.max()
-        return moved.clamp(low, high).to(old.dtype)
+        step = 0.1 * (high - low) / rate * u.sign() * torch.log1p(-2 * u.abs().clamp(max=0.499999))
+        return (old - step).clamp(low, high).to(old.dtype)
     values = torch.arange(size)
     distance = (values - old[:, None]).abs().double()
     weights = torch.exp(-rate * distance / math.log(size))

@@ -12,6 +12,7 @@ import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +23,13 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from unseam.data.base import Dataset
+from unseam.data.wrappers import fold
 from unseam.errors import BadInput
 from unseam.files import write_atomic
 from unseam.types import Array, FactorSpace
 
+FILE = "perturbed.json"  # a folder that has it is a perturbed data set
 HIDDEN = 128  # units of the picture's hidden layers
-
-
-def fold(x: Tensor) -> Tensor:
-    """Reflect at 0 and 1 what a small change pushed out of [0, 1].
-
-    >>> fold(torch.tensor([-0.1, 0.5, 1.2]))
-    tensor([0.1000, 0.5000, 0.8000])
-    """
-    return x - 2 * torch.relu(x - 1) + 2 * torch.relu(-x)
 
 
 def scaled(factors: Tensor, space: FactorSpace) -> Tensor:  # (B, F) -> (B, F)
@@ -84,12 +78,12 @@ class Perturbed(Dataset):
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        path = Path(self.folder) / "perturbed.json"
+        path = Path(self.folder) / FILE
         try:
             document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             _ = document["base"]["name"], float(document["eps"]), int(document["inputs"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise BadInput(f"data={self.folder!r}: perturbed.json is missing or damaged ({error!r})") from None
+            raise BadInput(f"data={self.folder!r}: {FILE} is missing or damaged ({error!r})") from None
         return document
 
     @cached_property
@@ -131,6 +125,10 @@ class Perturbed(Dataset):
         return self.base.likelihood
 
     @property
+    def renders(self) -> bool:  # type: ignore[override]
+        return self.base.renders and self.own is None
+
+    @property
     def stochastic(self) -> bool:  # type: ignore[override]
         return self.base.stochastic
 
@@ -165,11 +163,9 @@ def write_perturbed(folder: Path, base: dict[str, Any], eps: float, mover: Mover
     weights = {name: tensor.detach().contiguous().clone() for name, tensor in mover.state_dict().items()}
     write_atomic(folder / "m.safetensors", save(weights))
     if w is not None:
-        from io import BytesIO
-
         content = BytesIO()
         np.save(content, np.asarray(w, dtype=np.float32), allow_pickle=False)
         write_atomic(folder / "w.npy", content.getvalue())
     document = {"base": base, "eps": eps, "inputs": mover.inputs}
-    write_atomic(folder / "perturbed.json", json.dumps(document, indent=2))
+    write_atomic(folder / FILE, json.dumps(document, indent=2))
     return Perturbed(str(folder.resolve()))

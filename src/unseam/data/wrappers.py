@@ -90,6 +90,15 @@ class Wrapper(Dataset):
 # Other pixels
 
 
+def fold(x: Tensor) -> Tensor:
+    """Reflect at 0 and 1 what a small change pushed out of [0, 1].
+
+    >>> fold(torch.tensor([-0.1, 0.5, 1.2]))
+    tensor([0.1000, 0.5000, 0.8000])
+    """
+    return x - 2 * torch.relu(x - 1) + 2 * torch.relu(-x)
+
+
 class Repainted(Wrapper):
     """Every image x becomes `paint(x)`; keys (B,) say which images these are, where the wrapper needs to know."""
 
@@ -197,8 +206,7 @@ class Noise(Repainted):
         return self.of.stochastic or not self.noise_fixed
 
     def paint(self, x: Tensor, keys: Tensor, generator: torch.Generator | None) -> Tensor:
-        x = x + self.noise * (2 * self.uniform(x, keys, generator) - 1)
-        return x - 2 * (x - 1).relu() + 2 * (-x).relu()
+        return fold(x + self.noise * (2 * self.uniform(x, keys, generator) - 1))
 
     def uniform(self, x: Tensor, keys: Tensor, generator: torch.Generator | None) -> Tensor:  # like x, in [0, 1)
         if not self.noise_fixed:

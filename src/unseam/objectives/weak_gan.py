@@ -37,13 +37,13 @@ def spectral(W: Tensor) -> Tensor:  # (inputs, outputs)
     >>> round(float(torch.linalg.matrix_norm(spectral(torch.diag(torch.tensor([3.0, 1.0]))), 2)), 2)
     1.0
     """
-    with torch.no_grad():
-        v = torch.ones_like(W[0]) / math.sqrt(W.shape[1])
-        for _ in range(POWER):
-            u = W @ v
-            u = u / (u.norm() + 1e-12)
-            v = u @ W
-            v = v / (v.norm() + 1e-12)
+    fixed = W.detach()  # u and v count as constants
+    v = torch.ones_like(fixed[0]) / math.sqrt(W.shape[1])
+    for _ in range(POWER):
+        u = fixed @ v
+        u = u / (u.norm() + 1e-12)
+        v = u @ fixed
+        v = v / (v.norm() + 1e-12)
     return W / (u @ W @ v + 1e-12)
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from unseam.data.perturbed import Mover, fold
+from unseam.data.perturbed import Mover
+from unseam.data.wrappers import fold
 from unseam.errors import BadInput
 from unseam.objectives import Optimiser
 from unseam.perturb.teachers import Teacher
@@ -86,8 +87,7 @@ class Player:
 
     def restore(self, name: str, tensors: dict[str, Tensor]) -> None:
         self.stack.flat.copy_(tensors[f"{name}/flat"])
-        for key in self.stepper.state:
-            self.stepper.state[key] = tensors[f"{name}/optimiser/{key}"]
+        self.stepper.state = {key: tensors[f"{name}/optimiser/{key}"] for key in self.stepper.state}
 
 
 class Game:

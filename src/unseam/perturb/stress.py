@@ -12,7 +12,7 @@ sin b) in that plane F is a sum over pixels, so the worst u is known pixel by pi
     F(e) = F0 + 2 e sum_p W_p |g_p| + e^2 sin(2 b - f) sum_p W_p,        g = sin(b - f) c_i + cos(b - f) c_j
 
 The radius is the smallest root over b, over both senses of turning and over all pairs (of latents in use). For a linear
-decoder this is exact; for another one c and M are means over the data, and `--confirm` trains to see.
+decoder this is exact; for another one c and M are means over the data, so it holds to first order.
 """
 
 from __future__ import annotations

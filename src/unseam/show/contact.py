@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.data.base import Dataset
+from unseam.data.perturbed import Perturbed
 from unseam.errors import BadInput
 from unseam.rng import generator
 from unseam.show.pictures import principal_plane, strip
@@ -82,10 +83,17 @@ def rows(data: Dataset, columns: int = COLUMNS) -> list[Row]:
     >>> [(row.label, len(row.images)) for row in rows(load_data("sprites", size=16), columns=8)]
     [('samples', 8), ('shape', 3), ('scale', 6), ('orientation', 8), ('x', 8), ('y', 8)]
     """
-    first = Row("samples", samples(data, columns))
+    first = changes(data, columns) if isinstance(data, Perturbed) else [Row("samples", samples(data, columns))]
     if data.space is None:
-        return [first, *(Row("", samples(data, columns, seed)) for seed in (1, 2, 3))]
-    return [first, *(sweep(data, data.space, i, columns) for i in range(len(data.space)))]
+        return [*first, *(Row("", samples(data, columns, seed)) for seed in (1, 2, 3))]
+    return [*first, *(sweep(data, data.space, i, columns) for i in range(len(data.space)))]
+
+
+def changes(data: Perturbed, columns: int) -> list[Row]:
+    """Some rows before and after, and the difference: grey where nothing changed, black and white at -eps and eps."""
+    before, after = samples(data.base, columns), samples(data, columns)
+    difference = 0.5 + (after - before) / (2 * data.eps)
+    return [Row("original", before), Row("perturbed", after), Row("difference", difference)]
 
 
 def write_contact_sheet(data: Dataset, path: Path, columns: int = COLUMNS) -> Path:
