@@ -186,7 +186,7 @@ def bury(worker: Worker, deaths: Counter[int], folder: Path) -> int:
     told = f"a training process died (exit code {worker.process.exitcode}; out of memory?)"
     if worker.number < 0 or deaths[worker.number] > 1:
         raise Failed(f"{told}; free memory or use fewer --workers, then go on with: {way_on(folder)}")
-    stderr.print(f"{told}; another goes on with its group", highlight=False, soft_wrap=True)
+    stderr.print(f"{told}; another goes on with its group", soft_wrap=True)
     return worker.number
 
 
