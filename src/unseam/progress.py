@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-stderr = Console(stderr=True)
+stderr = Console(stderr=True, markup=False, highlight=False)
 
 
 @contextmanager
@@ -20,12 +20,12 @@ def bar(description: str, total: float, show: bool | None = None) -> Iterator[Ca
     """
     visible = sys.stderr.isatty() if show is None else show
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=stderr, disable=not visible, transient=True) as progress:
         task = progress.add_task(description, total=total, note="")

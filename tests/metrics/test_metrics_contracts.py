@@ -235,3 +235,13 @@ def test_the_large_downstream_sizes():
     rows = prepare(z[:10_000], v[:10_000], test_codes=z[10_000:], test_factors=v[10_000:])
     shared = METRICS["downstream-trees-10000"].compute(rows)
     assert np.array_equal(shared.per_factor, METRICS["dci-informativeness"].compute(rows).per_factor)
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1e-30])
+def test_small_codes_score_as_large_ones(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    v = rng.integers(0, 3, (120, 2))
+    z = (v + 0.3 * rng.normal(size=v.shape)).astype(np.float32)
+    names = "mcc,sap-r2,explicitness,factor-vae,infoe,mig,downstream-logistic-10"
+    large, small = (score(k * z, v, metrics=names, workers=1) for k in (np.float32(1), np.float32(scale)))
+    assert {n: s.value for n, s in small.items()} == pytest.approx({n: s.value for n, s in large.items()}, abs=2e-3)

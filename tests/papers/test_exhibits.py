@@ -157,7 +157,47 @@ def test_the_page_keeps_earlier_exhibits_and_escapes(tmp_path):
     html = (tmp_path / "exhibits.html").read_text()
     assert "A toy &lt;b&gt;&amp; more&lt;/b&gt;" in html
     assert html.count("<svg") == 2
-    assert html == page(list(finished(tmp_path).values()))
+    assert html == page(list(finished(tmp_path).values()), tmp_path)
+
+
+def test_the_folder_can_be_moved_and_no_other_file_is_put_on_the_page(tmp_path, monkeypatch):
+    both = {"T1": toy([]), "T2": replace(toy([]), id="T2")}
+    reproduce(both, ["T1"], "tiny", tmp_path / "a")
+    (tmp_path / "a").rename(tmp_path / "b")
+    monkeypatch.chdir(tmp_path)
+    path, evil = tmp_path / "b/exhibits.json", tmp_path / "evil.svg"
+    evil.write_text("<svg><script>alert(1)</script></svg>")
+    document = json.loads(path.read_text())
+    assert document["exhibits"][0]["figure"] == "figures/T1.svg"
+    document["exhibits"][0]["figure"] = str(evil)
+    path.write_text(json.dumps(document))
+    reproduce(both, ["T2"], "tiny", tmp_path / "b")
+    html = (tmp_path / "b/exhibits.html").read_text()
+    assert html.count("<svg") == 2
+    assert "alert" not in html
+    assert "default-src 'none'" in html
+    assert "script-src" not in html
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"exhibits": 3}', b'{"exhibits": [{"id": "T1"}]}',
+                                     b'{"exhibits": [{"id": "T1", "rows": [{"key": 1, "x": 2}]}]}'])  # fmt: skip
+def test_a_damaged_document_is_one_line(content, tmp_path, capsys):
+    (tmp_path / "exhibits.json").write_bytes(content)
+    assert main(["reproduce", "--list", "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "delete it" in error
+
+
+def test_a_damaged_step_is_made_again(tmp_path):
+    calls = []
+    reproduce({"T1": toy(calls)}, [], "tiny", tmp_path)
+    step = next((tmp_path / "work").rglob("part_1.json"))
+    for content in (b"", b"{", b"\xff"):
+        step.write_bytes(content)
+        (entry,) = reproduce({"T1": toy(calls)}, [], "tiny", tmp_path)
+        assert entry["conclusion"] == "Counted 3."
+    assert calls == [0, 1, 2, 1, 1, 1]
 
 
 def test_the_page_says_the_policy_the_rules_and_counts_published_rows_only(tmp_path):

@@ -186,6 +186,13 @@ def test_an_alignment_that_cannot_be_read(run: Run, tmp_path: Path) -> None:
     (tmp_path / "member-0.npz").write_bytes(b"PK")
     with pytest.raises(BadInput, match=r"member-0.npz is missing or damaged"):
         load_alignment(tmp_path, 0)
+    with np.load(tmp_path / "member-1.npz") as archive:
+        good = dict(archive)
+    for bad in ({"rotation": good["rotation"][:1]}, {"shift": np.full(good["shift"].shape, "x")},
+                {"codes": good["codes"] * np.nan}):  # fmt: skip
+        np.savez(tmp_path / "member-1.npz", **{**good, **bad})
+        with pytest.raises(BadInput, match=r"member-1.npz is missing or damaged"):
+            load_alignment(tmp_path, 1)
     (tmp_path / "alignment.json").write_text(json.dumps({**document, "run": str(tmp_path / "gone")}))
     with pytest.raises(BadInput, match="give run="):
         load_alignment(tmp_path, 1)

@@ -13,6 +13,7 @@ from unseam.errors import BadInput
 from unseam.metrics.estimators.information import mi_matrix
 from unseam.metrics.inputs import prepare
 from unseam.statistics import (
+    correlations,
     discrete_information,
     discretise,
     entropy,
@@ -187,3 +188,10 @@ def test_whoever_finds_no_partner_counts_zero():
     strengths = np.abs(rank_correlations(factors, factors[:, :1]))
     assert matched(strengths).values.min() == 0.0
     assert matched(strengths).columns.tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e-7, 1e14])
+def test_correlation_does_not_depend_on_scale(scale: float) -> None:
+    t = np.random.default_rng(0).normal(size=(50, 2))
+    np.testing.assert_allclose(correlations(scale * t + scale, t), correlations(t, t), atol=1e-12)
+    assert (correlations(np.full((50, 1), 0.1 * scale), t) == 0).all()

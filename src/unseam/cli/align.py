@@ -55,8 +55,8 @@ class Command:
 
 
 def show(run: Run, member: int, found: Alignment, told: dict[str, Any]) -> None:
-    stdout.print(f"[bold]member {member}[/bold] (seed {run.members[member].seed})", highlight=False)
-    stdout.print(str(found), soft_wrap=True, markup=False, highlight=False)
+    stdout.print(f"member {member} (seed {run.members[member].seed})", style="bold")
+    stdout.print(str(found), soft_wrap=True)
     for extra in told["table"][len(found.table) :]:
         text = f"  {extra['what']:<34} {extra['before']:>9.3g} {extra['after']:>9.3g}"
-        stdout.print(text, markup=False, highlight=False)
+        stdout.print(text)

@@ -18,7 +18,7 @@ from rich.console import Console
 from unseam.cli.options import split_options
 from unseam.errors import BadInput
 
-stdout = Console()
+stdout = Console(markup=False, highlight=False)  # what is printed may be a path, and paths may hold brackets
 LISTS = ("--encoder", "--decoder")  # flags that take several whole numbers
 MANY = 100_000  # numbers in a list on the command line
 

@@ -48,10 +48,10 @@ class Command:
             return
         stdout.print(table(result))
         rows, points = rows_for(result.run), rows_of(result.run, POINTS)
-        stdout.print(NOTE.format(rule=RULE, rows=rows, points=points), highlight=False)
+        stdout.print(NOTE.format(rule=RULE, rows=rows, points=points))
         for sentence in result.why:
-            stdout.print(sentence, highlight=False)
-        stdout.print(f"report: {result.report}", soft_wrap=True, highlight=False)
+            stdout.print(sentence)
+        stdout.print(f"report: {result.report}", soft_wrap=True)
 
 
 def table(result: DemoResult) -> Table:

@@ -54,16 +54,16 @@ class Command:
             emit({"run": run.folder, "members": rows, **choice, "ranking": order, "rows": taken.to_json()})
             return
         for m, d in found.items():
-            stdout.print(f"[bold]member {m}[/bold] (seed {run.members[m].seed})", highlight=False)
-            stdout.print(str(d), soft_wrap=True, markup=False, highlight=False)
-            stdout.print(in_words(polarized(run, m)), highlight=False)
+            stdout.print(f"member {m} (seed {run.members[m].seed})", style="bold")
+            stdout.print(str(d), soft_wrap=True)
+            stdout.print(in_words(polarized(run, m)))
             stdout.print(f"figure: {paths[m]}\n" if m in paths else "", soft_wrap=True)
-        stdout.print(f"at {taken}", highlight=False)
+        stdout.print(f"at {taken}")
         if len(found) > 1:
-            stdout.print(f"chosen without labels: member {order['chosen']}, {RULE}", soft_wrap=True, highlight=False)
-            stdout.print(f"without labels, best first: {', '.join(map(str, order['order']))}", highlight=False)
+            stdout.print(f"chosen without labels: member {order['chosen']}, {RULE}", soft_wrap=True)
+            stdout.print(f"without labels, best first: {', '.join(map(str, order['order']))}")
             for score, rho in order["agreement"].get("rank", {}).items():
-                stdout.print(f"  rank correlation with {score}: {number(rho)}", highlight=False)
+                stdout.print(f"  rank correlation with {score}: {number(rho)}")
 
 
 def polarized(run: Run, member: int) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class Command:
             emit({"run": run.folder, **document})
             return
         names = list(next(iter(scores.values())))
-        stdout.print(f"{run.config.data['name']}, {taken}", soft_wrap=True, highlight=False)
+        stdout.print(f"{run.config.data['name']}, {taken}", soft_wrap=True)
         table = Table()
         for name in ("member", *names):
             table.add_column(name, justify="right")

@@ -56,6 +56,6 @@ class Command:
         if self.json:
             emit({"url": url})
         else:
-            stdout.print(f"exploring at {url} (Ctrl-C ends)", soft_wrap=True, highlight=False)
+            stdout.print(f"exploring at {url} (Ctrl-C ends)", soft_wrap=True)
         if self.open:
             webbrowser.open(url)

@@ -42,5 +42,5 @@ class Command:
             file = {"report": done.path, "bytes": done.path.stat().st_size, "figures": self.figures}
             emit({"run": self.run_folder, **file, **told, "rows": done.rows.to_json()})
             return
-        stdout.print(f"chosen without labels: {done.chosen.name}; scores on {done.rows}", highlight=False)
-        stdout.print(f"report: {done.path}", soft_wrap=True, highlight=False)
+        stdout.print(f"chosen without labels: {done.chosen.name}; scores on {done.rows}")
+        stdout.print(f"report: {done.path}", soft_wrap=True)

@@ -39,6 +39,7 @@ class Command:
             entries = [describe(e) | _known(done.get(e.id, {})) for e in choose(EXHIBITS, self.ids)]
         else:
             entries = reproduce(EXHIBITS, self.ids, self.scale, self.out)
+        entries = [e | {"figure": e["figure"] and self.out / "figures" / f"{e['id']}.svg"} for e in entries]
         if self.json:
             emit({"exhibits": entries})
         else:

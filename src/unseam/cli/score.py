@@ -21,7 +21,7 @@ class Command:
     """
 
     codes: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="CODES")]
-    """Codes (N, K): .npy, .npz, .csv, .tsv or .parquet; file.npz:NAME picks an array."""
+    """Codes (N, K): .npy, .npz, .h5, .csv, .tsv or .parquet; file.npz:NAME picks an array, file.csv:a,b columns."""
     factors: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FACTORS")]
     """True factors (N, F), one row for each row of the codes."""
     test_codes: str | None = None
@@ -50,26 +50,31 @@ class Command:
     """Print one JSON document."""
 
     def run(self) -> None:
+        places = {name: getattr(self, name) for name in ("codes", "factors", "test_codes", "test_factors")}
+        read = {name: read_array(place, name) for name, place in places.items() if place}
+        given = {name: file.content for name, file in read.items()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the notes are printed below
             scores = score(
-                read_array(self.codes, "codes"),
-                read_array(self.factors, "factors"),
+                given["codes"],
+                given["factors"],
                 metrics=self.metrics,
                 ci=self.ci,
                 chance=self.chance,
                 seed=self.seed,
-                test_codes=read_array(self.test_codes, "test_codes") if self.test_codes else None,
-                test_factors=read_array(self.test_factors, "test_factors") if self.test_factors else None,
+                test_codes=given.get("test_codes"),
+                test_factors=given.get("test_factors"),
                 workers=self.workers,
                 names=words(self.names),
                 kinds=words(self.kinds),
                 bin_continuous=self.bin_continuous,
             )
+        for file in read.values():
+            print(f"read {file.said}", file=sys.stderr)
         for note in scores.notes:
             print(f"note: {note}", file=sys.stderr)
         if self.json:
-            emit(scores.to_json())
+            emit({**scores.to_json(), "read": {name: file.said for name, file in read.items()}})
             return
         print(FORMATS[self.format](scores))
         for name, reason in scores.refused.items():

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from unseam.geometry import Alignment
 from unseam.geometry import align as align_codes
 from unseam.geometry.align import Frame, RotatedDecoder, RotatedEncoder
 from unseam.progress import bar
+from unseam.read import load_array
 from unseam.runs.diagnose import SAMPLES, beta_of, chosen_members, see
 from unseam.runs.represent import without_constants
 from unseam.statistics import matched, rank_correlations
@@ -119,8 +119,8 @@ def load_alignment(folder: str | Path, member: int | None = None, run: str | Pat
     place = Path(folder)
     document = read_summary(place)
     row = pick(document["members"], member, place)
-    arrays = read_arrays(place / f"member-{row['member']}.npz")
     model = opened(run, document["run"]).model(row["member"])
+    arrays = read_arrays(place / f"member-{row['member']}.npz", model.architecture.latents)
     frame = Frame(*(torch.as_tensor(arrays[name]) for name in Frame._fields))
     return Alignment(
         rotation=frame.rotation,
@@ -157,13 +157,21 @@ def pick(rows: Sequence[Mapping[str, Any]], member: int | None, folder: Path) ->
     return rows[known.index(member)]
 
 
-def read_arrays(path: Path) -> dict[str, Array]:
+def read_arrays(path: Path, latents: int) -> dict[str, Array]:
+    """What `align` kept of a member of so many latents: finite numbers, of the shapes that belong together."""
+    damaged = f"{path} is missing or damaged, or of another run; write it again with `unseam align`"
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in (*Frame._fields, "codes", "variances")}
-    except (OSError, ValueError, KeyError, BadZipFile) as error:
-        raise BadInput(f"{path} is missing or damaged ({error}); write it again with `unseam align`") from None
-    return arrays
+        arrays = {
+            name: np.asarray(load_array(path, str(path), name)) for name in (*Frame._fields, "codes", "variances")
+        }
+    except BadInput as error:
+        raise BadInput(f"{damaged} ({error})") from None
+    N, K = len(arrays["codes"]) if arrays["codes"].ndim else 0, latents
+    shapes = {"rotation": (K, K), "scale": (K, K), "shift": (K,), "codes": (N, K), "variances": (N, K)}
+    for name, array in arrays.items():
+        if array.dtype.kind != "f" or array.shape != shapes[name] or not np.isfinite(array).all():
+            raise BadInput(f"{damaged} ({name} is {array.dtype} {array.shape}, not finite numbers {shapes[name]})")
+    return {name: np.array(array) for name, array in arrays.items()}
 
 
 def opened(run: str | Path | Run | None, stored: str) -> Run:

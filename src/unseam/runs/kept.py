@@ -1,8 +1,8 @@
 """What was computed of a member once is kept: a row of `computed` in results.sqlite, and an npz of arrays beside it.
 
 A row is found again by what it depends on: the member's weights (by digest), the step, the rows, the settings, the
-version of the package and its code. The arrays are written first, whole or not at all, so a row never points at half
-a file. A folder that cannot be written to, or a damaged row, costs time and nothing else.
+version of the package and its code; that the data is still what it was, `Run.data` sees to. The arrays are written
+first, whole or not at all, so a row never points at half a file. A folder that cannot be written to, or a damaged row, costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 
 from unseam import __version__
 from unseam.files import write_atomic
+from unseam.read import DAMAGE
 from unseam.train import Run
+from unseam.train.results import Results
 from unseam.types import Array
 
 SCHEMA = """create table if not exists computed (what text, member integer, step integer, key text, settings text,
@@ -69,14 +70,14 @@ def place(folder: Path, what: str, member: int, key: str) -> Path:
 def read(folder: Path, what: str, member: int, key: str) -> Parts | None:
     """The kept result; None where there is none, or none that can be read."""
     try:
-        with closing(sqlite3.connect(folder / "results.sqlite", timeout=60)) as connection:
+        with closing(Results(folder).open(read_only=True)) as connection:
             query = "select document from computed where what = ? and member = ? and key = ?"
             row = connection.execute(query, (what, member, key)).fetchone()
         if row is None:
             return None
         with np.load(place(folder, what, member, key), allow_pickle=False) as archive:
-            return Parts(json.loads(row[0]), dict(archive))
-    except (sqlite3.Error, OSError, ValueError, BadZipFile):
+            return Parts(dict(json.loads(row[0])), dict(archive))
+    except (*DAMAGE, sqlite3.Error):
         return None
 
 
@@ -86,7 +87,7 @@ def write(folder: Path, row: tuple[Any, ...], made: Parts) -> None:
     np.savez(content, **made.arrays)  # type: ignore[arg-type]
     try:
         write_atomic(place(folder, what, member, key), content.getvalue())
-        with closing(sqlite3.connect(folder / "results.sqlite", timeout=60)) as connection, connection:
+        with closing(Results(folder).open()) as connection, connection:
             connection.execute(SCHEMA)
             values = (*row, json.dumps(made.document))
             connection.execute("insert or replace into computed values (?, ?, ?, ?, ?, ?, ?)", values)

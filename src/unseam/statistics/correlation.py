@@ -7,7 +7,7 @@ from scipy.stats import rankdata
 from unseam.errors import BadInput
 from unseam.types import Array
 
-TINY = 1e-12  # a variance below this counts as none (the threshold of the common reference)
+TINY = 1e-12  # a standard deviation below this share of a column's largest value is rounding, not variation
 
 
 def correlations(a: Array, b: Array) -> Array:  # (N, A), (N, B) -> (A, B)
@@ -16,11 +16,18 @@ def correlations(a: Array, b: Array) -> Array:  # (N, A), (N, B) -> (A, B)
     >>> correlations(np.array([[0.0], [1.0], [2.0]]), np.array([[0.0, 5.0], [-1.0, 5.0], [-2.0, 5.0]]))
     array([[-1.,  0.]])
     """
-    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    a, b = _centred(a), _centred(b)
     n = len(a) - 1
     va, vb = (a * a).sum(axis=0) / n, (b * b).sum(axis=0) / n
-    alive = (va > TINY)[:, None] & (vb > TINY)[None]
+    alive = (va > TINY**2)[:, None] & (vb > TINY**2)[None]
     return np.divide(a.T @ b / n, np.sqrt(np.outer(va, vb)), out=np.zeros((len(va), len(vb))), where=alive)
+
+
+def _centred(x: Array) -> Array:  # (N, A) -> (N, A)
+    """Columns with largest value 1, then without their mean: r does not depend on their scale, squares would."""
+    largest = np.abs(x).max(axis=0)
+    x = x / np.where(largest > 0, largest, 1.0)
+    return x - x.mean(axis=0)
 
 
 def rank_correlations(a: Array, b: Array) -> Array:  # (N, A), (N, B) -> (A, B)

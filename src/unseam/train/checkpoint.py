@@ -45,4 +45,10 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise BadInput(f"checkpoint {path} is damaged ({error}); delete it to train that part again") from None
     if digest(tensors, header.get("meta", "")) != header.get("digest"):
         raise BadInput(f"checkpoint {path} was altered: its digest does not match; delete it to train that part again")
-    return tensors, json.loads(header["meta"])
+    try:
+        meta = json.loads(header["meta"])
+    except (KeyError, ValueError, RecursionError):
+        meta = None
+    if not isinstance(meta, dict):
+        raise BadInput(f"checkpoint {path} holds no description of itself; delete it to train that part again")
+    return tensors, meta

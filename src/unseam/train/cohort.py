@@ -31,6 +31,7 @@ from unseam.progress import bar, stderr
 from unseam.train.config import RunConfig
 from unseam.train.group import Job
 from unseam.train.loop import interruptible, train_group
+from unseam.train.own import located
 from unseam.train.private import fast_bfloat16
 from unseam.train.results import Results
 
@@ -108,7 +109,7 @@ def _inline(jobs: Sequence[Job], advance: Any) -> None:
     torch.set_num_threads(1 if stacked else threads)
     try:
         for job in jobs:
-            data = load_data(**job.config.data)
+            data = load_data(**located(job.config.data, job.folder))
             train_group(job, data, lambda n, size=len(job.members): advance(n * size))  # type: ignore[misc]
     except KeyboardInterrupt:
         raise Interrupted(jobs[0].folder) from None
@@ -185,7 +186,7 @@ def bury(worker: Worker, deaths: Counter[int], folder: Path) -> int:
     told = f"a training process died (exit code {worker.process.exitcode}; out of memory?)"
     if worker.number < 0 or deaths[worker.number] > 1:
         raise Failed(f"{told}; free memory or use fewer --workers, then go on with: {way_on(folder)}")
-    stderr.print(f"{told}; another goes on with its group", highlight=False, soft_wrap=True)
+    stderr.print(f"{told}; another goes on with its group", soft_wrap=True)
     return worker.number
 
 
@@ -213,7 +214,8 @@ def _work(jobs: list[Job], steps: Any, line: Any, parent: int) -> None:
     try:
         line.send(("next", ""))
         while (number := line.recv()) >= 0:
-            train_group(jobs[number], load_data(**jobs[number].config.data), tick)
+            job = jobs[number]
+            train_group(job, load_data(**located(job.config.data, job.folder)), tick)
             line.send(("next", ""))
     except KeyboardInterrupt:
         line.send(("stopped", ""))

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from unseam.errors import BadInput, check_literals, unknown
 from unseam.models import Architecture
 from unseam.objectives import Objective, Optimiser, hyperparameters
+from unseam.train.typed import typed
 
 
 @dataclass(frozen=True)
@@ -74,25 +75,23 @@ class RunConfig:
     training: Training = field(default_factory=Training)
     optimiser: Optimiser = field(default_factory=Optimiser)
     groups: tuple[tuple[int, ...], ...] = ()  # which members are trained together (`cohort.plan`)
+    digests: Mapping[str, str] = field(default_factory=dict)  # of the user's own files (`own`), by parameter
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> RunConfig:
-        architecture = dict(document["architecture"])
-        for widths in ("encoder", "decoder"):
-            architecture[widths] = tuple(architecture[widths])
-        return RunConfig(
-            data=document["data"],
-            objective=document["objective"],
-            static=document["static"],
-            members=tuple(Member(m["seed"], m["hyper"], m.get("kl_weight")) for m in document["members"]),
-            architecture=Architecture(**architecture),
-            training=Training(**document["training"]),
-            optimiser=Optimiser(**document["optimiser"]),
-            groups=tuple(tuple(group) for group in document["groups"]),
-        )
+        """The run a document describes; one that was changed by hand or by a damaged disk is refused in one line."""
+        if not isinstance(document, dict):
+            raise BadInput(f"it holds a {type(document).__name__}, not an object")
+        names = [f.name for f in fields(RunConfig)]
+        config: RunConfig = typed(RunConfig, {k: v for k, v in document.items() if k in names}, "config")
+        if not isinstance(config.data.get("name"), str):
+            raise BadInput("config.data has no name")
+        if sorted(m for group in config.groups for m in group) != list(range(len(config.members))) or not config.groups:
+            raise BadInput(f"config.groups must hold each of the {len(config.members)} members once")
+        return config
 
 
 def sweep(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from unseam import __version__
+from unseam.errors import BadInput
 from unseam.objectives import Objective
 from unseam.rng import derive
 from unseam.train.checkpoint import load_checkpoint
@@ -92,6 +94,7 @@ def resume(job: Job, state: State) -> State:
     if not job.checkpoint.exists():
         return state
     tensors, meta = load_checkpoint(job.checkpoint)
+    fits(job, state, tensors, meta)
     for player, stack in state.stacks.items():
         for name, block in stack.state().items():
             block.copy_(tensors[f"{player}/{name}"])
@@ -104,6 +107,20 @@ def resume(job: Job, state: State) -> State:
     for position in state.frozen:
         hold(state, position)
     return state
+
+
+def fits(job: Job, state: State, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint of another run or another architecture, whole as it may be."""
+    expected = {n: t.shape for n, t in describe(job, state)[0].items()}
+    found = {n: t.shape for n, t in tensors.items()}
+    positions = {str(i) for i in range(len(job.members))}
+    step, seconds, frozen = (meta.get(name) for name in ("step", "seconds", "frozen"))
+    sound = isinstance(step, int) and 0 <= step <= job.config.training.steps and isinstance(seconds, (int, float))
+    if found != expected or not sound or not isinstance(frozen, dict) or not set(frozen) <= positions:
+        raise BadInput(
+            f"checkpoint {job.checkpoint} does not fit {job.folder / 'config.json'}: one of them is of another run or "
+            "was changed; put back the one that belongs here, or delete the checkpoint to train that part again"
+        )
 
 
 def hold(state: State, position: int) -> None:

@@ -103,16 +103,34 @@ def settle(state: State, trained: HeldOut) -> None:
 
 
 def update(state: State, losses: Mapping[str, Tensor]) -> None:
-    """One optimiser step of every player; a member whose loss or gradient is not finite is frozen where it is."""
+    """One optimiser step of every player; a member whose loss, gradient or new weights are not finite is frozen
+    at its last finite weights."""
     healthy = all(isfinite((losses[n].detach().sum() + state.stacks[n].gradient.sum()).item()) for n in losses)
     if not healthy:
         freeze(state, losses)
+    before = {name: state.stacks[name].flat.clone() for name in losses}
     for name in losses:
         state.optimisers[name].step()
+    if not all(isfinite(state.stacks[name].flat.sum().item()) for name in losses):
+        step_back(state, before)
     for position, held in state.held.items():
         for name, stack in state.stacks.items():
             for block, value in zip(stack.blocks, held[name], strict=True):
                 block[position] = value
+
+
+def step_back(state: State, before: Mapping[str, Tensor]) -> None:
+    """Members that the step itself took out of the finite numbers are held where they were before it."""
+    old = {name: stack.like(before[name]) for name, stack in state.stacks.items() if name in before}
+    for position in range(next(iter(state.stacks.values())).members):
+        here = [block[position] for stack in state.stacks.values() for block in stack.blocks]
+        if position in state.frozen or all(torch.isfinite(block).all() for block in here):
+            continue
+        for name, blocks in old.items():
+            for block, value in zip(state.stacks[name].blocks, blocks, strict=True):
+                block[position] = value[position]
+        state.frozen[position] = f"its weights were not finite after step {state.step}"
+        hold(state, position)
 
 
 def freeze(state: State, losses: Mapping[str, Tensor]) -> None:

@@ -38,16 +38,15 @@ class Results:
 
     def create(self) -> None:
         """Every table and column that is not there yet."""
-        with closing(self._open()) as connection, connection:
-            connection.execute("pragma journal_mode=wal")
-            for table, columns in TABLES.items():
-                described = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-                key = ", ".join(KEYS[table])
-                connection.execute(
-                    f"create table if not exists {table} ({described}, primary key ({key})) without rowid"
-                )
-                for name in columns.keys() - _columns(connection, table):
-                    connection.execute(f"alter table {table} add column {name} {columns[name]}")
+        try:
+            with closing(self.open()) as connection, connection:
+                connection.execute("pragma journal_mode=wal")
+                for table, columns in TABLES.items():
+                    _complete(connection, table, columns)
+        except sqlite3.OperationalError:  # the machine's: a full disk, a lock
+            raise
+        except sqlite3.DatabaseError as error:
+            raise BadInput(f"{self.path} is damaged ({error}); delete it, then --resume makes it again") from None
 
     def write(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Rows by the names of their columns; a row of the same key is replaced, a column not named is null."""
@@ -58,27 +57,28 @@ class Results:
         if rows:
             marks = ", ".join(f":{name}" for name in names)
             insert = f"insert or replace into {table} ({', '.join(names)}) values ({marks})"
-            with closing(self._open()) as connection, connection:
+            with closing(self.open()) as connection, connection:
                 connection.executemany(insert, [dict.fromkeys(names) | dict(row) for row in rows])
 
     def read(self, table: str) -> pd.DataFrame:
         """A whole table; a folder that cannot be written can be read."""
         columns = lookup(TABLES, table, "table")
         try:
-            with closing(self._open(read_only=True)) as connection:
+            with closing(self.open(read_only=True)) as connection:
                 frame = pd.read_sql_query(f"select * from {table}", connection)
-        except (sqlite3.DatabaseError, pd.errors.DatabaseError) as error:
+            frame = frame.reindex(columns=[*columns, *(name for name in frame if name not in columns)])
+            return frame.astype({name: float for name, kind in columns.items() if kind == "real"})  # all null is nan
+        except (sqlite3.DatabaseError, pd.errors.DatabaseError, ValueError, TypeError) as error:
             reason = str(error.__cause__ or error).splitlines()[0]
             raise BadInput(f"{self.path} cannot be read ({reason}); `unseam train --resume` makes what is missing, "
                            "a damaged file must be deleted first") from None  # fmt: skip
-        frame = frame.reindex(columns=[*columns, *(name for name in frame if name not in columns)])
-        return frame.astype({name: float for name, kind in columns.items() if kind == "real"})  # all null is nan
 
     def write_scores(self, member: int, scores: Mapping[str, tuple[float, Mapping[str, Any]]]) -> None:
         rows = scores.items()
         self.write("scores", [{"member": member, "name": n, "value": v, "detail": json.dumps(d)} for n, (v, d) in rows])
 
-    def _open(self, read_only: bool = False) -> sqlite3.Connection:
+    def open(self, read_only: bool = False) -> sqlite3.Connection:
+        """A connection; for reading also in a folder that cannot be written."""
         if not read_only:
             connection = sqlite3.connect(self.path, timeout=60)
             connection.execute("pragma synchronous=normal")
@@ -95,6 +95,14 @@ class Results:
 def _checked(connection: sqlite3.Connection) -> sqlite3.Connection:
     connection.execute("select count(*) from sqlite_master").fetchone()
     return connection
+
+
+def _complete(connection: sqlite3.Connection, table: str, columns: Mapping[str, str]) -> None:
+    described = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+    key = ", ".join(KEYS[table])
+    connection.execute(f"create table if not exists {table} ({described}, primary key ({key})) without rowid")
+    for name in columns.keys() - _columns(connection, table):
+        connection.execute(f"alter table {table} add column {name} {columns[name]}")
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:

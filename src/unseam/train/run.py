@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -17,21 +18,24 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from unseam.data import config as data_config
-from unseam.data import load_data
+from unseam.data import dataset_type, load_data, own_parameters
 from unseam.data.base import Dataset
 from unseam.data.checks import unit_range
 from unseam.data.user import UserData
-from unseam.data.wrappers import Wrapper
+from unseam.data.wrappers import WRAPPERS, Wrapper
+from unseam.data.wrappers import options as wrapper_options
 from unseam.errors import BadInput, lookup, unknown
 from unseam.files import remove_leftovers, write_atomic
 from unseam.models import Architecture, Autoencoder
 from unseam.objectives import OBJECTIVES, Objective, Optimiser
+from unseam.train import own
 from unseam.train.checkpoint import load_checkpoint
 from unseam.train.cohort import check_free, plan, run_cohort, start_folder
 from unseam.train.config import Member, RunConfig, Training, sweep
 from unseam.train.group import weights_path
 from unseam.train.order import split
 from unseam.train.results import Results
+from unseam.train.typed import typed
 from unseam.types import Array
 
 
@@ -44,7 +48,14 @@ class Run:
 
     @cached_property
     def data(self) -> Dataset:
-        return load_data(**self.config.data)
+        """The data it was trained on; own files that have changed since are refused."""
+        own.check(self.config.data, self.config.digests, self.folder)
+        return load_data(**checked_options(self.data_config, self.folder))
+
+    @property
+    def data_config(self) -> dict[str, Any]:
+        """`config.data` with the paths of now: those inside the run folder move with it."""
+        return own.located(self.config.data, self.folder)
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -57,7 +68,10 @@ class Run:
     def table(self) -> pd.DataFrame:
         """One row a member: seed, hyperparameters, status, final numbers."""
         frame = self.rows.read("runs").sort_values("member").reset_index(drop=True)
-        hyper = pd.DataFrame([json.loads(text) for text in frame.pop("hyper")], index=frame.index)
+        try:
+            hyper = pd.DataFrame([dict(json.loads(text)) for text in frame.pop("hyper")], index=frame.index)
+        except (TypeError, ValueError):
+            raise BadInput(f"{self.rows.path} is damaged: `hyper` holds no JSON objects; train the run again") from None
         return pd.concat([frame[["member", "seed"]], hyper, frame.drop(columns=["member", "seed"])], axis=1)
 
     def log(self) -> pd.DataFrame:
@@ -102,14 +116,22 @@ class Run:
     def model(self, member: int, step: int | None = None) -> Autoencoder:
         """A member's model, in evaluation mode; at a snapshot's step when one is given."""
         model = self.config.architecture.build(self.data.shape, 0)
-        model.load_state_dict(self.weights(member, step))
+        weights, expected = self.weights(member, step), model.state_dict()
+        if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in expected.items()}:
+            raise BadInput(
+                f"{self._weights_file(member, step)[0]} does not fit {self.folder / 'config.json'}: one of them is of "
+                "another run or was changed; put back the one that belongs here, or train again"
+            )
+        model.load_state_dict(weights)
         return model.eval()
 
     def weights(self, member: int, step: int | None = None) -> dict[str, Tensor]:
         """A member's weights by name, in the precision they were trained in (`model` has them in single precision)."""
         path, position = self._weights_file(member, step)
-        tensors, _ = load_checkpoint(path)
-        return {n.removeprefix("model/"): t[position] for n, t in tensors.items() if n.startswith("model/")}
+        tensors = {n.removeprefix("model/"): t for n, t in load_checkpoint(path)[0].items() if n.startswith("model/")}
+        if any(not t.dim() or len(t) <= position for t in tensors.values()):
+            raise BadInput(f"checkpoint {path} holds no member {member}; delete it to train that part again")
+        return {n: t[position] for n, t in tensors.items()}
 
     def weights_digest(self, member: int, step: int | None = None) -> str:
         """What tells these weights from any others: the digest that their checkpoint carries."""
@@ -164,7 +186,9 @@ def fit(
     optimiser = Optimiser(**parts["optimiser"])
     folder = Path(out) if out is not None else _free_folder(data, name)
     check_free(folder)
-    config = RunConfig(data_config(_on_disk(dataset, folder)), name, static, members, architecture, training, optimiser)
+    kept = own.relative(data_config(_on_disk(dataset, folder)), folder)
+    config = RunConfig(kept, name, static, members, architecture, training, optimiser)
+    config = replace(config, digests=own.digests(kept, folder))
     config = plan(config, kind(**members[0].hyper, **static), dataset.shape)
     start_folder(folder, config)
     run_cohort(folder, config, kind, show)
@@ -174,11 +198,22 @@ def fit(
 def resume(folder: str | Path, objective: type[Objective] | None = None, show: bool | None = None) -> Run:
     """Go on with a run that was stopped; a finished one is returned as it is."""
     run = load_run(folder)
-    remove_leftovers(run.folder, run.folder / "checkpoints")
+    with suppress(OSError):  # a finished run may lie in a folder that can only be read
+        remove_leftovers(run.folder, run.folder / "checkpoints")
+    if _is_finished(run):
+        return run
     run.rows.create()
-    if len(run.rows.read("runs")) < len(run.members):  # a group writes its members' rows when all else is on disk
-        run_cohort(run.folder, run.config, objective or lookup(OBJECTIVES, run.config.objective, "objective"), show)
+    _ = run.data  # refused now if it has changed
+    run_cohort(run.folder, run.config, objective or lookup(OBJECTIVES, run.config.objective, "objective"), show)
     return run
+
+
+def _is_finished(run: Run) -> bool:
+    """Whether every member has its row: a group writes them when all else is on disk."""
+    try:
+        return len(run.rows.read("runs")) >= len(run.members)
+    except BadInput:  # no table yet
+        return False
 
 
 def load_run(folder: str | Path) -> Run:
@@ -189,9 +224,18 @@ def load_run(folder: str | Path) -> Run:
             f"run={str(folder)!r} is not a run folder (it has no config.json); train one with `unseam train`"
         )
     try:
-        return Run(path, RunConfig.from_json(json.loads((path / "config.json").read_text())))
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise BadInput(f"{path / 'config.json'} is damaged ({error!r})") from None
+        return Run(path, RunConfig.from_json(json.loads((path / "config.json").read_bytes())))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path / 'config.json'} is damaged: {error}; put a copy back, or train the run again") from None
+
+
+def checked_options(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The stored parameters of a data set, each of the type that it takes."""
+    kind = dataset_type(str(data["name"]))
+    hints = {name: get_type_hints(w)[f.name] for w in WRAPPERS for name, f in wrapper_options(w).items()}
+    hints |= {name: get_type_hints(kind)[f.name] for name, f in own_parameters(kind).items()}
+    where = f"{folder / 'config.json'}: data"
+    return {n: value if n not in hints else typed(hints[n], value, f"{where}.{n}") for n, value in data.items()}
 
 
 def _objective(objective: str | type[Objective]) -> tuple[str, type[Objective]]:

@@ -44,6 +44,10 @@ class Stack:
             owner[key] = parameter
         return self.module
 
+    def like(self, flat: Tensor) -> list[Tensor]:
+        """A copy of the flat buffer as blocks (S, *shape)."""
+        return _views(flat, [block.shape for block in self.blocks])
+
     def state(self) -> dict[str, Tensor]:
         """name -> (S, *shape), sharing memory with the flat buffer."""
         return dict(zip(self.names, self.blocks, strict=True))

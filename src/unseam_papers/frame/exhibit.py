@@ -17,6 +17,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
@@ -153,9 +154,10 @@ class Work:
         ([0.5], [0.5])
         """
         path = self.folder / f"{name}.json"
-        if not path.exists():
-            write_atomic(path, json.dumps(make(), default=lambda array: array.tolist(), allow_nan=False))
-        return json.loads(path.read_text())
+        with suppress(OSError, ValueError):  # not there yet, or damaged
+            return json.loads(path.read_bytes())
+        write_atomic(path, json.dumps(make(), default=lambda array: array.tolist(), allow_nan=False))
+        return json.loads(path.read_bytes())
 
     def each(self, names: Iterable[Name], measure: Callable[[Name], Any], prefix: str = "") -> dict[Name, Any]:
         """name -> `measure(name)`, each computed at most once in this folder.

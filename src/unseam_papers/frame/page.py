@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,10 @@ def seen(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {**entry, "rows": rows, "count": count(rows), "others": others, "notes": notes}
 
 
-def rendered(name: str, entries: Sequence[Mapping[str, Any]], html: bool) -> str:
+def rendered(name: str, entries: Sequence[Mapping[str, Any]], html: bool, out: Path = Path()) -> str:
     environment = Environment(autoescape=html, loader=LOADER)
     environment.filters |= {"cell": cell, "emphasis": emphasis}
-    known = {"policy": POLICY, "total": total([row for e in entries for row in rows_of(e)]), "svg": inline}
+    known = {"policy": POLICY, "total": total([row for e in entries for row in rows_of(e)]), "svg": partial(inline, out)}
     return environment.get_template(name).render(exhibits=[seen(e) for e in entries], **known)
 
 
@@ -67,13 +68,13 @@ def markdown(entries: Sequence[Mapping[str, Any]]) -> str:
     return rendered("exhibits.md", entries, html=False).rstrip() + "\n"
 
 
-def page(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The page of the entries of exhibits.json; the figures are read from their files and put inside.
+def page(entries: Sequence[Mapping[str, Any]], out: Path = Path()) -> str:
+    """The page of the entries of OUT/exhibits.json; the figures are read from OUT/figures and put inside.
 
     >>> "What the papers show" in page([])
     True
     """
-    return rendered("exhibits.html", entries, html=True)
+    return rendered("exhibits.html", entries, html=True, out=out)
 
 
 def cell(text: str) -> str:
@@ -94,7 +95,8 @@ def emphasis(text: str) -> Markup:
     return Markup(re.sub(r"\*(.+?)\*", r"<em>\1</em>", str(escape(text))))
 
 
-def inline(path: str) -> Markup:
-    """An SVG file without its XML header, to stand inside HTML."""
-    text = Path(path).read_text()
-    return Markup(text[text.index("<svg") :])
+def inline(out: Path, name: str) -> Markup:
+    """The figure of an exhibit without its XML header, to stand inside HTML; nothing where there is none."""
+    path = out / "figures" / f"{name}.svg"  # and no other: what exhibits.json says is not followed
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    return Markup(text[text.index("<svg") :] if "<svg" in text else "")

@@ -13,7 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from unseam.errors import lookup
+from jinja2 import UndefinedError
+
+from unseam.errors import BadInput, lookup
 from unseam.files import write_atomic
 from unseam.progress import bar
 from unseam_papers.frame.draw import save, style
@@ -41,7 +43,7 @@ def run_one(exhibit: Exhibit, scale: Scale, out: Path) -> dict[str, Any]:
     numbers = exhibit.compute(settings, work)
     rows = keyed(exhibit.judge(numbers))
     with style():
-        figure = save(exhibit.draw(numbers), out / "figures" / f"{exhibit.id}.svg")
+        save(exhibit.draw(numbers), out / "figures" / f"{exhibit.id}.svg")
     return {
         **describe(exhibit),
         "scale": scale,
@@ -49,7 +51,7 @@ def run_one(exhibit: Exhibit, scale: Scale, out: Path) -> dict[str, Any]:
         "verdict": overall(rows.values()),
         "rows": [asdict(row) for row in rows.values()],
         "conclusion": exhibit.conclude(numbers, rows),
-        "figure": str(figure),
+        "figure": f"figures/{exhibit.id}.svg",  # in OUT, which may be moved
         "seconds": round(time.perf_counter() - start, 1),
     }
 
@@ -83,14 +85,20 @@ def reproduce(
 def finished(out: Path) -> dict[str, dict[str, Any]]:
     """The entries already in OUT/exhibits.json, by id; without those of a version whose rows had no key."""
     path = out / "exhibits.json"
-    entries = json.loads(path.read_text())["exhibits"] if path.exists() else []
-    return {e["id"]: e for e in entries if all("key" in row for row in e["rows"])}
+    try:
+        entries = json.loads(path.read_bytes())["exhibits"] if path.exists() else []
+        found = {str(e["id"]): e for e in entries if all("key" in row for row in e["rows"])}
+        markdown(list(found.values()))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, UndefinedError) as error:
+        again = f"delete it and reproduce again: what was computed is kept in {out / 'work'}"
+        raise BadInput(f"{path} is damaged ({error!r}); {again}") from None
+    return found
 
 
 def publish(exhibits: Mapping[str, Exhibit], entry: Mapping[str, Any], out: Path) -> None:
     """Put one entry into exhibits.json, .html and .md, beside those already there, in the registry's order."""
     entries = finished(out) | {entry["id"]: dict(entry)}
     ordered = [entries[i] for i in exhibits if i in entries]
-    texts = {"json": json.dumps({"exhibits": ordered}, indent=2), "html": page(ordered), "md": markdown(ordered)}
+    texts = {"json": json.dumps({"exhibits": ordered}, indent=2), "html": page(ordered, out), "md": markdown(ordered)}
     for kind, text in texts.items():
         write_atomic(out / f"exhibits.{kind}", text)

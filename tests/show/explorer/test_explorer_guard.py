@@ -3,11 +3,17 @@
 import io
 import json
 import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
+from unseam.show.explorer import upload
 from unseam.show.explorer.api import LARGEST_DOCUMENT, LARGEST_FILE
 from unseam.show.explorer.server import listen
 
@@ -128,6 +134,7 @@ def test_a_chunked_body_is_counted(ask):
         (b'{"model": "0.0", "z": [0, true, 0, 0]}', "z_1"),
         (b'{"model": "0.0", "z": [0, "1", 0, 0]}', "z_1"),
         (b'{"model": "0.0", "z": [0, [1], 0, 0]}', "z_1"),
+        (b'{"model": "0.0", "z": [' + b"9" * 400 + b", 0, 0, 0]}", "z_0"),
         (b'{"model": "0.0", "z": [' + b"9" * 5000 + b", 0, 0, 0]}", "JSON"),
         (b'{"model": "0.0", "z": [0, 0, 0]}', "4 numbers"),
         (b'{"model": "0.0", "z": 0}', "4 numbers"),
@@ -180,6 +187,36 @@ def test_bad_observations_are_refused(ask):
         assert ask("/api/encode?model=0.0", body).status == 400
     assert ask("/api/encode", b"\0" * 1024).status == 400
     assert ask("/api/encode?model=0.0&aligned=2", b"\0" * 1024).status == 400
+
+
+def test_a_variance_without_bounds_is_refused(ask, gallery, monkeypatch):
+    infinite = SimpleNamespace(mean=torch.zeros(1, 4), variance=lambda: torch.full((1, 4), torch.inf))
+    blind = replace(gallery.subject("0.0"), encode=lambda x: infinite)
+    monkeypatch.setattr(type(gallery), "subject", lambda *_: blind)
+    assert ask("/api/encode?model=0.0", b"\0" * 1024).status == 400
+
+
+def test_a_bug_is_answered_with_the_policy_and_without_its_traceback(ask, gallery, monkeypatch):
+    monkeypatch.setattr(type(gallery), "describe", lambda _: 1 / 0)
+    reply = ask("/api/about")
+    assert reply.status == 500
+    assert "default-src 'none'" in reply.getheader("content-security-policy")
+    assert b"division" not in reply.content
+
+
+def test_few_pictures_are_unpacked_at_once(monkeypatch):
+    busy, most = [], []
+
+    def slow(content: bytes, shape: tuple[int, ...]) -> None:
+        busy.append(1)
+        most.append(len(busy))
+        time.sleep(0.02)
+        busy.pop()
+
+    monkeypatch.setattr(upload, "picture", slow)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: upload.observation(b"", (1, 2, 2)), range(8)))
+    assert max(most) <= 2
 
 
 def bomb() -> bytes:

@@ -1,76 +1,71 @@
-"""Arrays from files: .npy, .npz, .csv (or .tsv), .parquet. One reader for `unseam score`."""
+"""Files for `unseam score`, through the one checked reader (`unseam.read`), with a sentence on what was read."""
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from unseam.errors import BadInput, unknown
+from unseam.errors import BadInput
+from unseam.read import ENDINGS, TABLES, Columns, Hdf5Rows, load_array, load_table, refusing
 
 
-def read_array(place: str, wanted: str) -> Any:
-    """The array or table in a file. `file.npz:name` picks an array; without a name `wanted`, or the only one.
+class Read(NamedTuple):
+    """What a file held, and what to tell of it."""
+
+    content: Any  # an array, or a DataFrame where the columns have names
+    said: str
+
+
+def read_array(place: str, wanted: str) -> Read:
+    """The array or table in a file; `file.npz:name` picks an array (without a name: `wanted`, or the only one).
 
     >>> read_array("nowhere.npy", "codes")
     Traceback (most recent call last):
-    unseam.errors.BadInput: codes: nowhere.npy does not exist; give a .npy, .npz, .csv, .tsv or .parquet file
+    unseam.errors.BadInput: codes: nowhere.npy does not exist; give a file that ends in .npy, .npz, .h5, .hdf5, ...
     """
     path, _, key = place.partition(":") if not Path(place).exists() else (place, "", "")
-    readers = {".npy": read_npy, ".npz": read_npz, ".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}
     if not Path(path).is_file():
-        raise BadInput(f"{wanted}: {path} does not exist; give a .npy, .npz, .csv, .tsv or .parquet file")
-    suffix = Path(path).suffix.lower()
-    if suffix not in readers:
-        raise BadInput(f"{wanted}: {path} has the ending {suffix!r}; known: {', '.join(readers)}")
-    try:
-        return readers[suffix](Path(path), key, wanted)
-    except (OSError, ValueError, UnicodeDecodeError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(f"{wanted}: {path} cannot be read as {suffix} ({str(error).splitlines()[0]})") from None
+        raise BadInput(f"{wanted}: {path} does not exist; give a file that ends in {', '.join(ENDINGS)}")
+    where, suffix = f"{wanted}: {path}", Path(path).suffix.lower()
+    if suffix in TABLES:
+        table = load_table(path, where, key or None)
+        return Read(frame(table, wanted, where), f"{where}: {table.says()}")
+    if suffix == ".npz" and not key:
+        held = members(path, where)
+        if wanted not in held and len(held) != 1:
+            raise BadInput(f"{where} holds {', '.join(held) or 'no arrays'}; pick one with {path}:NAME")
+        key = wanted if wanted in held else held[0]
+    array = load_array(path, where, key or None)
+    array = np.array(array[:] if isinstance(array, Hdf5Rows) else array)
+    said = f"{where}: {array.dtype} {array.shape}"
+    if wanted.endswith("factors"):
+        return Read(frame(load_table(words(array, where), where), wanted, where), said)
+    return Read(array, said)
 
 
-def read_npy(path: Path, key: str, wanted: str) -> Any:
-    return np.load(path, allow_pickle=False)
+def members(path: str, where: str) -> list[str]:
+    """The names of the arrays in an .npz."""
+    with refusing(where, "corrupt or no .npz file"), zipfile.ZipFile(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
 
 
-def read_npz(path: Path, key: str, wanted: str) -> Any:
-    with np.load(path, allow_pickle=False) as archive:
-        name = key or (wanted if wanted in archive.files else "")
-        if not name and len(archive.files) == 1:
-            name = archive.files[0]
-        if not name:
-            raise BadInput(f"{wanted}: {path} holds {', '.join(archive.files)}; pick one with {path}:NAME")
-        if name not in archive.files:
-            raise unknown(f"array in {path}", name, archive.files)
-        return archive[name]
-
-
-def read_csv(path: Path, key: str, wanted: str) -> Any:
-    """A table with a header line if its first line holds words, else plain numbers."""
+def frame(table: Columns, wanted: str, where: str) -> Any:
+    """A DataFrame of the columns; those of codes must be numbers."""
     import pandas
 
-    separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    first = path.open().readline().strip().split(separator)
-    header = None if all(is_number(word) for word in first) else 0
-    frame = pandas.read_csv(path, sep=separator, header=header)
-    return frame if header == 0 else frame.rename(columns=lambda c: f"{wanted.removesuffix('s').split('_')[-1]}{c}")
+    if not wanted.endswith("factors"):
+        return pandas.DataFrame(table.numbers(where), columns=table.names)
+    return pandas.DataFrame(dict(zip(table.names, table.columns, strict=True)))
 
 
-def is_number(word: str) -> bool:
+def words(array: Any, where: str) -> Any:
+    """Bytes as words."""
+    if array.dtype.kind != "S":
+        return array
     try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
-def read_parquet(path: Path, key: str, wanted: str) -> Any:
-    import pandas
-
-    try:
-        return pandas.read_parquet(path)
-    except ImportError:
-        raise BadInput(f"{wanted}: reading {path} needs pyarrow; pip install 'unseam[parquet]'") from None
+        return array.astype(str)
+    except UnicodeDecodeError:
+        raise BadInput(f"{where} holds bytes that are no ASCII; save words as strings") from None

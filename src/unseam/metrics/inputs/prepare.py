@@ -46,6 +46,9 @@ def prepare(
         raise BadInput("test_codes and test_factors come together; give both or neither")
     if not 0 <= prune < LARGEST:
         raise BadInput(f"prune={prune} must be a standard deviation, at least 0 (0.05 for posterior means of a run)")
+    for what, count in (("bin_continuous", bin_continuous), ("workers", workers)):
+        if count is not None and count < 1:
+            raise BadInput(f"{what}={count} must be at least 1")
     notes: list[str] = []
     z = [check_codes(codes, "codes", notes)]
     given, columns = columns_of(factors, len(z[0]), "factors")
@@ -106,10 +109,10 @@ def check_codes(x: Any, what: str, notes: list[str]) -> Array:  # (N, K)
     z = z[:, None] if z.ndim == 1 else z
     if z.ndim != 2:
         raise BadInput(f"{what} have shape {z.shape}; give one row per observation and one column per latent (N, K)")
-    if z.dtype == object or z.dtype.kind not in "fiub":
+    if z.dtype.kind not in "fiub":
         try:
-            z = z.astype(np.float64)
-        except (TypeError, ValueError):
+            z = np.asarray(z, dtype=object).astype(np.float64)  # by way of Python: i and dates are no numbers
+        except (TypeError, ValueError, OverflowError):
             raise BadInput(f"{what} are of type {z.dtype}, not numbers; give a real-valued (N, K) array") from None
     if z.dtype.kind != "f" or z.dtype.itemsize < 4:
         z = z.astype(np.float32 if z.dtype.kind == "f" else np.float64)
@@ -121,6 +124,8 @@ def check_codes(x: Any, what: str, notes: list[str]) -> Array:  # (N, K)
         row, column = np.argwhere(~np.isfinite(z))[0]
         bad = int((~np.isfinite(z)).sum())
         raise BadInput(f"{what}[{row}, {column}] is {z[row, column]} ({bad} such values); remove or replace those rows")
+    if np.abs(z).max() < 1 / LARGEST:
+        z = z.astype(np.float64)  # squares would vanish in float32
     if np.abs(z).max() > LARGEST:
         raise BadInput(f"{what} reach {np.abs(z).max():.3g}, beyond {LARGEST:g}, where squares overflow; rescale them")
     dead = np.flatnonzero(np.ptp(z, axis=0) == 0)

@@ -44,8 +44,8 @@ def number(value: Any, what: str, largest: float = FARTHEST) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadInput(f"{what}={str(value)[:40]!r} is not a number")
-    if not (math.isfinite(value) and abs(value) <= largest):
-        raise BadInput(f"{what}={value:.6g} is out of range; it must be within {-largest:g}..{largest:g}")
+    if not abs(value) <= largest:  # also what is not finite, and whole numbers too long for a float
+        raise BadInput(f"{what}={str(value)[:12]} is out of range; it must be within {-largest:g}..{largest:g}")
     return float(value)
 
 

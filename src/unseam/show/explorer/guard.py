@@ -76,8 +76,12 @@ class Guard:
         if scope["type"] != "http":  # the server speaks no web sockets
             return
 
+        started = False
+
         async def guarded(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
@@ -86,4 +90,9 @@ class Guard:
         if len(headers.getlist("host")) > 1:
             found = 400, "more than one Host header"
         app = PlainTextResponse(found[1], found[0]) if found else self.app
-        await app(scope, receive, guarded)
+        try:
+            await app(scope, receive, guarded)
+        except Exception:  # a bug: its traceback is for the terminal, the answer has the policy too
+            if not started:
+                await PlainTextResponse("the explorer failed; its terminal says why", 500)(scope, receive, guarded)
+            raise

@@ -56,9 +56,10 @@ class Subject:
     def place(self, x: Tensor) -> tuple[Tensor, Tensor]:  # (*shape) -> (K,), (K,)
         """Mean and variance of q(z|x)."""
         q = self.encode(x[None])
-        if not torch.isfinite(q.mean).all():
-            raise BadInput("the encoder returns NaN or infinite codes for this input")
-        return q.mean[0], q.variance()[0]
+        mean, variance = q.mean[0], q.variance()[0]
+        if not torch.isfinite(torch.stack([mean, variance])).all():
+            raise BadInput("the encoder returns NaN or infinite codes or variances for this input")
+        return mean, variance
 
 
 def chunk(data: Dataset) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from threading import Semaphore
 
 import numpy as np
 import torch
@@ -15,11 +16,13 @@ from unseam.errors import BadInput
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 PIXELS = 2**24  # of a dropped picture, before it is decoded
 MODES = {1: "L", 3: "RGB"}
+DECODING = Semaphore(2)  # pictures at once: a small file may unpack to PIXELS of 4 bytes, some times over
 
 
 def observation(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (*shape)
     """A dropped file as one observation of this shape."""
-    return picture(content, shape) if len(shape) == 3 else numbers(content, shape)
+    with DECODING:
+        return picture(content, shape) if len(shape) == 3 else numbers(content, shape)
 
 
 def picture(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (C, H, W) in [0, 1]

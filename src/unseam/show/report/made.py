@@ -39,8 +39,8 @@ def changed(value: Any) -> dict[str, Any]:
 
 def data_options(run: Run) -> dict[str, Any]:
     """The data's parameters that differ from their defaults, by the names users say."""
-    known = parameters(dataset_type(run.config.data["name"]))
-    given = {name: value for name, value in run.config.data.items() if name != "name"}
+    known = parameters(dataset_type(run.data_config["name"]))
+    given = {name: value for name, value in run.data_config.items() if name != "name"}
     return {name: value for name, value in given.items() if value != _default(known[name])}
 
 
@@ -77,7 +77,7 @@ def everything(run: Run) -> dict[str, Any]:
 def call(run: Run) -> str:
     """The Python call that makes the run again."""
     seeds = list(dict.fromkeys(m.seed for m in run.members))
-    parts = [repr(run.config.data["name"]), repr(run.config.objective), f"seeds={seeds}"]
+    parts = [repr(run.data_config["name"]), repr(run.config.objective), f"seeds={seeds}"]
     parts += [f"{name}={value!r}" for name, value in settings(run).items()]
     if data_options(run):
         parts.append(f"data_parameters={data_options(run)!r}")
@@ -89,7 +89,7 @@ def command(run: Run) -> str | None:
     told = settings(run)
     if run.config.objective not in OBJECTIVES or not set(told) <= flags(run):
         return None
-    words = ["unseam", "train", str(run.config.data["name"])]
+    words = ["unseam", "train", str(run.data_config["name"])]
     for name, value in data_options(run).items():
         words += [f"--data.{name}", str(value).lower() if isinstance(value, bool) or value is None else str(value)]
     seeds = list(dict.fromkeys(m.seed for m in run.members))

@@ -100,7 +100,8 @@ def grouped(entries: Sequence[Entry]) -> list[Group]:
     by_data: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.found is not None:
-            by_data.setdefault(repr(sorted(entry.found.run.config.data.items())), []).append(entry)
+            config = entry.found.run.config
+            by_data.setdefault(repr((sorted(config.data.items()), sorted(config.digests.items()))), []).append(entry)
     runs = [[entry.found.run for entry in some if entry.found] for some in by_data.values()]
     names = [data_name(each[0]) for each in runs]
     options = [made.data_options(each[0]) for each in runs]

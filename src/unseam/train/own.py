@@ -1,0 +1,90 @@
+"""The user's own files behind a run: where they are now, and whether they are what the run was trained on.
+
+Paths inside the run folder are kept relative to it, so that it can be moved; files outside by their whole path. A digest of each is kept too: of everything up to WHOLE bytes; of a larger file, of its size and SAMPLES blocks spread evenly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from unseam.data import DATASETS, PATHS
+from unseam.data.wrappers import MADE
+from unseam.errors import BadInput
+
+WHOLE = 1 << 26
+SAMPLES = 64  # blocks of a larger file, files of a folder
+BLOCK = WHOLE // SAMPLES
+OURS = ("source.npy", "factor_table.npy")  # what `fit` writes of arrays in memory
+
+
+def files(data: Mapping[str, Any]) -> dict[str, str]:
+    """The parameters that name the user's files.
+
+    >>> files({"name": "mine.npy", "factors": None}), files({"name": "sprites", "size": 32})
+    ({'name': 'mine.npy'}, {})
+    """
+    names = PATHS if data["name"] in DATASETS else ("name", *PATHS)
+    return {key: data[key] for key in names if isinstance(data.get(key), str) and data[key] != MADE}
+
+
+def relative(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The data's configuration as the run folder keeps it."""
+    home = folder.resolve()
+    inside = {key: Path(path) for key, path in files(data).items() if Path(path).is_relative_to(home)}
+    return {**data, **{key: str(path.relative_to(home)) for key, path in inside.items()}}
+
+
+def located(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The data's configuration with the paths of now; older folders name their own arrays by whole paths.
+
+    >>> located({"name": "source.npy"}, Path("runs/a"))
+    {'name': 'runs/a/source.npy'}
+    """
+
+    def now(path: Path) -> Path:
+        moved = path.name in OURS and not path.exists() and (folder / path.name).exists()
+        return folder / (path.name if moved else path)  # a whole path stays as it is
+
+    return {**data, **{key: str(now(Path(path))) for key, path in files(data).items()}}
+
+
+def digests(data: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """A digest of every file of the user's."""
+    return {key: digest(Path(path)) for key, path in files(located(data, folder)).items() if Path(path).exists()}
+
+
+def check(data: Mapping[str, Any], known: Mapping[str, str], folder: Path) -> None:
+    """Refuse files that are not what the run was begun with; an older run has no digests to compare."""
+    for key, path in files(located(data, folder)).items():
+        if key in known and Path(path).exists() and digest(Path(path)) != known[key]:
+            raise BadInput(
+                f"{'data' if key == 'name' else key}={path!r} has changed since {folder} was trained on it; put the "
+                "file back as it was, or train a new run on it"
+            )
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, or of a folder's names, sizes and some of its files."""
+    if path.is_file():
+        return _of_file(path, hashlib.sha256()).hexdigest()
+    inside = sorted(p for p in path.rglob("*") if p.is_file())
+    sha = hashlib.sha256(
+        "\n".join(f"{p.relative_to(path)} {p.stat().st_size}" for p in inside).encode("utf-8", "replace")
+    )
+    for p in inside[:: max(1, len(inside) // SAMPLES)]:
+        _of_file(p, sha)
+    return sha.hexdigest()
+
+
+def _of_file(path: Path, sha: Any) -> Any:
+    size = path.stat().st_size
+    sha.update(f"{size}".encode())
+    starts = range(0, size, BLOCK) if size <= WHOLE else [(size - BLOCK) * i // (SAMPLES - 1) for i in range(SAMPLES)]
+    with path.open("rb") as file:
+        for start in starts:
+            file.seek(start)
+            sha.update(file.read(BLOCK))
+    return sha

@@ -1,0 +1,287 @@
+"""A run folder: what was changed in it or behind it is refused in one line, and it can be moved and only read."""
+
+import json
+import multiprocessing
+import shutil
+import signal
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from unseam.cli import main
+from unseam.errors import BadInput
+from unseam.train import Run, cohort, fit, load_run, own, resume
+from unseam.train.checkpoint import load_checkpoint, save_checkpoint
+from unseam.train.results import Results
+
+SMALL: dict[str, Any] = {"network": "linear", "latents": 2, "steps": 6, "batch": 8, "show": False, "workers": 1}
+X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+VERBS = (("evaluate",), ("diagnose", "--no-figures"), ("report",), ("align",))
+
+
+def on_file(tmp_path: Path, **settings: Any) -> Run:
+    np.save(tmp_path / "mine.npy", X)
+    np.save(tmp_path / "factors.npy", np.arange(60) % 4)
+    own_factors = {"factors": str(tmp_path / "factors.npy")}
+    return fit(tmp_path / "mine.npy", out=tmp_path / "run", data_parameters=own_factors, **{**SMALL, **settings})
+
+
+def unfinished(run: Run) -> None:
+    with sqlite3.connect(run.rows.path) as connection:
+        connection.execute("delete from runs")
+
+
+# The user's own files
+
+
+@pytest.mark.parametrize("name", ["mine.npy", "factors.npy"])
+def test_other_data_than_it_was_trained_on_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = on_file(tmp_path)
+    np.save(tmp_path / name, np.load(tmp_path / name)[::-1])  # other numbers, the same shape
+    for args in (*VERBS, ("train", "--resume")):
+        if args[0] == "train":
+            unfinished(run)
+        assert main([args[0], *args[1:], str(run.folder)]) == 2, args
+        error = capsys.readouterr().err
+        assert "has changed since" in error
+        assert "put the file back" in error
+        assert error.count("\n") == 1
+
+
+def test_the_same_bytes_are_the_same_data(tmp_path: Path) -> None:
+    run = on_file(tmp_path)
+    np.save(tmp_path / "mine.npy", X)
+    unfinished(run)
+    assert resume(run.folder, show=False).table()["status"].tolist() == ["finished"]
+
+
+def test_a_run_from_before_digests_opens(tmp_path: Path) -> None:
+    run = on_file(tmp_path)
+    path = run.folder / "config.json"
+    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "digests"}))
+    assert len(load_run(run.folder).data) == 60
+
+
+def test_a_digest_sees_every_part_of_a_large_file_and_of_a_folder(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(own, "WHOLE", 64)
+    monkeypatch.setattr(own, "BLOCK", 1)
+    file = tmp_path / "in" / "x.bin"
+    file.parent.mkdir()
+    file.write_bytes(bytes(64))
+    assert len({*own.digests({"name": str(file)}, tmp_path).values()}) == 1
+    seen = set()
+    for place in (None, 0, 32, 63):
+        content = bytearray(64)
+        if place is not None:
+            content[place] = 1
+        file.write_bytes(content)
+        seen |= {own.digest(file), own.digest(file.parent)}
+    file.write_bytes(bytes(6400))
+    seen |= {own.digest(file), own.digest(file.parent)}
+    file.write_bytes(bytes(6399) + b"1")
+    seen |= {own.digest(file), own.digest(file.parent)}
+    assert len(seen) == 12
+
+
+def test_a_folder_can_be_moved(tmp_path: Path) -> None:
+    run = fit(X, out=tmp_path / "a", data_parameters={"factors": np.arange(60) % 4}, **SMALL)
+    assert run.config.data["name"] == "source.npy"
+    shutil.move(tmp_path / "a", tmp_path / "b")
+    moved = load_run(tmp_path / "b")
+    np.testing.assert_array_equal(moved.data.batch(torch.arange(60)), X)
+    unfinished(moved)
+    resume(tmp_path / "b", show=False)
+    for args in VERBS:
+        assert main([args[0], *args[1:], str(tmp_path / "b")]) == 0
+
+
+def test_a_folder_from_before_paths_were_relative_can_be_moved(tmp_path: Path) -> None:
+    run = fit(X, out=tmp_path / "a", **SMALL)
+    document = json.loads((run.folder / "config.json").read_text())
+    document["data"]["name"] = str((tmp_path / "a" / "source.npy").resolve())
+    (run.folder / "config.json").write_text(json.dumps(document))
+    assert len(load_run(run.folder).data) == 60
+    shutil.move(tmp_path / "a", tmp_path / "b")
+    assert len(load_run(tmp_path / "b").data) == 60
+
+
+# What stands in the folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    few = {"data_parameters": {"size": 60}, "seeds": [0, 1]}
+    return fit("synth-linear", out=tmp_path_factory.mktemp("made") / "run", **SMALL, **few)
+
+
+WRONG = [
+    ("data.size", "many"),
+    ("data.size", True),
+    ("data.name", 3),
+    ("data", []),
+    ("objective", None),
+    ("static", 0),
+    ("members", {}),
+    ("members.0.seed", 1.5),
+    ("members.0.seed", 2**70),
+    ("members.0.hyper", {"beta": "x"}),
+    ("members.0.hyper", [1]),
+    ("members.0", None),
+    ("architecture.latents", "2"),
+    ("architecture.encoder", 7),
+    ("architecture.encoder", ["a"]),
+    ("architecture.network", ["linear"]),
+    ("architecture.later", 1),
+    ("training.steps", None),
+    ("training.how", 5),
+    ("optimiser.lr", "fast"),
+    ("groups", [[0]]),
+    ("groups", [[0, 0], [1]]),
+    ("groups", []),
+    ("groups", [[0, 1, 2]]),
+    ("groups", "01"),
+    ("digests", [1]),
+]
+
+
+def opens(folder: Path) -> int:
+    """Everything a verb would ask of a run."""
+    return main(["diagnose", "--no-figures", str(folder)])
+
+
+def changed(run: Run, to: Path) -> Path:
+    return Path(shutil.copytree(run.folder, to / "run"))
+
+
+@pytest.mark.parametrize(("place", "value"), WRONG, ids=[f"{p}={v}" for p, v in WRONG])
+def test_a_changed_configuration_is_refused_in_one_line(
+    made: Run, place: str, value: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = changed(made, tmp_path)
+    document = json.loads((folder / "config.json").read_text())
+    *way, last = place.split(".")
+    part: Any = document
+    for name in way:
+        part = part[int(name) if isinstance(part, list) else name]
+    part[int(last) if isinstance(part, list) else last] = value
+    (folder / "config.json").write_text(json.dumps(document))
+    assert opens(folder) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "config" in error
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"", b"[]", b"{}", b"1", b'{"data":', b"[" * 100_000])
+def test_a_damaged_configuration_is_refused_in_one_line(
+    made: Run, content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = changed(made, tmp_path)
+    (folder / "config.json").write_bytes(content)
+    assert opens(folder) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_configuration_survives_the_round_trip(made: Run) -> None:
+    assert load_run(made.folder).config == made.config
+
+
+def test_weights_of_another_architecture_are_refused(made: Run, tmp_path: Path) -> None:
+    folder = changed(made, tmp_path)
+    document = json.loads((folder / "config.json").read_text())
+    document["architecture"]["latents"] = 3
+    (folder / "config.json").write_text(json.dumps(document))
+    with pytest.raises(BadInput, match=r"does not fit .*config.json"):
+        load_run(folder).model(0)
+    unfinished(load_run(folder))
+    with pytest.raises(BadInput, match=r"does not fit .*config.json"):
+        resume(folder, show=False)
+
+
+FORGED: list[dict[str, Any]] = [
+    {"step": "1"}, {"step": -1}, {"step": 10**9}, {"seconds": None}, {"frozen": []}, {"frozen": {"7": "why"}},
+    {"frozen": {"x": "why"}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("forged", FORGED, ids=str)
+def test_a_forged_checkpoint_is_refused(made: Run, forged: dict[str, Any], tmp_path: Path) -> None:
+    folder = changed(made, tmp_path)
+    path = folder / "checkpoints" / "group-000.safetensors"
+    tensors, meta = load_checkpoint(path)
+    save_checkpoint(path, tensors, {**meta, **forged})  # its digest is right
+    unfinished(load_run(folder))
+    with pytest.raises(BadInput, match="does not fit"):
+        resume(folder, show=False)
+
+
+def test_fewer_members_in_a_checkpoint_are_refused(made: Run, tmp_path: Path) -> None:
+    folder = changed(made, tmp_path)
+    path = folder / "checkpoints" / "group-000.safetensors"
+    tensors, meta = load_checkpoint(path)
+    save_checkpoint(path, {n: t[:1] if t.dim() else t for n, t in tensors.items()}, meta)
+    with pytest.raises(BadInput, match="holds no member 1"):
+        load_run(folder).model(1)
+
+
+@pytest.mark.parametrize("content", [b"garbage" * 300, b"SQLite format 3\0" + b"\xff" * 2000])
+def test_damaged_results_are_refused(made: Run, content: bytes, tmp_path: Path) -> None:
+    folder = changed(made, tmp_path)
+    (folder / "results.sqlite").write_bytes(content)
+    for suffix in ("-wal", "-shm"):
+        (folder / f"results.sqlite{suffix}").unlink(missing_ok=True)
+    assert opens(folder) == 2
+    assert main(["train", "--resume", str(folder)]) == 2
+
+
+def test_rows_of_other_types_are_refused(made: Run, tmp_path: Path) -> None:
+    folder = changed(made, tmp_path)
+    for change in ("hyper = 'x'", "hyper = '[1]', loss = 1", "loss = 'x', hyper = '{}'"):
+        with sqlite3.connect(folder / "results.sqlite") as connection:
+            connection.execute(f"update runs set {change}")
+        assert main(["report", str(folder)]) == 2, change
+
+
+def test_a_finished_run_can_be_resumed_where_nothing_can_be_written(made: Run, monkeypatch: Any) -> None:
+    def barred(*_: Any) -> None:
+        raise PermissionError(13, "Read-only file system")
+
+    monkeypatch.setattr(Results, "create", barred)
+    monkeypatch.setattr("unseam.train.run.remove_leftovers", barred)
+    assert len(resume(made.folder, show=False).table()) == 2
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("settings", [{"lr": 1e38}, {"lr": float("inf")}, {"weight_decay": float("inf")}], ids=str)
+def test_frozen_means_finite(settings: dict[str, float], tmp_path: Path) -> None:
+    """A step may break the weights before a loss shows it; they are put back."""
+    few = {"data_parameters": {"size": 60}, "seeds": [0, 1]}
+    run = fit("synth-linear", out=tmp_path / "run", **{**SMALL, **few, **settings})
+    assert run.table()["status"].tolist() == ["diverged", "diverged"]
+    for member in (0, 1):
+        assert all(torch.isfinite(t).all() for t in run.weights(member).values())
+
+
+def test_many_groups_do_not_fill_a_pipe(made: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """5,000 groups waited for ever when their numbers were queued before anyone read them."""
+    fork = multiprocessing.get_context("fork")  # keeps the stand-ins below
+    monkeypatch.setattr(cohort.multiprocessing, "get_context", lambda _: fork)
+    monkeypatch.setattr(cohort, "train_group", lambda job, data, tick: tick(1))
+    monkeypatch.setattr(cohort, "load_data", lambda **_: SimpleNamespace())
+    job = cohort.Job(made.config, cohort.Objective, (0,), 0, made.folder)
+    done = []
+    signal.alarm(60)
+    try:
+        cohort._processes([replace(job, number=i) for i in range(5000)], 2, done.append)
+    finally:
+        signal.alarm(0)
+    assert sum(done) == 5000
