@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # so that type checkers and editors know them; a test compares both lists
     from unseam.data import load_data
     from unseam.errors import BadInput
+    from unseam.find import Findings, find
     from unseam.geometry import align, diagnose
     from unseam.metrics import score
     from unseam.runs.align import load_alignment
@@ -27,6 +28,8 @@ PUBLIC = {
     "fit": "unseam.train",
     "resume": "unseam.train",
     "load_run": "unseam.train",
+    "find": "unseam.find",
+    "Findings": "unseam.find",
     "score": "unseam.metrics",
     "diagnose": "unseam.geometry",
     "align": "unseam.geometry",
@@ -35,8 +38,8 @@ PUBLIC = {
     "report": "unseam.show.report",
 }
 __all__ = [
-    "BadInput", "Factor", "FactorSpace", "__version__", "align", "demo", "diagnose", "fit", "load_alignment",
-    "load_data", "load_run", "report", "resume", "score",
+    "BadInput", "Factor", "FactorSpace", "Findings", "__version__", "align", "demo", "diagnose", "find", "fit",
+    "load_alignment", "load_data", "load_run", "report", "resume", "score",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -1,0 +1,112 @@
+"""How many factors to start with: PPCA's evidence, checked against the same table with its columns shuffled."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from unseam.find.density import gain, gaussian_log
+from unseam.linear.evidence import log_evidence
+from unseam.rng import numpy_generator
+from unseam.types import Array
+
+FLOOR = 1e-6  # smallest share of the mean eigenvalue: a noise-free table still has rounding
+SURE = 4.0  # standard deviations above the shuffled tables
+LEAST_NOISE = 0.01  # of a column's variance, when each has its own
+ANALYSED = 100  # columns up to which factor analysis is tried
+WHOLE = 12  # columns up to which structure beyond the covariance is looked for
+
+
+def eigenvalues(x: Array) -> Array:  # (N, n) -> (n,), largest first
+    l = np.linalg.eigvalsh(np.atleast_2d(np.cov(x.T, bias=True)))[::-1]
+    return np.maximum(l, FLOOR * l.mean())
+
+
+def shuffled(x: Array, generator: np.random.Generator) -> Array:
+    """Every column in an order of its own: the same columns with nothing shared."""
+    return generator.permuted(x, axis=0)
+
+
+def by_evidence(l: Array, N: int, most: int = 60) -> int:  # (n,)
+    """The d in 0..n-1 with the highest evidence; d = 0 is one variance for all.
+
+    >>> by_evidence(np.array([5.0, 3.0, 1.02, 1.0, 0.98]), 200), by_evidence(np.array([1.02, 1.0, 0.98]), 100)
+    (2, 0)
+    """
+    zero = -N * len(l) / 2 * np.log(l.mean())
+    return int(np.argmax([zero, *(log_evidence(l, d, N) for d in range(1, min(len(l), most + 1)))]))
+
+
+def above_shuffled(x: Array, seed: int, tables: int = 10) -> int:  # (N, n)
+    """Horn's parallel analysis: leading eigenvalues further above those of shuffled tables than SURE deviations."""
+    generator = numpy_generator(seed, "shuffled")
+    null = np.stack([eigenvalues(shuffled(x, generator)) for _ in range(tables)])
+    above = eigenvalues(x) > null.mean(0) + SURE * null.std(0) + 1e-9
+    return int(np.argmin(above)) if not above.all() else len(above)
+
+
+def shared_beyond_covariance(x: Array, seed: int, tables: int = 20) -> bool:  # (N, n)
+    """Whether columns without correlation still depend on each other: x_i with x_j^2, x_i^2 with x_j^2."""
+    generator = numpy_generator(seed, "beyond")
+    null = [_largest(shuffled(x, generator)) for _ in range(tables)]
+    return bool(_largest(x) > np.mean(null) + 1.5 * SURE * np.std(null))
+
+
+def _largest(x: Array) -> float:
+    n = x.shape[1]
+    x = np.clip((x - x.mean(0)) / x.std(0), -5, 5)
+    both = np.abs(np.corrcoef(np.concatenate([x, x**2], axis=1).T))
+    np.fill_diagonal(both, 0)
+    both[np.arange(n), n + np.arange(n)] = both[n + np.arange(n), np.arange(n)] = 0
+    both[:n, :n] = 0
+    return float(both.max())
+
+
+class Start(NamedTuple):
+    """How many linear dimensions the rows share, and the noise of each column, if the columns differ in it."""
+
+    d: int
+    noise: Array | None = None  # (n,) standard deviations
+
+
+def by_columns(x: Array, most: int) -> Start:  # (N, n)
+    """Factor analysis, where every column has a noise of its own: d grows while unseen rows become likelier."""
+    from sklearn.decomposition import FactorAnalysis
+
+    unseen = np.arange(len(x)) % 4 == 0
+    models, scores = [], [_alone(x[~unseen], x[unseen])]
+    for d in range(1, most + 1):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # noise-free tables take long; 200 steps tell how many
+            models.append(FactorAnalysis(d, svd_method="lapack", max_iter=200).fit(x[~unseen]))
+        scores.append(models[-1].score_samples(x[unseen]))
+        if d >= 2 and not any(gain(scores[-k] - scores[-3]).sure() for k in (1, 2)):
+            break
+    best = 0
+    for d in range(1, len(scores)):
+        if gain(scores[d] - scores[best]).sure():
+            best = d
+    return Start(best, np.sqrt(np.maximum(models[best - 1].noise_variance_, LEAST_NOISE)) if best else None)
+
+
+def _alone(train: Array, test: Array) -> Array:  # -> (M,)
+    """log p of unseen rows when every column is a Gaussian of its own."""
+    mean, spread = train.mean(0), train.std(0)
+    return np.asarray((gaussian_log((test - mean) / spread) - np.log(spread)).sum(1))
+
+
+def isotropic(x: Array, seed: int = 0) -> int:  # (N, n)
+    """The number of factors if all columns had the same noise; 0 when nothing is shared.
+
+    >>> from unseam.rng import numpy_generator
+    >>> g = numpy_generator(0, "doctest")
+    >>> isotropic(g.standard_normal((500, 6))), isotropic(g.standard_normal((500, 2)) @ g.standard_normal((2, 6)))
+    (0, 2)
+    """
+    N, n = x.shape
+    above = above_shuffled(x, seed)
+    if not above:
+        return n if n <= WHOLE and N >= 100 and shared_beyond_covariance(x, seed) else 0
+    return max(1, by_evidence(eigenvalues(x), N)) if N > 2 * n else above
