@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unseam.data import config as data_config
 from unseam.data.base import Dataset
-from unseam.data.perturbed import Perturbed, scaled, write_perturbed
+from unseam.data.perturbed import Perturbed, reach, write_perturbed
 from unseam.errors import BadInput
 from unseam.files import write_atomic
 from unseam.geometry.jacobian import slices
@@ -93,14 +93,17 @@ def perturb(
     if data.stochastic:
         raise BadInput("perturb needs observations that stay the same from one look to the next; this data is random")
     run = run or restarts(data, folder, seeds, show, **training)
+    if data_config(run.data) != data_config(data):
+        raise BadInput(f"the models in {str(run.folder)!r} were trained on other data; choose another folder or run")
     best, worst, by = choose(run, show)
     rows = some(torch.arange(len(data)), ROWS)
     x, (dis, ent) = data.batch(rows), layouts(run, data, rows, best, worst, how)
     own = None if data.space is not None else codes_of(run, data, best)
-    w = scaled(data.factors(rows), data.space) if data.space is not None else torch.as_tensor(own)[rows]
+    scale = reach(data.factors(rows)) if own is None else None
+    w = torch.as_tensor(own)[rows] if scale is None else (data.factors(rows).float() - scale[0]) / scale[1]
     before = preferred_turn(dis)
     found = manipulate(x, w, [dis], [ent], settings, folder / "manipulation.safetensors", show)
-    made = write_perturbed(folder, data_config(data), settings.eps, found.mover, own)
+    made = write_perturbed(folder, data_config(data), settings.eps, found.mover, scale, own)
     moved = made.batch(rows)
     told = Made(
         made,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
@@ -29,7 +29,7 @@ from unseam.train.optimiser import Stepper
 from unseam.train.stack import Stack
 
 EVERY = 50  # rounds between two looks at the gap
-LOOK = 512  # rows behind one look
+LOOK = 4096  # rows behind one look
 SETTLE = 300  # steps of the decoders alone before the gap is read for the last time
 SAVE = 500  # rounds between two checkpoints
 
@@ -119,9 +119,9 @@ class Game:
             out[side] = torch.stack(each).mean(0)
         return out
 
-    def rows(self, *address: str | int, count: int = 0) -> tuple[Tensor, torch.Generator]:
+    def rows(self, *address: str | int) -> tuple[Tensor, torch.Generator]:
         draw = generator(self.settings.seed, "perturb", *address)
-        return torch.randint(len(self.x), (count or self.settings.batch,), generator=draw), draw
+        return torch.randint(len(self.x), (self.settings.batch,), generator=draw), draw
 
     def teach(self, *address: str | int) -> None:
         """One step of every decoder on its own reconstruction."""
@@ -147,7 +147,8 @@ class Game:
     @torch.no_grad()
     def gap(self, original: bool = False) -> float:
         """L_ent - L_dis on fixed rows, nats an observation."""
-        rows, draw = self.rows("look", count=LOOK)
+        draw = generator(0, "perturb", "look")  # the same for every seed of m
+        rows = torch.randperm(len(self.x), generator=draw)[:LOOK]
         x = self.x[rows] if original else self.moved(rows)
         loss = self.losses(rows, x, draw)
         return float((loss["entangled"] - loss["disentangled"]).mean())
@@ -198,11 +199,18 @@ def save(game: Game, path: Path, before: float, seen: Sequence[tuple[int, float]
     tensors = game.m.state("m")
     for name, player in game.decoders.items():
         tensors |= player.state(name)
-    save_checkpoint(path, tensors, {"step": game.step, "before": before, "seen": list(seen)})
+    save_checkpoint(
+        path, tensors, {"settings": asdict(game.settings), "step": game.step, "before": before, "seen": list(seen)}
+    )
 
 
 def resume(game: Game, path: Path) -> tuple[float, list[tuple[int, float]]]:
     tensors, meta = load_checkpoint(path)
+    for name, value in asdict(game.settings).items():
+        if meta["settings"][name] != value and name != "rounds":  # more rounds go on from the same place
+            raise BadInput(f"{name}={value}, but {path} was begun with {meta['settings'][name]}; choose another folder")
+    if any(len(tensors.get(f"{n}/flat", ())) != len(p.stack.flat) for n, p in {"m": game.m, **game.decoders}.items()):
+        raise BadInput(f"{path} was begun with other models or data; choose another folder")
     game.m.restore("m", tensors)
     for name, player in game.decoders.items():
         player.restore(name, tensors)

@@ -55,8 +55,8 @@ def teacher(model: Autoencoder, posterior: Diagonal, label: str = "") -> Teacher
     return Teacher(posterior.mean.detach(), posterior.variance().detach(), decoder, likelihood, label)
 
 
-def turned(layout: Teacher, degrees: float = TURN) -> Teacher:
-    """The same model with its two most informative latents turned: the same information, other axes.
+def turned(layout: Teacher, pair: tuple[int, int] | None = None, degrees: float = TURN) -> Teacher:
+    """The same model with two latents turned (its two most informative ones): the same information, other axes.
 
     The turned posterior is R diag(v) R^T; what a diagonal one keeps of it is its diagonal.
 
@@ -65,7 +65,7 @@ def turned(layout: Teacher, degrees: float = TURN) -> Teacher:
     >>> turned(flat).mean[0].round(decimals=3)
     tensor([0.7070, 0.7070, 0.0000])
     """
-    first, second = layout.variance.mean(0).argsort()[:2].tolist()
+    first, second = pair or layout.variance.mean(0).argsort()[:2].tolist()
     t = torch.deg2rad(torch.tensor(degrees))
     R = torch.eye(layout.mean.shape[1])
     R[first, first] = R[second, second] = t.cos()
