@@ -119,7 +119,7 @@ def test_the_turn_of_a_linear_decoder_is_read_off():
             decoder.weight.copy_(torch.diag(torch.tensor([3.0, 1.0])) @ R.T)
         likelihood = Architecture("linear", 2, likelihood="gaussian").build((2,), 0).likelihood
         layout = Teacher(torch.randn(20, 2), torch.ones(20, 2), decoder, likelihood)
-        assert preferred_turn(layout) == pytest.approx(degrees, abs=1e-3)
+        assert preferred_turn(layout, (0, 1)) == pytest.approx(degrees, abs=1e-3)
 
 
 def test_the_gap_falls():
@@ -152,7 +152,7 @@ def test_a_checkpoint_of_another_manipulation_is_refused(tmp_path, monkeypatch):
     x, w, layout = toy()
     path = tmp_path / "m.safetensors"
     manipulate(x, w, [layout], [turned(layout)], Settings(rounds=2, batch=8), path, show=False)
-    with pytest.raises(BadInput, match="eps=0.2, but .* was begun with 0.1"):
+    with pytest.raises(BadInput, match=r"eps=0.2, but .* was begun with 0.1"):
         manipulate(x, w, [layout], [turned(layout)], Settings(eps=0.2, rounds=2, batch=8), path, show=False)
     _, _, other = toy(K=4)
     with pytest.raises(BadInput, match="other models or data"):

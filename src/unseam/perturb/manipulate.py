@@ -39,7 +39,7 @@ class Settings:
     """How m is trained."""
 
     eps: float = 0.1
-    rounds: int = 4000
+    rounds: int = 2000
     batch: int = 64
     samples: int = 5  # of z for each observation
     decoder_steps: int = 3  # of both decoders for one of m
