@@ -58,7 +58,7 @@ CHOICES = (
 
 @dataclass(frozen=True)
 class Settings:
-    """How many changes between 0 and 1.5 times the one at which the columns are equally long, and how long we train."""
+    """How many changes, from 0 to 1.5 times the one at which the columns are equally long, and how long we train."""
 
     changes: int
     restarts: int
