@@ -168,7 +168,7 @@ def test_terms_are_per_sample_or_of_the_batch(variant):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_kl_has_the_weight_that_is_said(variant):
-    """kl_weight() is the weight of the KL among the terms; None where it has none, or a term beside it wants variances."""
+    """kl_weight() is the weight of the KL among the terms; None without one, or if another term prices variance too."""
     member = Member(variant)
     said, terms = member.objective.kl_weight(), member.terms()["model"]
     if said is None and (beside := {"slow-vae": "transition"}.get(variant)):

@@ -30,7 +30,8 @@ def prepare(kind: type[Objective], steps: int = LONG) -> tuple[Forward, State, F
     job, objective = Job(run, kind, tuple(range(MEMBERS)), 0, Path()), kind(**members[0].hyper, **static)
     state = start(job, objective, data.shape)
     seeds = list(range(MEMBERS))
-    return Forward(job, objective, state, len(data)), state, Feed(data, torch.arange(200), seeds, 16 * kind.batches, pairing=objective.pairing())
+    feed = Feed(data, torch.arange(200), seeds, 16 * kind.batches, pairing=objective.pairing())
+    return Forward(job, objective, state, len(data)), state, feed
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

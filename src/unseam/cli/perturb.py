@@ -34,7 +34,7 @@ class Command:
     """Take the models of this run instead of training some (it must be on the same data)."""
     teacher: Literal["turned", "restart"] = "turned"
     """The entangled layout: the same model turned by 45 degrees, or the worst restart (as published)."""
-    rounds: int = 4000
+    rounds: int = 2000
     """Rounds of the game: three steps of the decoders, one of the change."""
     seeds: str = "0..5"
     """Seeds of the restarts."""
@@ -72,6 +72,7 @@ class Command:
             "gap_after": told["gap_after"],
             "turn_before": told["turn_before"],
             "turn_after": told["turn_after"],
+            "pair": told["pair"],
             "scalar": told["scalar"],
             "page": str(page),
         }
@@ -81,6 +82,6 @@ class Command:
         print(
             f"largest change {told['largest_change']:.3g}, root mean square {told['rms_change']:.3g}\n"
             f"the mixed layout cost {told['gap_before']:.3g} nats more, now {told['gap_after']:.3g}\n"
-            f"preferred axes {told['turn_before']:.0f} degrees from the latents, now {told['turn_after']:.0f}\n"
+            f"preferred axes of latents {told['pair'][0]} and {told['pair'][1]}: {told['turn_before']:.0f} degrees from them, now {told['turn_after']:.0f}\n"
             f"page: {page}\ntrain on it: unseam train {self.out}"
         )

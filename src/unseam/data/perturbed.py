@@ -32,16 +32,15 @@ FILE = "perturbed.json"  # a folder that has it is a perturbed data set
 HIDDEN = 128  # units of the picture's hidden layers
 
 
-def scaled(factors: Tensor, space: FactorSpace) -> Tensor:  # (B, F) -> (B, F)
-    """Discrete factors on [-1, 1] (one that never varies at 0); continuous ones as they are.
+def reach(values: Tensor) -> tuple[Tensor, Tensor]:  # (N, F) -> (F,), (F,)
+    """The middle of each column and how far it goes from there; 1 for one that does not vary.
 
-    >>> from unseam.types import Factor
-    >>> scaled(torch.tensor([[0, 4]]), FactorSpace((Factor("shape", 1), Factor("x", 5))))
-    tensor([[0., 1.]])
+    >>> reach(torch.tensor([[0, 4], [0, 8]]))
+    (tensor([0., 6.]), tensor([1., 2.]))
     """
-    middle = torch.tensor([0.0 if f.size is None else (f.size - 1) / 2 for f in space])
-    reach = torch.tensor([1.0 if f.size is None else max((f.size - 1) / 2, 0.5) for f in space])
-    return (factors.float() - middle) / reach
+    low, high = values.float().amin(0), values.float().amax(0)
+    half = (high - low) / 2
+    return (low + high) / 2, torch.where(half > 0, half, 1.0)
 
 
 class Mover(nn.Module):
@@ -82,6 +81,7 @@ class Perturbed(Dataset):
         try:
             document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             _ = document["base"]["name"], float(document["eps"]), int(document["inputs"])
+            _ = document["reach"] if not (path.parent / "w.npy").exists() else None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BadInput(f"data={self.folder!r}: {FILE} is missing or damaged ({error!r})") from None
         return document
@@ -142,8 +142,12 @@ class Perturbed(Dataset):
         """w at rows: what m sees."""
         if self.own is not None:
             return self.own[index]
-        assert self.space is not None
-        return scaled(self.factors(index), self.space)
+        return self.scaled(self.factors(index))
+
+    def scaled(self, factors: Tensor) -> Tensor:  # (B, F) -> (B, F)
+        """Factors on [-1, 1], as far as they go in the base."""
+        middle, half = (torch.tensor(numbers) for numbers in self.document["reach"])
+        return (factors.float() - middle) / half
 
     @torch.no_grad()
     def moved(self, x: Tensor, w: Tensor) -> Tensor:
@@ -155,17 +159,26 @@ class Perturbed(Dataset):
     def observe(self, factors: Tensor, generator: torch.Generator | None = None) -> Tensor:
         if self.own is not None or self.space is None:
             raise BadInput("this data was moved along codes, not factors; only its own rows can be observed")
-        return self.moved(self.base.observe(factors, generator), scaled(factors, self.space))
+        return self.moved(self.base.observe(factors, generator), self.scaled(factors))
 
 
-def write_perturbed(folder: Path, base: dict[str, Any], eps: float, mover: Mover, w: Array | None = None) -> Perturbed:
+def write_perturbed(
+    folder: Path,
+    base: dict[str, Any],
+    eps: float,
+    mover: Mover,
+    scale: tuple[Tensor, Tensor] | None = None,  # middle and reach of the factors
+    own: Array | None = None,  # (N, W) where there are none
+) -> Perturbed:
     """The folder of a perturbed data set; perturbed.json comes last, so that a folder that has it is whole."""
     weights = {name: tensor.detach().contiguous().clone() for name, tensor in mover.state_dict().items()}
     write_atomic(folder / "m.safetensors", save(weights))
-    if w is not None:
+    if own is not None:
         content = BytesIO()
-        np.save(content, np.asarray(w, dtype=np.float32), allow_pickle=False)
+        np.save(content, np.asarray(own, dtype=np.float32), allow_pickle=False)
         write_atomic(folder / "w.npy", content.getvalue())
     document = {"base": base, "eps": eps, "inputs": mover.inputs}
+    if scale is not None:
+        document["reach"] = [numbers.tolist() for numbers in scale]
     write_atomic(folder / FILE, json.dumps(document, indent=2))
     return Perturbed(str(folder.resolve()))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,18 +21,19 @@ from torch import Tensor
 
 from unseam.data import config as data_config
 from unseam.data.base import Dataset
-from unseam.data.perturbed import Perturbed, scaled, write_perturbed
+from unseam.data.perturbed import Perturbed, reach, write_perturbed
 from unseam.errors import BadInput
 from unseam.files import write_atomic
 from unseam.geometry.jacobian import slices
+from unseam.metrics import mig
 from unseam.models import Diagonal
 from unseam.perturb.manipulate import Manipulation, Settings, manipulate
-from unseam.perturb.teachers import Teacher, standardised, teacher, turned
+from unseam.perturb.teachers import Teacher, standardised, strongest, teacher, turned
 from unseam.runs.diagnose import diagnose, ranking
 from unseam.runs.evaluate import evaluate
 from unseam.runs.represent import represent, some
 from unseam.train import Run, fit, resume
-from unseam.types import Array
+from unseam.types import Array, FactorSpace
 
 How = Literal["turned", "restart"]
 ROWS = 20_000  # observations that m is trained on
@@ -52,6 +54,7 @@ class Made:
     found: Manipulation
     largest_change: float
     change: float  # root mean square
+    pair: tuple[int, int]  # the latents that were turned; the two most informative of the disentangled for a restart
     turns: dict[str, float]  # degrees by which the disentangled decoder's preferred axes turned, "before" and "after"
     pictures: dict[str, Array]  # some observations: original, perturbed; m along its scalar
 
@@ -93,14 +96,18 @@ def perturb(
     if data.stochastic:
         raise BadInput("perturb needs observations that stay the same from one look to the next; this data is random")
     run = run or restarts(data, folder, seeds, show, **training)
+    if data_config(run.data) != data_config(data):
+        raise BadInput(f"the models in {str(run.folder)!r} were trained on other data; choose another folder or run")
     best, worst, by = choose(run, show)
     rows = some(torch.arange(len(data)), ROWS)
     x, (dis, ent) = data.batch(rows), layouts(run, data, rows, best, worst, how)
     own = None if data.space is not None else codes_of(run, data, best)
-    w = scaled(data.factors(rows), data.space) if data.space is not None else torch.as_tensor(own)[rows]
-    before = preferred_turn(dis)
+    scale = reach(data.factors(rows)) if own is None else None
+    w = torch.as_tensor(own)[rows] if scale is None else (data.factors(rows).float() - scale[0]) / scale[1]
+    pair = ent.pair or strongest(dis)
+    before = preferred_turn(dis, pair)
     found = manipulate(x, w, [dis], [ent], settings, folder / "manipulation.safetensors", show)
-    made = write_perturbed(folder, data_config(data), settings.eps, found.mover, own)
+    made = write_perturbed(folder, data_config(data), settings.eps, found.mover, scale, own)
     moved = made.batch(rows)
     told = Made(
         made,
@@ -111,7 +118,8 @@ def perturb(
         found,
         float((moved - x).abs().max()),
         float((moved - x).square().mean().sqrt()),
-        {"before": before, "after": preferred_turn(dis)},
+        pair,
+        {"before": before, "after": preferred_turn(dis, pair)},
         pictures(made, rows),
     )
     write_atomic(folder / "manipulation.json", json.dumps(summary(told, settings, how), indent=2))
@@ -128,7 +136,23 @@ def layouts(run: Run, data: Dataset, rows: Tensor, best: int, worst: int, how: H
             kind = type(posterior).__name__
             raise BadInput(f"run={str(run.folder)!r}: perturb needs diagonal posteriors, these are {kind}")
         found.append(teacher(model, posterior, f"member {member}"))
-    return found[0], found[1] if how == "restart" else turned(found[0])
+    if how == "restart":
+        return found[0], found[1]
+    return found[0], turned(found[0], worst_pair(found[0], data, rows))
+
+
+def worst_pair(layout: Teacher, data: Dataset, rows: Tensor) -> tuple[int, int] | None:
+    """The two latents whose turning costs most MIG; None, the two most informative ones, where factors are unknown."""
+    if data.space is None:
+        return None
+    factors = data.factors(rows)
+    varied = (factors != factors[0]).any(0).nonzero().flatten().tolist()
+    space = FactorSpace(tuple(data.space[i] for i in varied))
+    scores = {
+        pair: mig(turned(layout, pair).mean.numpy(), factors[:, varied].numpy(), space).value
+        for pair in combinations(range(layout.mean.shape[1]), 2)
+    }
+    return min(scores, key=lambda pair: scores[pair])
 
 
 def codes_of(run: Run, data: Dataset, member: int) -> Array:  # (N, K)
@@ -137,9 +161,9 @@ def codes_of(run: Run, data: Dataset, member: int) -> Array:  # (N, K)
 
 
 @torch.no_grad()
-def preferred_turn(layout: Teacher, points: int = 200) -> float:
-    """How far the preferred axes of the two strongest latents are turned from them, degrees: 0 aligned, 45 at most."""
-    first, second = layout.variance.mean(0).argsort()[:2].tolist()
+def preferred_turn(layout: Teacher, pair: tuple[int, int], points: int = 200) -> float:
+    """How far the preferred axes of two latents are turned from them, degrees: 0 aligned, 45 at most."""
+    first, second = pair
     M = torch.zeros(2, 2, dtype=torch.float64)
     for theta, D in slices(layout.decoder, layout.mean[:points]):
         weighted = D * layout.likelihood.curvature(theta).unsqueeze(-1)  # type: ignore[operator]
@@ -168,6 +192,7 @@ def summary(made: Made, settings: Settings, how: How) -> dict[str, Any]:
         "disentangled": made.disentangled,
         "entangled": made.entangled,
         "chosen_by": made.chosen_by,
+        "pair": list(made.pair),
         "gap_before": made.found.gap_before,
         "gap_after": made.found.gap_after,
         "rounds": made.found.rounds,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
@@ -29,9 +29,10 @@ from unseam.train.optimiser import Stepper
 from unseam.train.stack import Stack
 
 EVERY = 50  # rounds between two looks at the gap
-LOOK = 512  # rows behind one look
+LOOK = 4096  # rows behind one look
 SETTLE = 300  # steps of the decoders alone before the gap is read for the last time
 SAVE = 500  # rounds between two checkpoints
+TRIAL = 150  # rounds after which starts of m are compared
 
 
 @dataclass(frozen=True)
@@ -39,17 +40,18 @@ class Settings:
     """How m is trained."""
 
     eps: float = 0.1
-    rounds: int = 4000
+    rounds: int = 2000
     batch: int = 64
     samples: int = 5  # of z for each observation
     decoder_steps: int = 3  # of both decoders for one of m
     lr: float = 1e-3
+    starts: int = 4  # of m: the game has many ends, and the start with the lowest gap goes on
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.eps <= 0.5:
             raise BadInput(f"eps={self.eps} must be in (0, 0.5]: beyond that folding back into [0, 1] hides the change")
-        for name in ("rounds", "batch", "samples", "decoder_steps"):
+        for name in ("rounds", "batch", "samples", "decoder_steps", "starts"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name}={getattr(self, name)} must be at least 1")
         if not self.lr > 0:
@@ -93,10 +95,12 @@ class Player:
 class Game:
     """x' and both sides' losses; the players are m and every teacher's decoder."""
 
-    def __init__(self, x: Tensor, w: Tensor, sides: Mapping[str, Sequence[Teacher]], settings: Settings) -> None:
-        self.x, self.w, self.sides, self.settings = x, w, sides, settings
+    def __init__(
+        self, x: Tensor, w: Tensor, sides: Mapping[str, Sequence[Teacher]], settings: Settings, start: int = 0
+    ) -> None:
+        self.x, self.w, self.sides, self.settings, self.start = x, w, sides, settings, start
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derive(settings.seed, "mover"))
+            torch.manual_seed(derive(settings.seed, "mover", start))
             self.mover = Mover(w.shape[1], tuple(x.shape[1:]))
         self.m = Player(self.mover, settings.lr)
         self.decoders = {
@@ -119,9 +123,9 @@ class Game:
             out[side] = torch.stack(each).mean(0)
         return out
 
-    def rows(self, *address: str | int, count: int = 0) -> tuple[Tensor, torch.Generator]:
-        draw = generator(self.settings.seed, "perturb", *address)
-        return torch.randint(len(self.x), (count or self.settings.batch,), generator=draw), draw
+    def rows(self, *address: str | int) -> tuple[Tensor, torch.Generator]:
+        draw = generator(self.settings.seed, "perturb", self.start, *address)
+        return torch.randint(len(self.x), (self.settings.batch,), generator=draw), draw
 
     def teach(self, *address: str | int) -> None:
         """One step of every decoder on its own reconstruction."""
@@ -144,10 +148,18 @@ class Game:
         loss = self.losses(rows, self.moved(rows), draw)
         self.m.step((loss["entangled"] - loss["disentangled"]).mean())
 
+    def play(self) -> None:
+        """A round."""
+        for i in range(self.settings.decoder_steps):
+            self.teach(self.step, i)
+        self.move(self.step)
+        self.step += 1
+
     @torch.no_grad()
     def gap(self, original: bool = False) -> float:
         """L_ent - L_dis on fixed rows, nats an observation."""
-        rows, draw = self.rows("look", count=LOOK)
+        draw = generator(0, "perturb", "look")  # the same for every seed of m
+        rows = torch.randperm(len(self.x), generator=draw)[:LOOK]
         x = self.x[rows] if original else self.moved(rows)
         loss = self.losses(rows, x, draw)
         return float((loss["entangled"] - loss["disentangled"]).mean())
@@ -164,17 +176,16 @@ def manipulate(
 ) -> Manipulation:
     """Train m; with a checkpoint a stopped training goes on where it was, bit for bit."""
     sides = {"entangled": list(entangled), "disentangled": list(disentangled)}
-    game = Game(x, w, sides, settings)
+    goes_on = checkpoint is not None and checkpoint.exists()
+    start = started(checkpoint) if goes_on else best_start(x, w, sides, settings, show)  # type: ignore[arg-type]
+    game = Game(x, w, sides, settings, start)
     before, seen = game.gap(original=True), [(0, game.gap())]
-    if checkpoint is not None and checkpoint.exists():
-        before, seen = resume(game, checkpoint)
+    if goes_on:
+        before, seen = resume(game, checkpoint)  # type: ignore[arg-type]
     with bar("moving the data", settings.rounds, show) as advance:
         advance(game.step)
         while game.step < settings.rounds:
-            for i in range(settings.decoder_steps):
-                game.teach(game.step, i)
-            game.move(game.step)
-            game.step += 1
+            game.play()
             advance()
             if game.step % EVERY == 0 or game.step == settings.rounds:
                 seen.append((game.step, game.gap()))
@@ -185,6 +196,28 @@ def manipulate(
     rounds, gaps = zip(*seen, strict=True)
     after = {side: [t.decoder for t in teachers] for side, teachers in sides.items()}
     return Manipulation(copy.deepcopy(plain(game)), list(rounds), list(gaps), before, game.gap(), after)
+
+
+def best_start(
+    x: Tensor, w: Tensor, sides: Mapping[str, Sequence[Teacher]], settings: Settings, show: bool | None = None
+) -> int:
+    """The start of m whose gap is lowest after some rounds; the teachers given stay as they are."""
+    if settings.starts == 1:
+        return 0
+    rounds, gaps = min(TRIAL, settings.rounds), []
+    with bar("trying starts", settings.starts * rounds, show) as advance:
+        for start in range(settings.starts):
+            game = Game(x, w, {side: copy.deepcopy(list(t)) for side, t in sides.items()}, settings, start)
+            for _ in range(rounds):
+                game.play()
+                advance()
+            gaps.append(game.gap())
+    return min(range(settings.starts), key=lambda start: gaps[start])
+
+
+def started(path: Path) -> int:
+    """The start that a checkpoint goes on from."""
+    return int(load_checkpoint(path)[1]["start"])
 
 
 def plain(game: Game) -> Mover:
@@ -198,11 +231,20 @@ def save(game: Game, path: Path, before: float, seen: Sequence[tuple[int, float]
     tensors = game.m.state("m")
     for name, player in game.decoders.items():
         tensors |= player.state(name)
-    save_checkpoint(path, tensors, {"step": game.step, "before": before, "seen": list(seen)})
+    save_checkpoint(
+        path,
+        tensors,
+        {"settings": asdict(game.settings), "start": game.start, "step": game.step, "before": before, "seen": [*seen]},
+    )
 
 
 def resume(game: Game, path: Path) -> tuple[float, list[tuple[int, float]]]:
     tensors, meta = load_checkpoint(path)
+    for name, value in asdict(game.settings).items():
+        if meta["settings"][name] != value and name != "rounds":  # more rounds go on from the same place
+            raise BadInput(f"{name}={value}, but {path} was begun with {meta['settings'][name]}; choose another folder")
+    if any(len(tensors.get(f"{n}/flat", ())) != len(p.stack.flat) for n, p in {"m": game.m, **game.decoders}.items()):
+        raise BadInput(f"{path} was begun with other models or data; choose another folder")
     game.m.restore("m", tensors)
     for name, player in game.decoders.items():
         player.restore(name, tensors)

@@ -37,6 +37,7 @@ class Teacher:
     decoder: nn.Module
     likelihood: nn.Module
     label: str = ""
+    pair: tuple[int, int] | None = None  # the latents that were turned, if any
 
     def sample(self, rows: Tensor, noise: Tensor) -> Tensor:  # (B,), (B, samples, K) -> (B, samples, K)
         return self.mean[rows, None] + self.variance[rows, None].sqrt() * noise
@@ -55,8 +56,14 @@ def teacher(model: Autoencoder, posterior: Diagonal, label: str = "") -> Teacher
     return Teacher(posterior.mean.detach(), posterior.variance().detach(), decoder, likelihood, label)
 
 
-def turned(layout: Teacher, degrees: float = TURN) -> Teacher:
-    """The same model with its two most informative latents turned: the same information, other axes.
+def strongest(layout: Teacher) -> tuple[int, int]:
+    """The two latents with the smallest posterior variances."""
+    first, second = layout.variance.mean(0).argsort()[:2].tolist()
+    return first, second
+
+
+def turned(layout: Teacher, pair: tuple[int, int] | None = None, degrees: float = TURN) -> Teacher:
+    """The same model with two latents turned (its two most informative ones): the same information, other axes.
 
     The turned posterior is R diag(v) R^T; what a diagonal one keeps of it is its diagonal.
 
@@ -65,7 +72,7 @@ def turned(layout: Teacher, degrees: float = TURN) -> Teacher:
     >>> turned(flat).mean[0].round(decimals=3)
     tensor([0.7070, 0.7070, 0.0000])
     """
-    first, second = layout.variance.mean(0).argsort()[:2].tolist()
+    first, second = pair = pair or strongest(layout)
     t = torch.deg2rad(torch.tensor(degrees))
     R = torch.eye(layout.mean.shape[1])
     R[first, first] = R[second, second] = t.cos()
@@ -75,6 +82,7 @@ def turned(layout: Teacher, degrees: float = TURN) -> Teacher:
         mean=layout.mean @ R.T,
         variance=layout.variance @ R.square().T,
         decoder=Turned(copy.deepcopy(layout.decoder), R),
+        pair=pair,
         label=f"{layout.label} turned by {degrees:g} degrees in latents {first} and {second}",
     )
 

@@ -67,7 +67,11 @@ def write_perturb_page(made: Made, summary: dict[str, Any]) -> Path:
     pictures = sheet(made)
     save(pictures, folder / "contact.png", dpi=150)
     page = template("perturb.html").render(
-        name=made.data.base.name, s=summary, gap=svg(gap_figure(made), "gap"), sheet=svg(pictures, "sheet")
+        name=made.data.base.name,
+        folder=folder,
+        s=summary,
+        gap=svg(gap_figure(made), "gap"),
+        sheet=svg(pictures, "sheet"),
     )
     write_atomic(folder / "perturb.html", page)
     return folder / "perturb.html"

@@ -1,0 +1,258 @@
+"""A perturbed data set: bounds, bytes, resuming, layouts, and the verb."""
+
+import json
+import math
+import shutil
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import unseam
+from unseam.cli import main
+from unseam.data import config, load_data
+from unseam.data.pairs import Pairing, partners
+from unseam.data.perturbed import Mover, write_perturbed
+from unseam.errors import BadInput
+from unseam.models import Architecture
+from unseam.perturb import Settings, manipulate, perturb, turned
+from unseam.perturb.make import preferred_turn
+from unseam.perturb.teachers import Teacher, teacher
+from unseam.show.contact import rows as sheet_rows
+from unseam.train import load_run
+
+SPRITES = {"size": 16, "shapes": 1, "scales": 1, "orientations": 1, "xs": 8, "ys": 6}
+SMALL = {"seeds": [0, 1], "steps": 150, "encoder": (16,), "decoder": (16,), "show": False, "workers": 1}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return perturb(load_data("sprites", **SPRITES), tmp_path_factory.mktemp("made"), Settings(rounds=20), **SMALL)
+
+
+def every(data):
+    return data.batch(torch.arange(len(data)))
+
+
+def test_no_value_moves_by_more_than_eps_nor_leaves_its_range(made):
+    x, moved = every(made.data.base), every(made.data)
+    assert 0 < (moved - x).abs().max() <= 0.1 + 1e-6
+    assert made.largest_change == pytest.approx(float((moved - x).abs().max()))
+    assert moved.min() >= 0
+    assert moved.max() <= 1
+
+
+def test_even_a_wild_mover_stays_within_eps(tmp_path):
+    data, mover = load_data("sprites", **SPRITES), Mover(5, (1, 16, 16))
+    with torch.no_grad():
+        for parameter in mover.parameters():
+            parameter.mul_(100)
+    scale = (torch.zeros(5), torch.ones(5))
+    wild = write_perturbed(tmp_path, config(data), 0.3, mover, scale)
+    moved = every(wild)
+    assert (moved - every(data)).abs().max() <= 0.3 + 1e-6
+    assert moved.min() >= 0
+    assert moved.max() <= 1
+
+
+def test_the_folder_is_the_data_and_its_factors_are_the_originals(made, tmp_path):
+    again = load_data(made.data.folder)
+    assert torch.equal(every(again), every(made.data))
+    round_trip = load_data(**config(again))
+    assert config(round_trip) == config(again)
+    assert torch.equal(every(round_trip), every(again))
+    index = torch.arange(len(again))
+    assert torch.equal(again.factors(index), made.data.base.factors(index))
+    assert torch.equal(again.observe(again.factors(index)), every(again))  # by factors as by rows
+    shutil.copytree(made.data.folder, tmp_path / "moved")
+    assert torch.equal(every(load_data(tmp_path / "moved")), every(again))
+
+
+def test_it_trains_pairs_wraps_and_shows_like_any_data(made, tmp_path):
+    data = load_data(made.data.folder)
+    run = unseam.fit(data, "ada-gvae", latents=2, steps=5, batch=8, out=tmp_path / "run", **TINY)
+    assert torch.equal(every(load_run(run.folder).data), every(data))
+    rows = torch.arange(0, len(data), 2)
+    found = partners(data, rows, Pairing("k"), torch.Generator().manual_seed(0), rows)
+    assert torch.isin(found.rows, rows).all()
+    half = load_data(made.data.folder, without="x<4")
+    assert torch.equal(every(half), every(data)[data.factors(torch.arange(len(data)))[:, 3] >= 4])
+    original, moved, difference = sheet_rows(data)[:3]
+    assert [row.label for row in (original, moved, difference)] == ["original", "perturbed", "difference"]
+    torch.testing.assert_close(original.images + 2 * 0.1 * (difference.images - 0.5), moved.images)
+
+
+TINY = {"network": "mlp", "encoder": (8,), "decoder": (8,), "show": False, "workers": 1}
+
+
+def toy(seed=0, K=3):
+    """A layout whose decoder is a small network, at 200 random posteriors."""
+    draw = torch.Generator().manual_seed(seed)
+    model = Architecture("mlp", K, (8,), (8,), decoder_activation="tanh", likelihood="gaussian", s2=0.05).build((6,), 0)
+    x = torch.rand(200, 6, generator=draw)
+    with torch.no_grad():
+        q = model.encode(x)
+    return x, torch.randn(200, 2, generator=draw), teacher(model, q)
+
+
+def test_a_turned_layout_has_the_same_information():
+    """Its decoder undoes the turn: what it decodes from the turned means is what the other decodes from its own."""
+    _, _, layout = toy()
+    other = turned(layout)
+    with torch.no_grad():
+        torch.testing.assert_close(other.decoder(other.mean), layout.decoder(layout.mean))
+    assert (other.mean - layout.mean).abs().max() > 1e-3
+    torch.testing.assert_close(other.mean.norm(dim=1), layout.mean.norm(dim=1))
+    torch.testing.assert_close(other.variance.sum(1), layout.variance.sum(1))  # the trace of R diag(v) R^T
+    weak = int(layout.variance.mean(0).argmax())
+    assert torch.equal(other.mean[:, weak], layout.mean[:, weak])
+
+
+def test_the_turn_of_a_linear_decoder_is_read_off():
+    """d(z) = diag(3, 1) R^T z prefers axes turned by the angle of R."""
+    for degrees in (0.0, 10.0, 40.0):
+        t = math.radians(degrees)
+        R = torch.tensor([[math.cos(t), -math.sin(t)], [math.sin(t), math.cos(t)]])
+        decoder = torch.nn.Linear(2, 2, bias=False)
+        with torch.no_grad():
+            decoder.weight.copy_(torch.diag(torch.tensor([3.0, 1.0])) @ R.T)
+        likelihood = Architecture("linear", 2, likelihood="gaussian").build((2,), 0).likelihood
+        layout = Teacher(torch.randn(20, 2), torch.ones(20, 2), decoder, likelihood)
+        assert preferred_turn(layout, (0, 1)) == pytest.approx(degrees, abs=1e-3)
+
+
+def test_the_gap_falls():
+    x, w, layout = toy()
+    dis, ent = layout, turned(layout, (0, 1))
+    found = manipulate(x, w, [dis], [ent], Settings(rounds=150, batch=32, eps=0.2), show=False)
+    assert found.rounds == [0, 50, 100, 150]
+    assert found.gap_after < found.gap_before
+
+
+def test_a_stopped_manipulation_goes_on_bit_for_bit(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["unseam.perturb.manipulate"], "SAVE", 4)
+    monkeypatch.setattr(sys.modules["unseam.perturb.manipulate"], "SETTLE", 3)
+
+    def run(path, rounds=10):
+        x, w, layout = toy()
+        return manipulate(x, w, [layout], [turned(layout)], Settings(rounds=rounds, batch=8), path, show=False)
+
+    whole = run(tmp_path / "whole.safetensors")
+    run(tmp_path / "stopped.safetensors", rounds=6)  # leaves the checkpoint of round 4
+    resumed = run(tmp_path / "stopped.safetensors")
+    assert resumed.gap_after == whole.gap_after
+    assert resumed.gaps[-1] == whole.gaps[-1]
+    for name, value in whole.mover.state_dict().items():
+        assert torch.equal(resumed.mover.state_dict()[name], value), name
+
+
+def test_a_checkpoint_of_another_manipulation_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["unseam.perturb.manipulate"], "SAVE", 2)
+    x, w, layout = toy()
+    path = tmp_path / "m.safetensors"
+    manipulate(x, w, [layout], [turned(layout)], Settings(rounds=2, batch=8), path, show=False)
+    with pytest.raises(BadInput, match=r"eps=0.2, but .* was begun with 0.1"):
+        manipulate(x, w, [layout], [turned(layout)], Settings(eps=0.2, rounds=2, batch=8), path, show=False)
+    _, _, other = toy(K=4)
+    with pytest.raises(BadInput, match="other models or data"):
+        manipulate(x, w, [other], [turned(other)], Settings(rounds=2, batch=8), path, show=False)
+
+
+def test_data_without_factors_moves_along_codes(tmp_path):
+    x = np.random.default_rng(0).uniform(size=(150, 2)) @ np.array([[0.5, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.5]])
+    np.save(tmp_path / "x.npy", x.astype(np.float32))
+    data = load_data(tmp_path / "x.npy")
+    made = perturb(data, tmp_path / "out", Settings(rounds=5, batch=8), latents=2, **SMALL)
+    assert made.data.space is None
+    again = load_data(tmp_path / "out")
+    assert again.own.shape == (150, 2)
+    torch.testing.assert_close(again.own.std(0, correction=0), torch.ones(2), rtol=1e-3, atol=0)
+    assert 0 < (every(again) - every(data)).abs().max() <= 0.1 + 1e-6
+    assert "label-free" in made.chosen_by
+    with pytest.raises(BadInput, match="along codes"):
+        again.observe(torch.zeros(1, 2))
+
+
+def test_models_of_other_data_are_refused(made, tmp_path):
+    other = load_data("sprites", **{**SPRITES, "ys": 4})
+    with pytest.raises(BadInput, match="other data"):
+        perturb(other, tmp_path / "out", Settings(rounds=1), made.run)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"eps": 0.0}, "eps=0.0"), ({"eps": 0.7}, "eps=0.7"), ({"rounds": 0}, "rounds=0"), ({"lr": 0.0}, "lr=0.0")],
+)
+def test_settings_that_make_no_sense_are_named(settings, message):
+    with pytest.raises(BadInput, match=message):
+        Settings(**settings)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / "perturbed.json").write_text("{}"), "missing or damaged"),
+        (lambda folder: (folder / "m.safetensors").write_bytes(b"x"), "m.safetensors is missing or does not fit"),
+    ],
+)
+def test_a_damaged_folder_is_one_line(made, tmp_path, damage, message):
+    folder = tmp_path / "folder"
+    shutil.copytree(made.data.folder, folder)
+    damage(folder)
+    with pytest.raises(BadInput, match=message) as error:
+        every(load_data(folder))
+    assert "\n" not in str(error.value)
+
+
+FLAGS = [f"--data.{name}={value}" for name, value in SPRITES.items()]
+
+
+def test_the_verb_prints_what_the_design_says_and_its_folder_trains(tmp_path, capsys):
+    words = ["perturb", "sprites", *FLAGS, "--seeds", "0,1", "--steps", "60", "--rounds", "10", "--out"]
+    assert main([*words, str(tmp_path / "out"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"data", "eps", "largest_change", "gap_before", "gap_after", "page"} <= set(told)
+    assert told["largest_change"] <= told["eps"] + 1e-6
+    page = (tmp_path / "out" / "perturb.html").read_text()
+    assert told["page"] == str(tmp_path / "out" / "perturb.html")
+    assert " nan " not in page
+    assert main(["data", "show", told["data"], "--out", str(tmp_path / "sheet.png"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["name"] == told["data"]
+    assert main(["train", told["data"], "--steps", "5", "--out", str(tmp_path / "run"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["members"][0]["status"] == "finished"
+    assert main([*words, str(tmp_path / "out")]) == 2
+    assert "already holds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sprites", "--eps", "0.9"], "eps=0.9"),
+        (["synth-linear"], "[0, 1]"),
+        (["sprites", "--run-folder", "nowhere"], "nowhere"),
+        (["sprites", "--data.noisy"], "random"),
+        (
+            ["sprites", "--data.shapes", "1", "--data.scales", "1", "--data.orientations", "1", "--data.xs", "1"],
+            "one factor",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(words, message, tmp_path, capsys):
+    assert main(["perturb", *words, "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.strip().count("\n") == 0
+
+
+def test_stress_of_a_run(made, capsys):
+    assert main(["stress", str(made.run.folder), "--points", "50", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    for row in told["members"]:
+        assert {"member", "radius", "radius_relative", "pair", "page"} <= set(row)
+        if row["radius"] is None:
+            continue
+        assert row["radius"] == min(pair["radius"] for pair in row["pairs"])
+        spread = row["radius"] / row["radius_relative"]
+        assert 0.05 < spread < 1  # the standard deviation of sprites' pixels
+    assert any(row["radius"] is not None for row in told["members"])
