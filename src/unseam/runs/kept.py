@@ -63,6 +63,10 @@ def code() -> str:
     return sha.hexdigest()[:16]
 
 
+def digest(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
+
+
 def place(folder: Path, what: str, member: int, key: str) -> Path:
     return folder / "computed" / f"{what}-{member}-{key}.npz"
 
@@ -76,7 +80,8 @@ def read(folder: Path, what: str, member: int, key: str) -> Parts | None:
         if row is None:
             return None
         with np.load(place(folder, what, member, key), allow_pickle=False) as archive:
-            return Parts(dict(json.loads(row[0])), dict(archive))
+            document = json.loads(row[0])
+            return Parts(document, dict(archive)) if document.pop("digest") == digest(document) else None
     except (*DAMAGE, sqlite3.Error):
         return None
 
@@ -89,7 +94,7 @@ def write(folder: Path, row: tuple[Any, ...], made: Parts) -> None:
         write_atomic(place(folder, what, member, key), content.getvalue())
         with closing(Results(folder).open()) as connection, connection:
             connection.execute(SCHEMA)
-            values = (*row, json.dumps(made.document))
+            values = (*row, json.dumps({**made.document, "digest": digest(made.document)}))
             connection.execute("insert or replace into computed values (?, ?, ?, ?, ?, ?, ?)", values)
     except (sqlite3.Error, OSError):  # a folder that may only be read
         return
