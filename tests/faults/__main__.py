@@ -1,4 +1,4 @@
-"""The whole campaign: `PYTHONPATH=src python -m tests.faults --inputs 20000 --kills 1000` (half an hour of one core)."""
+"""The whole campaign: `PYTHONPATH=src python -m tests.faults --inputs 20000 --kills 1000`."""
 
 import argparse
 import json

@@ -36,10 +36,14 @@ from unseam.show.explorer.upload import observation
 from unseam.train import fit
 
 LIMIT = 30  # seconds an input may take
-NUMBERS = ("", "0", "-1", "1", "1.5", "nan", "inf", "-inf", "1e400", "9" * 400, str(2**63), "0x1", "1,2", "0..3", "3..0",
-           "x", "\u0663", "--", "-", "None", "true", "[1]", "a b", "\udcff", "1e18", "'", '"', "{}", "1_0", "+5")  # fmt: skip
-CELLS = ("1", "2", "0.5", "", "nan", "inf", "-1e400", "9" * 400, "a", '"', '"1', "'1'", "#", "# x", "1;2", "1\t2", "\x00",
-         "é", "TRUE", "None", " 3 ", "1,5", "=1+1", "\ufeff", "1e5", "0x10", "\r", '"a\nb"')  # fmt: skip
+NUMBERS = (
+    "", "0", "-1", "1", "1.5", "nan", "inf", "-inf", "1e400", "9" * 400, str(2**63), "0x1", "1,2", "0..3", "3..0", "x",
+    "\u0663", "--", "-", "None", "true", "[1]", "a b", "\udcff", "1e18", "'", '"', "{}", "1_0", "+5",
+)  # fmt: skip
+CELLS = (
+    "1", "2", "0.5", "", "nan", "inf", "-1e400", "9" * 400, "a", '"', '"1', "'1'", "#", "# x", "1;2", "1\t2", "\x00",
+    "é", "TRUE", "None", " 3 ", "1,5", "=1+1", "\ufeff", "1e5", "0x10", "\r", '"a\nb"',
+)  # fmt: skip
 HEADERS = (
     "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
     "{'descr': '<f8', 'fortran_order': False, 'shape': (True, 2), }",
@@ -293,8 +297,19 @@ def scored(seeds: Seeds, at: Path, rng: random.Random) -> Callable[[], int]:
     )
     if rng.random() < 0.1:
         pair[rng.randrange(2)] += rng.choice((":x", ":", ":codes", ":a,b", ":arr_0", ":\n"))
-    flags = rng.choice(((), (), ("--ci",), ("--kinds", "continuous"), ("--bin-continuous", rng.choice(NUMBERS)), ("--json",),
-                        ("--names", rng.choice(NUMBERS)), ("--seed", rng.choice(NUMBERS)), ("--format", "latex")))  # fmt: skip
+    flags = rng.choice(
+        (
+            (),
+            (),
+            ("--ci",),
+            ("--kinds", "continuous"),
+            ("--bin-continuous", rng.choice(NUMBERS)),
+            ("--json",),
+            ("--names", rng.choice(NUMBERS)),
+            ("--seed", rng.choice(NUMBERS)),
+            ("--format", "latex"),
+        )
+    )
     metrics = rng.choice(("mig", "mig", "mcc", "sap-r2,modularity", rng.choice(NUMBERS)))
     return lambda: main(["score", *pair, "--metrics", metrics, *flags])
 
@@ -305,8 +320,17 @@ def own_data(seeds: Seeds, at: Path, rng: random.Random) -> Callable[[], None]:
     if rng.random() < 0.3:
         path, options["factors"] = seeds.folder / "codes.npy", str(path)
     if rng.random() < 0.2:
-        options |= rng.choice(({"key": "x"}, {"kinds": "cyclic"}, {"labels": "a"}, {"likelihood": "bernoulli"}, {"size": 8},
-                               {"layout": "hwc"}, {"key": "a,b"}))  # fmt: skip
+        options |= rng.choice(
+            (
+                {"key": "x"},
+                {"kinds": "cyclic"},
+                {"labels": "a"},
+                {"likelihood": "bernoulli"},
+                {"size": 8},
+                {"layout": "hwc"},
+                {"key": "a,b"},
+            )
+        )
 
     def act() -> None:
         data = load_data(path, **options)
@@ -352,8 +376,10 @@ def void(_: Any) -> None:
 
 def run_folder(seeds: Seeds, at: Path, rng: random.Random) -> Callable[[], int]:
     folder = Path(shutil.copytree(seeds.folder / "run", at / "run"))
-    target = rng.choice(("config.json",) * 4 + ("results.sqlite", "checkpoints/group-000.safetensors", "source.npy",
-                        "factor_table.npy", "gone", "computed"))  # fmt: skip
+    target = rng.choice(
+        ("config.json",) * 4
+        + ("results.sqlite", "checkpoints/group-000.safetensors", "source.npy", "factor_table.npy", "gone", "computed")
+    )
     if target == "config.json" and rng.random() < 0.8:
         document = reshaped(json.loads((folder / target).read_bytes()), rng)
         (folder / target).write_bytes(json.dumps(document).encode("utf-8", "surrogatepass"))
@@ -366,12 +392,31 @@ def run_folder(seeds: Seeds, at: Path, rng: random.Random) -> Callable[[], int]:
     if rng.random() < 0.3:
         with suppress(sqlite3.Error), sqlite3.connect(folder / "results.sqlite") as connection:
             table = rng.choice(("runs", "log", "latents", "scores", "computed"))
-            connection.execute(rng.choice((f"drop table {table}", f"delete from {table}", "update runs set hyper = 'x'",
-                                           "update runs set loss = 'x'", "update latents set kl = 'x'",
-                                           "update computed set document = '[]'", "update runs set member = 7 where member = 0",
-                                           "update runs set status = null", "alter table runs drop column note")))  # fmt: skip
-    verb = rng.choice((("evaluate",), ("evaluate", "--json"), ("diagnose", "--no-figures"), ("align", "--points", "20"),
-                       ("train", "--resume"), ("train", "--resume")))  # fmt: skip
+            connection.execute(
+                rng.choice(
+                    (
+                        f"drop table {table}",
+                        f"delete from {table}",
+                        "update runs set hyper = 'x'",
+                        "update runs set loss = 'x'",
+                        "update latents set kl = 'x'",
+                        "update computed set document = '[]'",
+                        "update runs set member = 7 where member = 0",
+                        "update runs set status = null",
+                        "alter table runs drop column note",
+                    )
+                )
+            )
+    verb = rng.choice(
+        (
+            ("evaluate",),
+            ("evaluate", "--json"),
+            ("diagnose", "--no-figures"),
+            ("align", "--points", "20"),
+            ("train", "--resume"),
+            ("train", "--resume"),
+        )
+    )
     return lambda: main([*verb, str(folder)])
 
 
@@ -404,15 +449,37 @@ def command_line(seeds: Seeds, at: Path, rng: random.Random) -> Callable[[], int
         "explore": ["explore", str(at)],
     }
     flags = {
-        "train": ["--seeds", "--beta", "--lr", "--eps", "--batch", "--holdout", "--objective", "--optimiser", "--likelihood",
-                  "--precision", "--how", "--encoder", "--s2", "--weight-decay", "--log-every", "--snapshots", "--watch",
-                  "--data.size", "--data.key", "--data.likelihood", "--data.ratio", "--gamma", "--resume"],
+        "train": [
+            "--seeds",
+            "--beta",
+            "--lr",
+            "--eps",
+            "--batch",
+            "--holdout",
+            "--objective",
+            "--optimiser",
+            "--likelihood",
+            "--precision",
+            "--how",
+            "--encoder",
+            "--s2",
+            "--weight-decay",
+            "--log-every",
+            "--snapshots",
+            "--watch",
+            "--data.size",
+            "--data.key",
+            "--data.likelihood",
+            "--data.ratio",
+            "--gamma",
+            "--resume",
+        ],
         "evaluate": ["--metrics", "--member", "--rows", "--samples", "--seed"],
         "diagnose": ["--member", "--points", "--seed"],
         "align": ["--member", "--seed", "--points"],
         "report": ["--member", "--formats"],
         "score": ["--kinds", "--names", "--seed", "--workers", "--test-codes", "--bin-continuous", "--metrics"],
-    }  # fmt: skip
+    }
     verb = rng.choice((*starts, "train", "train", "evaluate", "score"))
     args = starts[verb]
     for _ in range(rng.randrange(1, 4)):

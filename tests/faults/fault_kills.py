@@ -85,9 +85,11 @@ def state(folder: Path) -> dict[str, Any]:
         tensors, meta = load_checkpoint(path)
         out |= {f"{path.name}/{name}": tensor.numpy().tobytes() for name, tensor in tensors.items()}
         out[path.name] = (meta["step"], meta["frozen"])
-    queries = ("select member, seed, hyper, status, step, loss, reconstruction, kl, active, note from runs order by member",
-               "select * from log where name != 'throughput' order by member, step, name",
-               "select * from latents order by member, step, latent")  # fmt: skip
+    queries = (
+        "select member, seed, hyper, status, step, loss, reconstruction, kl, active, note from runs order by member",
+        "select * from log where name != 'throughput' order by member, step, name",
+        "select * from latents order by member, step, latent",
+    )
     with closing(sqlite3.connect(folder / "results.sqlite")) as connection:
         out["integrity"] = connection.execute("pragma integrity_check").fetchall()
         out |= {query: connection.execute(query).fetchall() for query in queries}
@@ -129,22 +131,22 @@ class Campaign:
         every = list(range(1, events + 1))
         return every if count >= events else sorted(rng.sample(every, count))
 
-    def training(self, points: int, times: int, seed: int = 0) -> None:
-        """Kill a training before its file events and at random times; then go on, and compare with one never killed."""
-        rng, truth = random.Random(seed), self.place / "truth"
-        events = self.whole(self.train(truth), truth)
-        began = time.perf_counter()
-        self.whole(self.train(self.place / "timed"), self.place / "timed")
-        took, expected = time.perf_counter() - began, state(truth)
-        shutil.rmtree(self.place / "timed")
-        self.counts["file events of train"] = events
-        for point in self.chosen(events, points, rng):
-            self.killed_training("train, before a file event", expected, die_at=point)
-        for _ in range(times):
-            self.killed_training("train, at a random time", expected, after=rng.uniform(0, took))
+    def truth(self) -> None:
+        """A training that was never killed: how many file events it has, how long it takes, what it ends with."""
+        out, began = self.place / "truth", time.perf_counter()
+        self.counts["file events of train"] = self.whole(self.train(out), out)
+        self.took, self.expected = time.perf_counter() - began, state(out)
 
-    def killed_training(self, what: str, expected: dict[str, Any], **how: Any) -> None:
-        out = self.place / "run"
+    def training(self, points: int, times: int, seed: int = 0) -> None:
+        """Kill a training before its file events or at random times; then go on, and compare with one never killed."""
+        rng = random.Random(seed)
+        for point in self.chosen(self.counts["file events of train"], points, rng):
+            self.killed_training("train, before a file event", die_at=point)
+        for _ in range(times):
+            self.killed_training("train, at a random time", after=rng.uniform(0, self.took))
+
+    def killed_training(self, what: str, **how: Any) -> None:
+        out, expected = self.place / "run", self.expected
         shutil.rmtree(out, ignore_errors=True)
         died = forked(self.train(out), out, **how) is None
         self.counts[what if died else "ended before the kill"] += 1
@@ -159,11 +161,13 @@ class Campaign:
             self.defects.append(
                 f"{what} {how}: other numbers in {[k for k in expected if found.get(k) != expected[k]][:3]}"
             )
-        elif leftovers(out):
+        if self.counts[what] % 25 == 0:
+            print(dict(self.counts), self.defects, file=sys.stderr, flush=True)
+        if leftovers(out):
             self.counts["temporary files left after going on"] += leftovers(out)
 
     def reading(self, points: int, times: int, seed: int = 0) -> None:
-        """Kill the verbs that read a run; their files are whole or absent, the run is untouched, and a second call ends well."""
+        """Kill the verbs that read a run: their files are whole or absent, the run is as it was, a second call works."""
         rng, base = random.Random(seed), self.place / "truth"
         verbs = {
             "evaluate": (["evaluate", "RUN", "--metrics", "mig"], []),
@@ -222,12 +226,17 @@ def warm(place: Path) -> None:
 
 
 def run(place: Path, points: int, times: int, seed: int = 0, reading: int | None = None) -> dict[str, Any]:
-    campaign = Campaign(place)
-    campaign.training(points, times, seed)
-    if points if reading is None else reading:
+    """All kills; Ctrl-C ends early with what was done."""
+    campaign, stopped = Campaign(place), False
+    try:
+        campaign.truth()
+        campaign.training(points, 0, seed)
         campaign.reading(points if reading is None else reading, times // 8, seed)
+        campaign.training(0, times, seed)
+    except KeyboardInterrupt:
+        stopped = True
     kills = sum(n for what, n in campaign.counts.items() if ", " in what)
-    return {"kills": kills, "counts": dict(campaign.counts), "defects": campaign.defects}
+    return {"kills": kills, "counts": dict(campaign.counts), "defects": campaign.defects, "stopped early": stopped}
 
 
 if __name__ == "__main__":

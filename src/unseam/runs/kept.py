@@ -2,7 +2,8 @@
 
 A row is found again by what it depends on: the member's weights (by digest), the step, the rows, the settings, the
 version of the package and its code; that the data is still what it was, `Run.data` sees to. The arrays are written
-first, whole or not at all, so a row never points at half a file. A folder that cannot be written to, or a damaged row, costs time and nothing else.
+first, whole or not at all, so a row never points at half a file. A folder that cannot be written to, or a damaged row,
+costs time and nothing else.
 """
 
 from __future__ import annotations
