@@ -167,7 +167,7 @@ class Campaign:
             self.counts["temporary files left after going on"] += leftovers(out)
 
     def reading(self, points: int, times: int, seed: int = 0) -> None:
-        """Kill the verbs that read a run: their files are whole or absent, the run is as it was, a second call works."""
+        """Kill the verbs that read a run: files are whole or absent, the run is as it was, a second call ends well."""
         rng, base = random.Random(seed), self.place / "truth"
         verbs = {
             "evaluate": (["evaluate", "RUN", "--metrics", "mig"], []),
