@@ -83,6 +83,10 @@ def test_damage_costs_time_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     file.unlink()
     assert diagnose(run, show=False)[0].to_json() == first.to_json()
     assert calls == [0, 0, 0]
+    for document in ("[]", "{}", "3", '{"digest": "x"}', "{"):
+        with sqlite3.connect(run.folder / "results.sqlite") as connection:
+            connection.execute("update computed set document = ?", (document,))
+        assert diagnose(run, show=False)[0].to_json() == first.to_json()
     for left in (run.folder / "computed").iterdir():
         left.unlink()
     (run.folder / "computed").rmdir()

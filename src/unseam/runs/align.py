@@ -23,8 +23,10 @@ from unseam.runs.diagnose import SAMPLES, beta_of, chosen_members, see
 from unseam.runs.represent import without_constants
 from unseam.statistics import matched, rank_correlations
 from unseam.train import Run, load_run
+from unseam.train.typed import typed
 from unseam.types import Array
 
+ROW = {"member": int, "helped": bool, "verdict": str, "table": tuple[Mapping[str, Any], ...]}  # of alignment.json
 Aligned = tuple[Alignment, dict[str, Array]]  # a member turned, and its codes before and after
 
 
@@ -140,9 +142,12 @@ def read_summary(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise BadInput(f"alignment={str(folder)!r} has no alignment.json; make it with `unseam align RUN --out`")
     try:
-        document: dict[str, Any] = json.loads(path.read_text())
-        _ = document["run"], [row["member"] for row in document["members"]]
-    except (ValueError, KeyError, TypeError) as error:
+        document: dict[str, Any] = json.loads(path.read_bytes())
+        typed(str, document["run"], "run")
+        for row in document["members"]:
+            for name, kind in ROW.items():
+                typed(kind, row[name], name)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(f"{path} is damaged ({error!r}); write it again with `unseam align`") from None
     return document
 

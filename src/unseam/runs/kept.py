@@ -2,7 +2,8 @@
 
 A row is found again by what it depends on: the member's weights (by digest), the step, the rows, the settings, the
 version of the package and its code; that the data is still what it was, `Run.data` sees to. The arrays are written
-first, whole or not at all, so a row never points at half a file. A folder that cannot be written to, or a damaged row, costs time and nothing else.
+first, whole or not at all, so a row never points at half a file. A folder that cannot be written to, or a damaged row,
+costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -63,6 +64,10 @@ def code() -> str:
     return sha.hexdigest()[:16]
 
 
+def digest(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
+
+
 def place(folder: Path, what: str, member: int, key: str) -> Path:
     return folder / "computed" / f"{what}-{member}-{key}.npz"
 
@@ -76,7 +81,8 @@ def read(folder: Path, what: str, member: int, key: str) -> Parts | None:
         if row is None:
             return None
         with np.load(place(folder, what, member, key), allow_pickle=False) as archive:
-            return Parts(dict(json.loads(row[0])), dict(archive))
+            document = json.loads(row[0])
+            return Parts(document, dict(archive)) if document.pop("digest") == digest(document) else None
     except (*DAMAGE, sqlite3.Error):
         return None
 
@@ -89,7 +95,7 @@ def write(folder: Path, row: tuple[Any, ...], made: Parts) -> None:
         write_atomic(place(folder, what, member, key), content.getvalue())
         with closing(Results(folder).open()) as connection, connection:
             connection.execute(SCHEMA)
-            values = (*row, json.dumps(made.document))
+            values = (*row, json.dumps({**made.document, "digest": digest(made.document)}))
             connection.execute("insert or replace into computed values (?, ?, ?, ?, ?, ?, ?)", values)
     except (sqlite3.Error, OSError):  # a folder that may only be read
         return

@@ -1,6 +1,7 @@
 """The user's own files behind a run: where they are now, and whether they are what the run was trained on.
 
-Paths inside the run folder are kept relative to it, so that it can be moved; files outside by their whole path. A digest of each is kept too: of everything up to WHOLE bytes; of a larger file, of its size and SAMPLES blocks spread evenly.
+Paths inside the run folder are kept relative to it, so that it can be moved; files outside by their whole path. A
+digest of each is kept too: of all its bytes up to WHOLE; of a larger file, of its size and SAMPLES blocks of it.
 """
 
 from __future__ import annotations

@@ -55,7 +55,11 @@ def seen(entry: Mapping[str, Any]) -> dict[str, Any]:
 def rendered(name: str, entries: Sequence[Mapping[str, Any]], html: bool, out: Path = Path()) -> str:
     environment = Environment(autoescape=html, loader=LOADER)
     environment.filters |= {"cell": cell, "emphasis": emphasis}
-    known = {"policy": POLICY, "total": total([row for e in entries for row in rows_of(e)]), "svg": partial(inline, out)}
+    known = {
+        "policy": POLICY,
+        "total": total([row for e in entries for row in rows_of(e)]),
+        "svg": partial(inline, out),
+    }
     return environment.get_template(name).render(exhibits=[seen(e) for e in entries], **known)
 
 

@@ -72,7 +72,9 @@ def save_figures(drawn: Mapping[str, Figure], folder: Path, formats: Sequence[st
 
 def fill(name: str, album: Album, **values: Any) -> str:
     """A template with its values, the style with the album's pictures, and the script that its policy allows."""
-    script, style = ((files("unseam.show") / "templates" / f"report.{kind}").read_text("utf-8") for kind in ("js", "css"))
+    script, style = (
+        (files("unseam.show") / "templates" / f"report.{kind}").read_text("utf-8") for kind in ("js", "css")
+    )
     return template(name, number=number, fixed=fixed).render(
         captions=CAPTIONS,
         criteria=CRITERIA,
