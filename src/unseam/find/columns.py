@@ -52,6 +52,12 @@ class Prepared:
         x = np.where(self.logged, np.log1p(np.maximum(x, 0)), x)
         return (x - self.mean) / self.unit
 
+    def raw(self, x: Array) -> Array:  # (M, n) -> (M, n)
+        """Back to the columns' own units."""
+        out = self.mean + x * self.unit
+        out[:, self.logged] = np.expm1(out[:, self.logged])
+        return out
+
     def says(self) -> str:
         """How many columns of which kind, and which were left out."""
         counted = {kind: self.kinds.count(kind) for kind in dict.fromkeys(self.kinds)}

@@ -33,7 +33,7 @@ RISEN = 0.1  # nats above its lowest that count as overfitting
 class Effort:
     """How much is spent on the cohort."""
 
-    seeds: int = 3
+    seeds: int = 4
     steps: int = 3000
     width: int = 64
 
