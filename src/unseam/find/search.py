@@ -16,13 +16,14 @@ import pandas as pd
 
 from unseam.errors import BadInput, lookup
 from unseam.find import words
-from unseam.find.axes import begin, fit_axes
+from unseam.find.axes import Axes, begin, fit_axes
 from unseam.find.columns import Prepared, Scale, prepare, read
 from unseam.find.density import gain
-from unseam.find.dimension import dependent
+from unseam.find.dimension import SURE, dependent
 from unseam.find.findings import SHOWN, Findings, FoundFactor, Grade, Model, Move
 from unseam.find.rivals import mcc, rivals
 from unseam.find.stability import AGREES, Agreement, Twice, agreement, groups
+from unseam.linear.ppca import principal_axes
 from unseam.rng import numpy_generator
 from unseam.statistics import matched, rank_correlations
 from unseam.types import Array
@@ -33,6 +34,7 @@ KNOWS = 100  # rows below which nothing is called found
 NETWORK = 400  # rows below which no network is trained
 LATENTS = 10  # of a network, at most
 BETTER = 0.05  # nats a row by which a network must beat the linear model
+BENT = 2.5  # deviations above shuffled columns from which on a network is tried
 WITNESS = 1.0  # nats a row: a seed that ends worse by more is no witness
 SAME = 0.95  # rank correlation from which two axes are one
 TOO_CLOSE = 0.1  # relative difference of singular values (geometry.degeneracy)
@@ -102,11 +104,14 @@ def examine(
     x = prepared.x
     linear = linear_answer(x, d, rows, train, test, orthogonal, seed)
     best, settled, overfitting = linear, True, False
-    if network and len(rows) >= NETWORK:
+    bent = len(rows) >= NETWORK and network and (effort == "thorough" or bends(x[rows], d, seed))
+    if bent:
         with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
             other, won, settled, overfitting, said = _network(x, d, rows, Path(folder) / "run", effort, orthogonal, seed, show)
         notes += said
         best = other if won else linear
+    elif network and len(rows) >= NETWORK:
+        notes.append("no network was needed: beyond the linear model no two directions depend on each other")
     elif network:
         notes.append(f"no network: {len(rows)} rows are fewer than {NETWORK}")
     found = graded(best, prepared, len(rows) >= KNOWS)
@@ -156,8 +161,8 @@ def linear_answer(
 ) -> Answer:
     """PPCA + ICA on all rows; halves of the training rows say whether its axes come back on the others."""
     axes = fit_axes(x[rows], d, seed)
-    back = agreement(axes.encode(x[test]), _halves(x, d, train, test, splits if len(rows) >= KNOWS else 1, seed), seed)
-    linked = dependent(axes.encode(x[test]), seed) if len(rows) >= KNOWS else np.zeros((d, d), bool)
+    back = agreement(axes.encode(x[test]), _halves(x, axes, train, test, splits if len(rows) >= KNOWS else 1, seed), seed)
+    linked = dependent(axes.encode(x[rows]), seed, sure=SURE) if len(rows) >= KNOWS else np.zeros((d, d), bool)
     alone = axes.gaussian & (axes.gaussian.sum() > 1)
     back = _together(back, np.outer(alone, alone) | linked)
     W = axes.W
@@ -174,11 +179,11 @@ def linear_answer(
     return Answer("linear", axes, W, axes.nats(), apart, identified, by, back)
 
 
-def _halves(x: Array, d: int, train: Array, test: Array, splits: int, seed: int) -> list[Twice]:
+def _halves(x: Array, axes: Axes, train: Array, test: Array, splits: int, seed: int) -> list[Twice]:
     out = []
     for split in range(splits):
         order = numpy_generator(seed, "halves", split).permutation(train)
-        one, two = (fit_axes(x[order[i::2]], d, seed + split).encode(x[test]) for i in (0, 1))
+        one, two = (fit_axes(x[order[i::2]], len(axes.L), seed + split, axes).encode(x[test]) for i in (0, 1))
         out.append((one, two))
     return out
 
@@ -196,6 +201,15 @@ def _like(codes: Array, others: Array) -> Array:  # (M, k), (M, m) -> (k,)
 
 
 # The network's answer
+
+
+def bends(x: Array, d: int, seed: int) -> bool:  # (N, n)
+    """Whether anything is left for a network: linear components, or what they leave over, that depend on each other."""
+    axes = fit_axes(x, d, seed)
+    centred = x - axes.mean
+    left = centred - (centred @ axes.U) @ axes.U.T
+    rest = principal_axes(np.cov(left.T))[1][:, : min(d + 2, x.shape[1] - d)]
+    return bool(dependent(np.concatenate([axes.encode(x), left @ rest], axis=1), seed, least=0.0, sure=BENT).any())
 
 
 def _network(
