@@ -16,6 +16,7 @@ from unseam.errors import ENVIRONMENT, PATHS, BadInput, Failed, in_words, unknow
 # verb -> (module in unseam.cli, what it does)
 VERBS = {
     "demo": ("demo", "the whole way, small: data -> cohort -> choose -> score -> explain -> report.html"),
+    "find": ("find", "unlabelled data -> which independent factors, what each moves, how sure"),
     "train": ("train", "train a cohort: seeds x hyperparameters, as one"),
     "evaluate": ("evaluate", "score a trained run against the data's factors"),
     "score": ("score", "score codes against factors: arrays in, no model needed"),

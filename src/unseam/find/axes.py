@@ -74,8 +74,10 @@ def subspace(x: Array, d: int) -> tuple[Array, Array, Array, float]:  # (N, n) -
     return x.mean(0), U[:, :d], l[:d], s2
 
 
-def fit_axes(x: Array, d: int, seed: int = 0) -> Axes:  # (N, n)
+def fit_axes(x: Array, d: int, seed: int = 0, like: Axes | None = None) -> Axes:  # (N, n)
     """The model with d factors, the strongest first, each with the sign of what it moves most.
+
+    Which components are Gaussian is tested, or taken from a model of more rows that this one should be `like`.
 
     >>> g = np.random.default_rng(0)
     >>> s, A = g.uniform(-1, 1, (2000, 2)), g.standard_normal((2, 5))
@@ -86,12 +88,16 @@ def fit_axes(x: Array, d: int, seed: int = 0) -> Axes:  # (N, n)
     mean, U, L, s2 = subspace(x, d)
     white = (x - mean) @ U / np.sqrt(L)
     R = rotation_by_independence(white, seed)
-    flat = without_axes(white, R, seed)
+    flat = without_axes(white, R, seed) if like is None else like.gaussian[_places(white @ R, like.encode(x))]
     R = _principal(R, L, flat)
     order = np.argsort(-(((U * np.sqrt(L)) @ R) ** 2).sum(0), kind="stable")
     R, flat = R[:, order], flat[order]
     R = R * np.where(_largest((U * np.sqrt(L)) @ R) < 0, -1.0, 1.0)
     return Axes(mean, U, L, s2, R, flat, tuple(density(column) for column in (white @ R).T))
+
+
+def _places(codes: Array, others: Array) -> Array:  # (N, d), (N, d) -> (d,)
+    return matched(np.abs(rank_correlations(codes, others))).columns
 
 
 def _largest(W: Array) -> Array:  # (n, d) -> (d,)
@@ -160,5 +166,5 @@ def no_noise(x: Array, seed: int) -> bool:
     whole = fit_axes(x, x.shape[1], seed)
     if whole.gaussian.any():
         return False
-    one, two = (fit_axes(x[i::2], x.shape[1], seed).encode(x) for i in (0, 1))
+    one, two = (fit_axes(x[i::2], x.shape[1], seed, whole).encode(x) for i in (0, 1))
     return bool(matched(np.abs(rank_correlations(one, two))).values.min() > 0.9)

@@ -52,6 +52,12 @@ class Prepared:
         x = np.where(self.logged, np.log1p(np.maximum(x, 0)), x)
         return (x - self.mean) / self.unit
 
+    def raw(self, x: Array) -> Array:  # (M, n) -> (M, n)
+        """Back to the columns' own units."""
+        out = self.mean + x * self.unit
+        out[:, self.logged] = np.expm1(out[:, self.logged])
+        return out
+
     def says(self) -> str:
         """How many columns of which kind, and which were left out."""
         counted = {kind: self.kinds.count(kind) for kind in dict.fromkeys(self.kinds)}
@@ -176,7 +182,7 @@ def _notes(table: Columns, kinds: Sequence[Kind], n: int) -> list[str]:
 def recognise(name: str, column: Array) -> Kind:  # (N,)
     """What a column is; NaN and infinity are refused by name and row.
 
-    >>> recognise("sex", np.array([0, 1, 1, 0])), recognise("n", np.array([0, 40, 7, 2, 0])), recognise("id", np.arange(9))
+    >>> recognise("sex", np.array([0, 1, 1, 0])), recognise("n", np.array([0, 40, 3, 2, 0])), recognise("id", np.arange(9))
     ('binary', 'counts', 'identifier')
     """
     if column.dtype.kind not in "biuf":
@@ -203,9 +209,8 @@ def _whole(name: str, numbers: Array) -> Kind:
     steps = np.diff(numbers)
     if len(values) == len(numbers) and ((steps == steps[0]).all() or IDENTIFIER.search(name)):
         return "identifier"
-    middle = float(np.median(numbers))
-    skewed = numbers.min() >= 0 and numbers.max() > 20 and numbers.max() > 8 * max(middle, 1.0)
-    skewed = skewed or (numbers.min() == 0 and middle <= 5 and numbers.max() > 10)
+    skew = float((((numbers - numbers.mean()) / numbers.std()) ** 3).mean())
+    skewed = numbers.min() >= 0 and numbers.max() > 10 and skew > 1
     return "counts" if skewed else "whole"
 
 

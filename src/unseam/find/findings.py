@@ -105,8 +105,7 @@ class Findings:
         if u.ndim != 2 or u.shape[1] != self.count:
             raise BadInput(f"codes have shape {u.shape}; there are {self.count} factors, so (M, {self.count})")
         x = self.model.decode(u) if self.model is not None else np.zeros((len(u), len(self.prepared.used)))
-        x = self.prepared.mean + x * self.prepared.unit
-        return np.where(self.prepared.logged, np.expm1(x), x)
+        return self.prepared.raw(x)
 
     def _raw(self, new: Any) -> Array:
         names = self.prepared.names

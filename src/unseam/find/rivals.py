@@ -35,7 +35,7 @@ def rivals(x: Array, raw: Array, d: int, train: Array, test: Array, truth: Array
     """PCA, PPCA, FastICA and, for numbers from 0, NMF: share of variance kept, stability, likelihood, MCC."""
     rows: dict[str, Row] = {}
     positive = raw.min() >= 0
-    for name, data in {"PCA": x, "FastICA": x, **({"NMF": raw / raw.std()} if positive else {})}.items():
+    for name, data in {"PCA": x, "FastICA": x, **({"NMF": raw / raw.std(0)} if positive else {})}.items():
         rows[name] = _row(name, data, d, train, test, truth, seed)
     axes = fit_axes(x[train], d, seed)
     rows["PPCA"] = {**rows["PCA"], "log_likelihood": float(axes.ppca_log_likelihood(x[test]).mean())}

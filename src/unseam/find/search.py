@@ -17,11 +17,13 @@ import pandas as pd
 from unseam.errors import BadInput, lookup
 from unseam.find import words
 from unseam.find.axes import Axes, begin, fit_axes
-from unseam.find.columns import LEAST_ROWS, Prepared, Scale, prepare, read
-from unseam.find.density import Gain, gain
+from unseam.find.columns import Prepared, Scale, prepare, read
+from unseam.find.density import gain
+from unseam.find.dimension import SURE, dependent
 from unseam.find.findings import SHOWN, Findings, FoundFactor, Grade, Model, Move
 from unseam.find.rivals import mcc, rivals
-from unseam.find.stability import AGREES, Agreement, Twice, agreement
+from unseam.find.stability import AGREES, Agreement, Twice, agreement, groups
+from unseam.linear.ppca import principal_axes
 from unseam.rng import numpy_generator
 from unseam.statistics import matched, rank_correlations
 from unseam.types import Array
@@ -32,6 +34,8 @@ KNOWS = 100  # rows below which nothing is called found
 NETWORK = 400  # rows below which no network is trained
 LATENTS = 10  # of a network, at most
 BETTER = 0.05  # nats a row by which a network must beat the linear model
+BENT = 2.5  # deviations above shuffled columns from which on a network is tried
+WITNESS = 1.0  # nats a row: a seed that ends worse by more is no witness
 SAME = 0.95  # rank correlation from which two axes are one
 TOO_CLOSE = 0.1  # relative difference of singular values (geometry.degeneracy)
 MOVES = 0.3  # of the largest move: smaller ones are not named
@@ -100,11 +104,14 @@ def examine(
     x = prepared.x
     linear = linear_answer(x, d, rows, train, test, orthogonal, seed)
     best, settled, overfitting = linear, True, False
-    if network and len(rows) >= NETWORK:
+    bent = len(rows) >= NETWORK and network and (effort == "thorough" or bends(x[rows], d, seed))
+    if bent:
         with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
             other, won, settled, overfitting, said = _network(x, d, rows, Path(folder) / "run", effort, orthogonal, seed, show)
         notes += said
         best = other if won else linear
+    elif network and len(rows) >= NETWORK:
+        notes.append("no network was needed: beyond the linear model no two directions depend on each other")
     elif network:
         notes.append(f"no network: {len(rows)} rows are fewer than {NETWORK}")
     found = graded(best, prepared, len(rows) >= KNOWS)
@@ -154,33 +161,38 @@ def linear_answer(
 ) -> Answer:
     """PPCA + ICA on all rows; halves of the training rows say whether its axes come back on the others."""
     axes = fit_axes(x[rows], d, seed)
-    back = agreement(axes.encode(x[test]), _halves(x, d, train, test, splits if len(rows) >= KNOWS else 1, seed), seed)
-    back = _one_cloud(back, axes.gaussian)
+    back = agreement(axes.encode(x[test]), _halves(x, axes, train, test, splits if len(rows) >= KNOWS else 1, seed), seed)
+    linked = dependent(axes.encode(x[rows]), seed, sure=SURE) if len(rows) >= KNOWS else np.zeros((d, d), bool)
+    alone = axes.gaussian & (axes.gaussian.sum() > 1)
+    back = _together(back, np.outer(alone, alone) | linked)
     W = axes.W
     from unseam.find.network import separations
 
     apart = separations((W.T @ W)[None])
     principal = _like(axes.encode(x[test]), (x[test] - axes.mean) @ axes.U)
-    alone = axes.gaussian & (axes.gaussian.sum() > 1)
-    by = tuple(words.clue(not a, p > SAME, s > TOO_CLOSE) for a, p, s in zip(alone, principal, apart, strict=True))
-    return Answer("linear", axes, W, axes.nats(), apart, ~alone | (orthogonal & (apart > TOO_CLOSE)), by, back)
+    depends = linked.any(1)
+    by = tuple(
+        words.DEPENDS if l else words.clue(not a, p > SAME, s > TOO_CLOSE)
+        for a, p, s, l in zip(alone, principal, apart, depends, strict=True)
+    )
+    identified = (~alone | (orthogonal & (apart > TOO_CLOSE))) & ~depends
+    return Answer("linear", axes, W, axes.nats(), apart, identified, by, back)
 
 
-def _halves(x: Array, d: int, train: Array, test: Array, splits: int, seed: int) -> list[Twice]:
+def _halves(x: Array, axes: Axes, train: Array, test: Array, splits: int, seed: int) -> list[Twice]:
     out = []
     for split in range(splits):
         order = numpy_generator(seed, "halves", split).permutation(train)
-        one, two = (fit_axes(x[order[i::2]], d, seed + split).encode(x[test]) for i in (0, 1))
+        one, two = (fit_axes(x[order[i::2]], len(axes.L), seed + split, axes).encode(x[test]) for i in (0, 1))
         out.append((one, two))
     return out
 
 
-def _one_cloud(back: Agreement, gaussian: Array) -> Agreement:
-    """Gaussian components are one group, however well their principal axes come back."""
-    if gaussian.sum() < 2:
-        return back
-    group = np.where(gaussian, back.group.max() + 1, back.group)
-    return back._replace(group=group, together=np.where(gaussian, np.maximum(back.together, back.alone), back.together))
+def _together(back: Agreement, linked: Array) -> Agreement:  # (d, d) bool
+    """Factors that are one cloud (Gaussian) or depend on each other are one group, however well their axes come back."""
+    group = groups(linked | (back.group[:, None] == back.group))
+    joined = np.bincount(group)[group] > np.bincount(back.group)[back.group]
+    return back._replace(group=group, together=np.where(joined, np.maximum(back.together, back.alone), back.together))
 
 
 def _like(codes: Array, others: Array) -> Array:  # (M, k), (M, m) -> (k,)
@@ -189,6 +201,15 @@ def _like(codes: Array, others: Array) -> Array:  # (M, k), (M, m) -> (k,)
 
 
 # The network's answer
+
+
+def bends(x: Array, d: int, seed: int) -> bool:  # (N, n)
+    """Whether anything is left for a network: linear components, or what they leave over, that depend on each other."""
+    axes = fit_axes(x, d, seed)
+    centred = x - axes.mean
+    left = centred - (centred @ axes.U) @ axes.U.T
+    rest = principal_axes(np.cov(left.T))[1][:, : min(d + 2, x.shape[1] - d)]
+    return bool(dependent(np.concatenate([axes.encode(x), left @ rest], axis=1), seed, least=0.0, sure=BENT).any())
 
 
 def _network(
@@ -216,7 +237,10 @@ def _network(
     said = [words.network(better, float(line), len(test), how.seeds), state.says()]
     if not better.sure(BETTER):
         return None, False, True, False, said
-    models = {m: run.model(m) for m in alive if used[m]}
+    level = float(bounds[best].mean()) - WITNESS
+    models = {m: run.model(m) for m in alive if used[m] and float(bounds[m].mean()) >= level}
+    if len(models) < how.seeds:
+        said.append(f"{how.seeds - len(models)} of {how.seeds} seeds ended more than {WITNESS:g} nats worse and were left out")
     answer, clues = _network_answer(models, best, onto, x[rows], y, train, test, orthogonal, seed)
     return answer, True, state.word == "settled", state.word == "overfitting", [*said, clues]
 
@@ -299,13 +323,10 @@ def _compared(
 ) -> dict[str, dict[str, float | None]]:
     """The rivals with as many components, and ours."""
     x = prepared.x
-    raw = x * prepared.unit + prepared.mean
-    raw = np.where(prepared.logged, np.expm1(raw), raw)
+    raw = prepared.raw(x)
     rows = rivals(x, raw, min(k, x.shape[1]), train, test, truth, seed) if len(train) > 2 * k else {}
     codes = best.model.encode(x[test])
     left = ((x[test] - best.model.decode(codes)) ** 2).sum() / ((x[test] - x[train].mean(0)) ** 2).sum()
     ours = {"variance_kept": 1 - float(left), "stability": best.comes_back.mean, "mcc": mcc(codes, truth, test)}
     return {"unseam": {**ours, "log_likelihood": None}, **rows}
 
-
-__all__ = ["Axes", "Gain", "LEAST_ROWS", "examine", "find"]

@@ -41,7 +41,7 @@ def agreement(codes: Array, twice: Sequence[Twice], seed: int = 0) -> Agreement:
     cross = np.stack([_cross(codes, a, b) for a, b in twice])  # (T, d, d)
     alone = np.median(cross[:, np.arange(d), np.arange(d)], axis=0)
     mixing = np.maximum(np.mean(cross, 0), np.mean(cross, 0).T)
-    group = _groups(np.where(np.minimum.outer(alone, alone) < AGREES, mixing, 0) > MIXES)
+    group = groups(np.where(np.minimum.outer(alone, alone) < AGREES, mixing, 0) > MIXES)
     together = np.median([_together(codes, a, b, group) for a, b in twice], axis=0)
     return Agreement(alone, chance_level(codes, seed), group, together)
 
@@ -70,7 +70,7 @@ def _multiple(y: Array, x: Array) -> float:  # (M,), (M, k)
     return float(np.sqrt(max(0.0, 1 - (left**2).sum() / (y**2).sum())))
 
 
-def _groups(linked: Array) -> Array:  # (d, d) bool -> (d,)
+def groups(linked: Array) -> Array:  # (d, d) bool -> (d,)
     from scipy.sparse.csgraph import connected_components
 
     return np.asarray(connected_components(linked, directed=False)[1])

@@ -8,6 +8,9 @@ from unseam.find.density import Gain
 from unseam.find.findings import FoundFactor
 
 
+DEPENDS = "depends on others that are not correlated with it: a linear model does not separate them"
+
+
 def clue(independent: bool, same: bool, apart: bool) -> str:
     """Which clue gives a factor its axis: independence of the codes, or unequal singular values (geometry).
 
