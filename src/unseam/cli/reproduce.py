@@ -19,7 +19,7 @@ class Command:
     ids: tyro.conf.Positional[tuple[str, ...]] = ()
     """Which exhibits, for example V1; all of them when none is named, or with the word all."""
     scale: Literal["quick", "large", "paper"] = "quick"
-    """quick: minutes for most. large: Synth. Lin. in Z4, Z5, Z7, Z9 and Z10 for all its 600 epochs (an hour),
+    """quick: minutes for most. large: Synth. Lin. in Z4, Z5, Z6, Z9 and Z10 for all its 600 epochs (an hour),
     everything else as quick. paper: our largest, many hours; as published for V1, V2, Z2, Z7 and Z10, smaller than
     published for Z4, Z5, Z6, Z8, Z9, Z14 and L2 (other data or fewer epochs), and where the source prints no sizes our
     own. --list says it for each."""

@@ -226,6 +226,5 @@ CHOICES = (
 SCALES = {
     "tiny": Settings((1.0, 1.2, 1.5), Size(2, 0.1), Size(2, 0.1), Size(2, 0.1)),
     "quick": Settings((1.0, 1.2, 1.5, 2.0), Size(8, 10), Size(8, 10), Size(8, 20)),
-    "large": Settings((1.0, 1.2, 1.5, 2.0), Size(10, 600), Size(20, 600), Size(10, 100)),
     "paper": Settings((1.0, 1.1, 1.2, 1.5, 2.0), Size(10, 600), Size(40, 600), Size(10, 100)),
 }

@@ -145,7 +145,7 @@ CHOICES = (
 SCALES = {
     "tiny": Settings(SIZES["tiny"] | {"MNIST": Size(1, 0.01)}),
     "quick": Settings(SIZES["quick"]),
-    "large": Settings(SIZES["large"]),
+    "large": Settings(SIZES["large"], wide={"Synth. Lin.": Size(4, 10)}),
     "paper": Settings(
         SIZES["paper"], wide={"Synth. Non-Lin.": Size(10, 60), "MNIST": Size(5, 1), "fMNIST": Size(5, 1)}
     ),

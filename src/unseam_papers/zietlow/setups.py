@@ -35,8 +35,8 @@ CHOICES = (
     "The loss of the synthetic data: |x - xhat|^2 + beta KL, which is a Gaussian of variance 1/2. Were the error the "
     "mean over the n outputs, the same beta would be n times as strong: 3e-4 for Synth. Lin. (n = 3) and 6e-3 for "
     "Synth. Non-Lin. (n = 6) in our units. Both are in the search over beta.",
-    "Number of restarts: not given in chapter 3. Ours: 10 (40 at ratio 1 in Z7; at the large scale 20, "
-    "and 4 for Synth. Non-Lin.); theirs is taken for 10. Margins, "
+    "Number of restarts: not given in chapter 3. Ours: 10 (40 at ratio 1 in Z7), "
+    "fewer below paper scale; theirs is taken for 10. Margins, "
     "limits and tests of rows were fixed before these cohorts were measured, but after results of an earlier version "
     "with the same settings had been seen.",
     "The decoder of Synth. Non-Lin.: 60-40-20 as printed, not reversed. Its random network: entries U(-1, 1) over the "
