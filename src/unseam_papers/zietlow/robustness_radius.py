@@ -60,8 +60,8 @@ CHOICES = (
     "sooner; its curve is drawn, not trained.",
     "w is Gaussian with a covariance of exactly I, so that the prediction has no free number and rank correlations are "
     "6/pi asin(c / 2).",
-    f"Limits: medians within {CLOSE:g} degrees and {NEAR:g} of the prediction, the radius within 10 %; fixed before the "
-    "runs shown.",
+    f"Limits: medians within {CLOSE:g} degrees and {NEAR:g} of the prediction, the radius within 10 %; fixed before "
+    "the runs shown.",
 )
 
 
