@@ -43,7 +43,16 @@ RATIO, RADIUS = 1.5, 15.0  # r, and T in degrees: axes turned by more count as l
 MIX = 45 + RADIUS  # b in degrees: the mixture that needs least
 CLOSE, NEAR = 3.0, 0.05  # degrees, and rank correlation: how close the medians must lie to the prediction
 SIZE = 10_000
-TRAINING = {"network": "linear", "latents": 2, "beta": 1.0, "s2": 0.05, "batch": 128, "lr": 3e-3, "holdout": 0.0}
+TRAINING = {
+    "network": "linear",
+    "latents": 2,
+    "beta": 1.0,
+    "s2": 0.05,
+    "batch": 128,
+    "lr": 3e-3,
+    "holdout": 0.0,
+    "workers": 1,
+}
 CHOICES = (
     f"The ratio of lengths {RATIO:g} is ours, and so is the mixture, at {MIX:g} degrees: of all it turns axes by "
     f"{RADIUS:g} degrees soonest.",
@@ -51,8 +60,8 @@ CHOICES = (
     "sooner; its curve is drawn, not trained.",
     "w is Gaussian with a covariance of exactly I, so that the prediction has no free number and rank correlations are "
     "6/pi asin(c / 2).",
-    f"Limits: medians within {CLOSE:g} degrees and {NEAR:g} of the prediction, the radius within 10 %. Fixed before the "
-    "runs shown.",
+    f"Limits: medians within {CLOSE:g} degrees and {NEAR:g} of the prediction, the radius within 10 %; fixed before "
+    "the runs shown.",
 )
 
 
@@ -67,7 +76,7 @@ class Settings:
 
 SCALES = {
     "tiny": Settings(changes=3, restarts=2, steps=20),
-    "quick": Settings(changes=7, restarts=5, steps=4000),
+    "quick": Settings(changes=6, restarts=5, steps=3000),
     "paper": Settings(changes=16, restarts=20, steps=20_000),
 }
 
