@@ -1,7 +1,8 @@
 """Bad input, by the thousand: whatever a file, a run folder or a command line holds, there is an answer or one line.
 
 Every input follows from (kind, number), so one that fails is made again by its name. A *defect* is an exception that
-leaves `main` (or, at a reader, one that is no BadInput), an error of more than one line, or more than LIMIT seconds.
+leaves `main` (or, at a reader, one that is no BadInput), an error of more than one line, or more than LIMIT seconds of
+processor time.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from unseam.show.explorer import checks
 from unseam.show.explorer.upload import observation
 from unseam.train import fit
 
-LIMIT = 30  # seconds an input may take
+LIMIT = 30  # seconds of processor time that an input may take
+ASLEEP = 600  # seconds in all: it waits for something that does not come
 NUMBERS = (
     "", "0", "-1", "1", "1.5", "nan", "inf", "-inf", "1e400", "9" * 400, str(2**63), "0x1", "1,2", "0..3", "3..0", "x",
     "\u0663", "--", "-", "None", "true", "[1]", "a b", "\udcff", "1e18", "'", '"', "{}", "1_0", "+5",
@@ -89,13 +91,17 @@ def limited() -> Iterator[None]:
     def ring(*_: Any) -> None:
         raise Slow
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(LIMIT)
+    signals = (signal.SIGPROF, signal.SIGALRM)
+    before = [signal.signal(s, ring) for s in signals]
+    signal.setitimer(signal.ITIMER_PROF, LIMIT)
+    signal.alarm(ASLEEP)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        for s, handler in zip(signals, before, strict=True):
+            signal.signal(s, handler)
 
 
 def attempt(act: Callable[[], int | None]) -> tuple[str, str]:

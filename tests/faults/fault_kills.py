@@ -151,8 +151,8 @@ class Campaign:
         died = forked(self.train(out), out, **how) is None
         self.counts[what if died else "ended before the kill"] += 1
         if died and self.counts[what] % 4 == 0 and (out / "config.json").exists():  # and again, while it goes on
-            forked(self.verb("train", "--resume", str(out)), out, die_at=1 + self.counts[what] % 7)
-            self.counts["train --resume, before a file event"] += 1
+            told = forked(self.verb("train", "--resume", str(out)), out, die_at=1 + self.counts[what] % 7)
+            self.counts["train --resume, before a file event"] += told is None
         begun = (out / "config.json").exists()
         told = forked(self.verb("train", "--resume", str(out)) if begun else self.train(out), out)
         if told is None or told["code"] != 0:

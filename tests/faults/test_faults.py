@@ -47,6 +47,7 @@ def test_a_kill_before_every_file_event_loses_nothing(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert found["defects"] == []
     assert found["counts"]["train, before a file event"] == found["counts"]["file events of train"] > 20
+    assert "temporary files left after going on" not in found["counts"]
     assert found["kills"] > 30
 
 

@@ -25,7 +25,7 @@ import torch
 from unseam import __version__
 from unseam.data import load_data
 from unseam.errors import ENVIRONMENT, BadInput, Failed, in_words
-from unseam.files import cores, write_atomic
+from unseam.files import cores, remove_leftovers, write_atomic
 from unseam.objectives import Objective
 from unseam.progress import bar, stderr
 from unseam.train.config import RunConfig
@@ -99,6 +99,7 @@ def start_folder(folder: Path, config: RunConfig) -> None:
     """Lay out a new run folder."""
     document = {"unseam": __version__, "torch": str(torch.__version__), **config.to_json()}
     (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder)  # of one that died before it had a configuration
     Results(folder).create()  # before config.json: what has one can be resumed
     write_atomic(folder / "config.json", json.dumps(document, indent=2))
 
