@@ -13,7 +13,7 @@ from unseam.errors import BadInput
 from unseam.find import Findings
 from unseam.find.axes import fit_axes
 from unseam.find.columns import prepare, recognise
-from unseam.find.network import settled
+from unseam.find.network import EFFORTS, Effort, settled
 from unseam.find.search import grade_of
 from unseam.find.stability import agreement
 from unseam.read import Columns
@@ -68,7 +68,7 @@ def test_noise_has_no_factors(seed: int) -> None:
 
 
 def test_a_gaussian_cloud_has_no_axes_of_its_own() -> None:
-    x, _ = linear(3, 10, shape="normal")
+    x, _ = linear(3, 10, N=600, shape="normal")
     found = unseam.find(x, network=False)
     assert [f.grade for f in found.factors] == ["pair"] * 3
     assert found.factors[0].with_ == (1, 2)
@@ -91,7 +91,8 @@ def test_forty_rows_cannot_know() -> None:
     assert "too few to know" in found.sentence
 
 
-def test_a_curve_needs_the_network_and_says_so() -> None:
+def test_a_curve_needs_the_network_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EFFORTS, "quick", Effort(seeds=2, steps=900, width=32))
     g = np.random.default_rng(0)
     s = g.uniform(-1, 1, (800, 2))
     x = np.stack([s[:, 0], s[:, 0] ** 2, s[:, 1], s[:, 0] * s[:, 1], np.sin(2 * s[:, 1])], axis=1)

@@ -166,7 +166,9 @@ class Turned:
         with torch.no_grad():
             z = self.model.encode(torch.as_tensor(x[:points], dtype=torch.float32)).mean
             J = jacobian(self.model.mean, z).double()  # (p, n, K)
-        J = (J @ (self.frame.scale @ self.frame.rotation))[:, :, torch.as_tensor(self.kept)] * torch.as_tensor(self.sign)
+        J = (J @ (self.frame.scale @ self.frame.rotation))[:, :, torch.as_tensor(self.kept)] * torch.as_tensor(
+            self.sign
+        )
         spread = self.encode(x).std(0)
         return J.mean(0).numpy() * spread, (J.mT @ J).numpy()
 

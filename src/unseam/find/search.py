@@ -16,14 +16,13 @@ import pandas as pd
 
 from unseam.errors import BadInput, lookup
 from unseam.find import words
-from unseam.find.axes import Axes, begin, fit_axes
+from unseam.find.axes import NETWORK, Axes, begin, bends, fit_axes
 from unseam.find.columns import Prepared, Scale, prepare, read
 from unseam.find.density import gain
 from unseam.find.dimension import SURE, dependent
 from unseam.find.findings import SHOWN, Findings, FoundFactor, Grade, Model, Move
 from unseam.find.rivals import mcc, rivals
 from unseam.find.stability import AGREES, Agreement, Twice, agreement, groups
-from unseam.linear.ppca import principal_axes
 from unseam.rng import numpy_generator
 from unseam.statistics import matched, rank_correlations
 from unseam.types import Array
@@ -31,10 +30,8 @@ from unseam.types import Array
 HELD_OUT = 0.2
 MOST_ROWS = 20_000  # analysed; codes are given for all
 KNOWS = 100  # rows below which nothing is called found
-NETWORK = 400  # rows below which no network is trained
 LATENTS = 10  # of a network, at most
 BETTER = 0.05  # nats a row by which a network must beat the linear model
-BENT = 2.5  # deviations above shuffled columns from which on a network is tried
 WITNESS = 1.0  # nats a row: a seed that ends worse by more is no witness
 SAME = 0.95  # rank correlation from which two axes are one
 TOO_CLOSE = 0.1  # relative difference of singular values (geometry.degeneracy)
@@ -107,7 +104,9 @@ def examine(
     bent = len(rows) >= NETWORK and network and (effort == "thorough" or bends(x[rows], d, seed))
     if bent:
         with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
-            other, won, settled, overfitting, said = _network(x, d, rows, Path(folder) / "run", effort, orthogonal, seed, show)
+            other, won, settled, overfitting, said = _network(
+                x, d, rows, Path(folder) / "run", effort, orthogonal, seed, show
+            )
         notes += said
         best = other if won else linear
     elif network and len(rows) >= NETWORK:
@@ -119,7 +118,9 @@ def examine(
     sentence = words.sentence(found, best.kind, len(x), len(prepared.used), KNOWS, notes)
     codes = pd.DataFrame(best.model.encode(x), columns=[f"factor{f.latent}" for f in found])
     notes = [prepared.says(), *notes]
-    findings = Findings(found, best.kind, sentence, settled, overfitting, compared, tuple(notes), codes, prepared, best.model)
+    findings = Findings(
+        found, best.kind, sentence, settled, overfitting, compared, tuple(notes), codes, prepared, best.model
+    )
     return _written(findings, out)
 
 
@@ -138,15 +139,17 @@ def _begin(prepared: Prepared, train: Array, latents: int | None, seed: int) -> 
     if found.noise is None:
         return prepared, found.d, [f"{found.d} linear dimensions by PPCA's evidence"] if found.d else []
     scaled = replace(prepared, unit=prepared.unit * found.noise, x=prepared.x / found.noise)
-    return scaled, found.d, [f"{found.d} linear dimensions by factor analysis; columns measured in units of their noise"]
+    return (
+        scaled,
+        found.d,
+        [f"{found.d} linear dimensions by factor analysis; columns measured in units of their noise"],
+    )
 
 
 def _nothing(prepared: Prepared, notes: list[str], out: str | Path | None) -> Findings:
     codes = pd.DataFrame(index=range(len(prepared.x)))
     said = words.nothing(len(prepared.x), len(prepared.used), KNOWS)
-    return _written(
-        Findings((), "none", said, True, False, {}, (prepared.says(), *notes), codes, prepared, None), out
-    )
+    return _written(Findings((), "none", said, True, False, {}, (prepared.says(), *notes), codes, prepared, None), out)
 
 
 def _written(findings: Findings, out: str | Path | None) -> Findings:
@@ -161,7 +164,9 @@ def linear_answer(
 ) -> Answer:
     """PPCA + ICA on all rows; halves of the training rows say whether its axes come back on the others."""
     axes = fit_axes(x[rows], d, seed)
-    back = agreement(axes.encode(x[test]), _halves(x, axes, train, test, splits if len(rows) >= KNOWS else 1, seed), seed)
+    back = agreement(
+        axes.encode(x[test]), _halves(x, axes, train, test, splits if len(rows) >= KNOWS else 1, seed), seed
+    )
     linked = dependent(axes.encode(x[rows]), seed, sure=SURE) if len(rows) >= KNOWS else np.zeros((d, d), bool)
     alone = axes.gaussian & (axes.gaussian.sum() > 1)
     back = _together(back, np.outer(alone, alone) | linked)
@@ -203,15 +208,6 @@ def _like(codes: Array, others: Array) -> Array:  # (M, k), (M, m) -> (k,)
 # The network's answer
 
 
-def bends(x: Array, d: int, seed: int) -> bool:  # (N, n)
-    """Whether anything is left for a network: linear components, or what they leave over, that depend on each other."""
-    axes = fit_axes(x, d, seed)
-    centred = x - axes.mean
-    left = centred - (centred @ axes.U) @ axes.U.T
-    rest = principal_axes(np.cov(left.T))[1][:, : min(d + 2, x.shape[1] - d)]
-    return bool(dependent(np.concatenate([axes.encode(x), left @ rest], axis=1), seed, least=0.0, sure=BENT).any())
-
-
 def _network(
     x: Array, d: int, rows: Array, folder: Path, effort: str, orthogonal: bool, seed: int, show: bool | None
 ) -> tuple[Answer | None, bool, bool, bool, list[str]]:
@@ -240,13 +236,23 @@ def _network(
     level = float(bounds[best].mean()) - WITNESS
     models = {m: run.model(m) for m in alive if used[m] and float(bounds[m].mean()) >= level}
     if len(models) < how.seeds:
-        said.append(f"{how.seeds - len(models)} of {how.seeds} seeds ended more than {WITNESS:g} nats worse and were left out")
+        said.append(
+            f"{how.seeds - len(models)} of {how.seeds} seeds ended more than {WITNESS:g} nats worse and were left out"
+        )
     answer, clues = _network_answer(models, best, onto, x[rows], y, train, test, orthogonal, seed)
     return answer, True, state.word == "settled", state.word == "overfitting", [*said, clues]
 
 
 def _network_answer(
-    models: dict[int, Any], best: int, onto: Any, x: Array, y: Array, train: Array, test: Array, orthogonal: bool, seed: int
+    models: dict[int, Any],
+    best: int,
+    onto: Any,
+    x: Array,
+    y: Array,
+    train: Array,
+    test: Array,
+    orthogonal: bool,
+    seed: int,
 ) -> tuple[Answer, str]:
     """Both clues turn every member; the one whose axes come back in other seeds is taken."""
     from unseam.find import network as net
@@ -285,7 +291,9 @@ def graded(answer: Answer, prepared: Prepared, enough: bool) -> tuple[FoundFacto
     back, out = answer.comes_back, []
     for j in range(len(answer.nats)):
         beside = tuple(int(i) for i in np.flatnonzero(back.group == back.group[j]) if i != j)
-        grade = grade_of(float(back.alone[j]), back.chance, bool(answer.identified[j]), float(back.together[j]), bool(beside), enough)
+        grade = grade_of(
+            float(back.alone[j]), back.chance, bool(answer.identified[j]), float(back.together[j]), bool(beside), enough
+        )
         out.append(
             FoundFactor(
                 j, grade, float(answer.nats[j]), float(back.alone[j]), back.chance, moves_of(answer.W[:, j], prepared),
@@ -329,4 +337,3 @@ def _compared(
     left = ((x[test] - best.model.decode(codes)) ** 2).sum() / ((x[test] - x[train].mean(0)) ** 2).sum()
     ours = {"variance_kept": 1 - float(left), "stability": best.comes_back.mean, "mcc": mcc(codes, truth, test)}
     return {"unseam": {**ours, "log_likelihood": None}, **rows}
-

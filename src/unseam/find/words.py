@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from unseam.find.density import Gain
 from unseam.find.findings import FoundFactor
 
-
 DEPENDS = "depends on others that are not correlated with it: a linear model does not separate them"
 
 
@@ -24,11 +23,9 @@ def clue(independent: bool, same: bool, apart: bool) -> str:
     return "geometry decides, independence is indifferent" if apart else "neither clue decides"
 
 
-def sentence(
-    factors: Sequence[FoundFactor], kind: str, N: int, n: int, knows: int, notes: Sequence[str]
-) -> str:
+def sentence(factors: Sequence[FoundFactor], kind: str, N: int, n: int, knows: int, notes: Sequence[str]) -> str:
     """How many, how sure; and what the strongest does."""
-    if N < knows:
+    if knows > N:
         return (
             f"{N} rows are too few to know: {plural(len(factors), 'direction')} of these {n} columns "
             f"{'varies' if len(factors) == 1 else 'vary'} together, and nobody can say from so few which factors they "
@@ -54,7 +51,7 @@ def sentence(
 
 def nothing(N: int, n: int, knows: int) -> str:
     said = f"No factors: in these {N:,} rows the {n} columns share no more than the same columns shuffled."
-    if N < knows:
+    if knows > N:
         return f"{said} But {N} rows are too few to know; give at least {knows}."
     return f"{said} Each column stands for itself."
 
