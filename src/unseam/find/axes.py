@@ -71,7 +71,7 @@ class Axes:
 
 
 def subspace(x: Array, d: int) -> tuple[Array, Array, Array, float]:  # (N, n) -> mean, U, L, s2
-    """PPCA's maximum likelihood; with d = n nothing is left to tell the noise by, and a hundredth of L_n stands for it."""
+    """PPCA's maximum likelihood; with d = n nothing is left to tell the noise by: a hundredth of L_n stands for it."""
     l, U = principal_axes(np.atleast_2d(np.cov(x.T, bias=True)))
     l = np.maximum(l, FLOOR * l.mean())
     s2 = float(l[d:].mean()) if d < len(l) else float(l[-1]) / 100
@@ -91,7 +91,8 @@ def fit_axes(x: Array, d: int, seed: int = 0, like: Axes | None = None) -> Axes:
     """
     mean, U, L, s2 = subspace(x, d)
     white = (x - mean) @ U / np.sqrt(L)
-    R = rotation_by_independence(white, seed)
+    cloud = like is not None and bool(like.gaussian.all())  # then every start would give other axes, and none is kept
+    R = np.eye(d) if cloud else rotation_by_independence(white, seed)
     flat = without_axes(white, R, seed) if like is None else like.gaussian[_places(white @ R, like.encode(x))]
     R = _principal(R, L, flat)
     order = np.argsort(-(((U * np.sqrt(L)) @ R) ** 2).sum(0), kind="stable")

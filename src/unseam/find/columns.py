@@ -186,7 +186,7 @@ def _notes(table: Columns, kinds: Sequence[Kind], n: int) -> list[str]:
 def recognise(name: str, column: Array) -> Kind:  # (N,)
     """What a column is; NaN and infinity are refused by name and row.
 
-    >>> recognise("sex", np.array([0, 1, 1, 0])), recognise("n", np.array([0, 40, 3, 2, 0])), recognise("id", np.arange(9))
+    >>> recognise("a", np.array([0, 1, 1])), recognise("n", np.array([0, 40, 3, 2, 0])), recognise("id", np.arange(9))
     ('binary', 'counts', 'identifier')
     """
     if column.dtype.kind not in "biuf":

@@ -73,7 +73,8 @@ def train(x: Array, latents: int, effort: Effort, seed: int, folder: Path, holdo
     """One stacked training of all seeds."""
     widths = (effort.width, effort.width)
     return fit(
-        x.astype(np.float32), "sigma-vae", variance="learned", s2=START, seeds=range(seed, seed + effort.seeds), out=folder,
+        x.astype(np.float32), "sigma-vae", variance="learned", s2=START,
+        seeds=range(seed, seed + effort.seeds), out=folder,
         latents=latents, encoder=widths, decoder=widths, encoder_activation="tanh", decoder_activation="tanh",
         steps=effort.steps, batch=min(256, len(x) // 2), holdout=holdout, log_every=max(1, effort.steps // 60),
         watch=2048, workers=1, how="stacked", show=show, lr=3e-3,

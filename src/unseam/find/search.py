@@ -1,5 +1,5 @@
-"""`find`, read downwards: columns -> how many -> linear axes -> a network, if there are rows enough -> which is likelier
-on unseen rows -> do its axes come back, and which clue gave them -> grades, sentences."""
+"""`find`, read downwards: columns -> how many -> linear axes -> a network where these depend on each other -> which is
+likelier on unseen rows -> do its axes come back, and which clue gave them -> grades, sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from unseam.errors import BadInput, lookup
+from unseam.errors import BadInput, lookup, unknown
 from unseam.find import words
 from unseam.find.axes import NETWORK, Axes, begin, bends, fit_axes
 from unseam.find.columns import Prepared, Scale, prepare, read
@@ -27,6 +27,7 @@ from unseam.rng import numpy_generator
 from unseam.statistics import matched, rank_correlations
 from unseam.types import Array
 
+EFFORTS = ("quick", "normal", "thorough")
 HELD_OUT = 0.2
 MOST_ROWS = 20_000  # analysed; codes are given for all
 KNOWS = 100  # rows below which nothing is called found
@@ -79,8 +80,10 @@ def find(
     >>> found.count, [factor.grade for factor in found.factors]
     (2, ['found', 'found'])
     """
+    if effort not in EFFORTS:
+        raise unknown("effort", effort, EFFORTS)
     table, truth = read(data, key)
-    truth = truth if factors is None else np.asarray(factors, np.float64).reshape(len(table), -1)
+    truth = truth if factors is None else _truth(factors, len(table))
     return examine(
         prepare(table, scale, leave_out), out=out, effort=effort, network=network, latents=latents, truth=truth,
         orthogonal=orthogonal, seed=seed, show=show,
@@ -122,6 +125,14 @@ def examine(
         found, best.kind, sentence, settled, overfitting, compared, tuple(notes), codes, prepared, best.model
     )
     return _written(findings, out)
+
+
+def _truth(factors: Any, N: int) -> Array:
+    """The true factors (N, F), where somebody has them: only to score with."""
+    truth = np.asarray(factors, np.float64)
+    if truth.shape[:1] != (N,):
+        raise BadInput(f"factors have shape {truth.shape}; the data has {N:,} rows, so (N, F) with as many is needed")
+    return truth.reshape(N, -1)
 
 
 def _some(N: int, seed: int) -> Array:
@@ -194,7 +205,7 @@ def _halves(x: Array, axes: Axes, train: Array, test: Array, splits: int, seed: 
 
 
 def _together(back: Agreement, linked: Array) -> Agreement:  # (d, d) bool
-    """Factors that are one cloud (Gaussian) or depend on each other are one group, however well their axes come back."""
+    """Factors that are one cloud (Gaussian) or depend on each other are one group, however well axes come back."""
     group = groups(linked | (back.group[:, None] == back.group))
     joined = np.bincount(group)[group] > np.bincount(back.group)[back.group]
     return back._replace(group=group, together=np.where(joined, np.maximum(back.together, back.alone), back.together))

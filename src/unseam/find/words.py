@@ -46,7 +46,8 @@ def sentence(factors: Sequence[FoundFactor], kind: str, N: int, n: int, knows: i
     if not found:
         return f"{first} No single axis can be believed."
     best = max(found, key=lambda factor: factor.nats)
-    return f"{first} The strongest found, factor {best.latent}, moves {' and '.join(map(str, best.moves[:3]))} per standard deviation."
+    moved = " and ".join(map(str, best.moves[:3]))
+    return f"{first} The strongest found, factor {best.latent}, moves {moved} per standard deviation."
 
 
 def nothing(N: int, n: int, knows: int) -> str:
@@ -70,4 +71,7 @@ def clues(chosen: str, back: float, other: float, less: Gain) -> str:
     """Which clue was taken, and what the other said."""
     rest = "independence" if chosen == "geometry" else "geometry"
     decided = "independence prefers its own axes" if less.sure() else "independence is indifferent between them"
-    return f"axes by {chosen}: they come back {back:.2f} over seeds, those by {rest} {other:.2f}; {decided} ({less.mean:+.3f} nats of total correlation)"
+    return (
+        f"axes by {chosen}: they come back {back:.2f} over seeds, those by {rest} {other:.2f}; {decided} "
+        f"({less.mean:+.3f} nats of total correlation)"
+    )
