@@ -177,7 +177,13 @@ class FactorFinder(_Codes):
         table = Columns([f"x{i}" for i in range(X.shape[1])], list(X.T))
         prepared = prepare(table, self.scale, least=2)
         latents = None if self.n_components == "auto" else self.n_components
-        how = {"network": self.network, "effort": self.effort, "seed": seed, "with_rivals": False, "show": False}
+        how: dict[str, Any] = {
+            "network": self.network,
+            "effort": self.effort,
+            "seed": seed,
+            "with_rivals": False,
+            "show": False,
+        }
         found = examine(prepared, latents=latents, **how)
         self.findings_: Findings = found if found.count else examine(prepared, latents=1, **how)
         self.count_ = found.count

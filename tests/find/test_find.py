@@ -137,6 +137,21 @@ def test_columns_are_recognised_and_left_out_by_name() -> None:
     assert all(name in found.notes[0] for name in ("'id'", "'fixed'", "'again'", "'kind'"))
 
 
+def test_moves_of_counts_are_counts() -> None:
+    """Counts are modelled as logarithms; what a factor does to them is said in counts."""
+    g = np.random.default_rng(0)
+    s = g.uniform(-1, 1, (600, 2))
+    rates = np.exp(s @ g.normal(size=(2, 6)) + 4)
+    found = unseam.find(g.poisson(rates), network=False)
+    logged = [n for n, k in zip(found.prepared.names, found.prepared.kinds, strict=True) if k == "counts"]
+    step = np.zeros((2, found.count))
+    step[1, 0] = 1
+    rows = found.inverse_transform(step)
+    change = dict(zip(found.prepared.features, rows[1] - rows[0], strict=True))
+    assert all(change[m.name] == pytest.approx(m.change) for m in found.factors[0].moves)
+    assert max(abs(m.change) for f in found.factors for m in f.moves if m.name in logged) > 5  # logarithms move by < 3
+
+
 def test_agreement_knows_swaps_signs_and_planes() -> None:
     g = np.random.default_rng(0)
     u = g.normal(size=(800, 3))

@@ -191,7 +191,7 @@ def recognise(name: str, column: Array) -> Kind:  # (N,)
     """
     if column.dtype.kind not in "biuf":
         return "words"
-    bad = np.flatnonzero(~np.isfinite(column)) if column.dtype.kind == "f" else []
+    bad = np.flatnonzero(~np.isfinite(column))
     if len(bad):
         what = "only missing cells" if np.isnan(column).all() else "NaN or infinity"
         raise BadInput(
@@ -214,7 +214,7 @@ def _whole(name: str, numbers: Array) -> Kind:
     if len(values) == len(numbers) and ((steps == steps[0]).all() or IDENTIFIER.search(name)):
         return "identifier"
     skew = float((((numbers - numbers.mean()) / numbers.std()) ** 3).mean())
-    skewed = numbers.min() >= 0 and numbers.max() > 10 and skew > 1
+    skewed = 0 <= numbers.min() < numbers.max() / 10 and numbers.max() > 10 and skew > 1
     return "counts" if skewed else "whole"
 
 

@@ -111,7 +111,7 @@ def examine(
                 x, d, rows, Path(folder) / "run", effort, orthogonal, seed, show
             )
         notes += said
-        best = other if won else linear
+        best = other if won and other is not None else linear
     elif network and len(rows) >= NETWORK:
         notes.append("no network was needed: beyond the linear model no two directions depend on each other")
     elif network:
@@ -186,7 +186,7 @@ def linear_answer(
 
     apart = separations((W.T @ W)[None])
     principal = _like(axes.encode(x[test]), (x[test] - axes.mean) @ axes.U)
-    depends = linked.any(1)
+    depends: Array = np.asarray(linked.any(1))
     by = tuple(
         words.DEPENDS if l else words.clue(not a, p > SAME, s > TOO_CLOSE)
         for a, p, s, l in zip(alone, principal, apart, depends, strict=True)
@@ -333,8 +333,8 @@ def moves_of(w: Array, prepared: Prepared) -> tuple[Move, ...]:  # (n,)
     share = w / np.maximum(prepared.x.std(0), 1e-12)
     order = np.argsort(-np.abs(share), kind="stable")[:SHOWN]
     large = [i for i in order if abs(share[i]) >= MOVES * abs(share[order[0]])]
-    names = prepared.features
-    return tuple(Move(names[i], float(w[i] * prepared.unit[i]), float(share[i])) for i in large)
+    change = (prepared.raw(w[None]) - prepared.raw(0 * w[None]))[0]  # of a row at the mean
+    return tuple(Move(prepared.features[i], float(change[i]), float(share[i])) for i in large)
 
 
 def _compared(

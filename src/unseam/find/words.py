@@ -34,7 +34,7 @@ def sentence(factors: Sequence[FoundFactor], kind: str, N: int, n: int, knows: i
     grades = [factor.grade for factor in factors]
     counted = [
         f"{grades.count('found')} found" if "found" in grades else "",
-        f"{grades.count('pair')} known only together (any rotation of them fits as well: their axes are not identified)"
+        f"{grades.count('pair')} known only together (their axes are not identified)"
         if "pair" in grades else "",
         f"{grades.count('unstable')} unstable" if "unstable" in grades else "",
     ]  # fmt: skip
