@@ -160,7 +160,8 @@ class Findings:
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self.sentence)}</p>{self.table().to_html(index=False, float_format=lambda value: f'{value:.3g}')}"
+        table = self.table().to_html(index=False, float_format=lambda value: f"{value:.3g}")
+        return f"<p>{html.escape(self.sentence)}</p>{table}"
 
     def write(self, folder: str | Path) -> dict[str, str]:
         """codes.csv and findings.json in a folder; their paths."""
