@@ -1,6 +1,6 @@
 """How often is *found* right? Random truths of each cheap kind, ours beside rivals; scikit-learn's tables as they come.
 
-    python examples/find_measure.py KIND FIRST LAST      prints one line of JSON a truth
+python examples/find_measure.py KIND FIRST LAST [EFFORT]      prints one line of JSON a truth
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ def truth(kind: str, seed: int) -> tuple[np.ndarray, np.ndarray]:  # (N, n), (N,
         "nongaussian": lambda: np.stack([_shaped(g, int(g.integers(3))) for _ in range(d)], axis=1),
         "noise": lambda: np.zeros((N, 1)),
     }[kind]()
-    return draw @ g.standard_normal((draw.shape[1], n)) + (0.1 if kind != "noise" else 1.0) * g.standard_normal((N, n)), draw
+    return draw @ g.standard_normal((draw.shape[1], n)) + (0.1 if kind != "noise" else 1.0) * g.standard_normal(
+        (N, n)
+    ), draw
 
 
 def _shaped(g: np.random.Generator, which: int) -> np.ndarray:
     return (g.laplace(size=N) / np.sqrt(2), g.uniform(-np.sqrt(3), np.sqrt(3), N), g.exponential(size=N) - 1)[which]
 
 
-def measure(kind: str, seed: int) -> dict[str, object]:
+def measure(kind: str, seed: int, effort: str) -> dict[str, object]:
     x, s = truth(kind, seed)
     began = time.monotonic()
-    found = unseam.find(x, factors=None if kind == "noise" else s, show=False)
+    found = unseam.find(x, factors=None if kind == "noise" else s, effort=effort, show=False)
     row: dict[str, object] = {"kind": kind, "seed": seed, "true": 0 if kind == "noise" else s.shape[1]}
     row |= {"count": found.count, "model": found.kind, "seconds": round(time.monotonic() - began, 1)}
     row["grades"] = [f.grade for f in found.factors]
@@ -59,6 +61,7 @@ def measure(kind: str, seed: int) -> dict[str, object]:
 
 if __name__ == "__main__":
     kind, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    effort = sys.argv[4] if len(sys.argv) > 4 else "normal"
     torch.set_num_threads(1)
     for seed in range(first, last):
-        print(json.dumps(measure(kind, seed)), flush=True)
+        print(json.dumps(measure(kind, seed, effort)), flush=True)

@@ -115,11 +115,15 @@ class LinearVAE(PPCA):
 
     >>> X = np.random.default_rng(0).normal(size=(300, 4)) * [3.0, 2.0, 0.5, 0.5]
     >>> LinearVAE(s2=0.5).fit(X).posterior_variance_.round(2)
-    array([0.06, 0.13])
+    array([0.06, 0.14])
     """
 
     def __init__(
-        self, n_components: int | Literal["auto"] = "auto", *, beta: float = 1.0, s2: float | Literal["learned"] = "learned"
+        self,
+        n_components: int | Literal["auto"] = "auto",
+        *,
+        beta: float = 1.0,
+        s2: float | Literal["learned"] = "learned",
     ) -> None:
         self.n_components = n_components
         self.beta = beta
@@ -165,11 +169,21 @@ class FactorFinder(_Codes):
         self.random_state = random_state
 
     def _fit(self, X: Array) -> None:
-        seed = self.random_state if isinstance(self.random_state, int) else int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = (
+            self.random_state
+            if isinstance(self.random_state, int)
+            else int(check_random_state(self.random_state).randint(2**31 - 1))
+        )
         table = Columns([f"x{i}" for i in range(X.shape[1])], list(X.T))
         prepared = prepare(table, self.scale, least=2)
         latents = None if self.n_components == "auto" else self.n_components
-        how = {"network": self.network, "effort": self.effort, "seed": seed, "with_rivals": False, "show": False}
+        how: dict[str, Any] = {
+            "network": self.network,
+            "effort": self.effort,
+            "seed": seed,
+            "with_rivals": False,
+            "show": False,
+        }
         found = examine(prepared, latents=latents, **how)
         self.findings_: Findings = found if found.count else examine(prepared, latents=1, **how)
         self.count_ = found.count

@@ -13,7 +13,7 @@ from unseam.errors import BadInput
 from unseam.find import Findings
 from unseam.find.axes import fit_axes
 from unseam.find.columns import prepare, recognise
-from unseam.find.network import settled
+from unseam.find.network import EFFORTS, Effort, settled
 from unseam.find.search import grade_of
 from unseam.find.stability import agreement
 from unseam.read import Columns
@@ -68,7 +68,7 @@ def test_noise_has_no_factors(seed: int) -> None:
 
 
 def test_a_gaussian_cloud_has_no_axes_of_its_own() -> None:
-    x, _ = linear(3, 10, shape="normal")
+    x, _ = linear(3, 10, N=600, shape="normal")
     found = unseam.find(x, network=False)
     assert [f.grade for f in found.factors] == ["pair"] * 3
     assert found.factors[0].with_ == (1, 2)
@@ -91,7 +91,8 @@ def test_forty_rows_cannot_know() -> None:
     assert "too few to know" in found.sentence
 
 
-def test_a_curve_needs_the_network_and_says_so() -> None:
+def test_a_curve_needs_the_network_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EFFORTS, "quick", Effort(seeds=2, steps=900, width=32))
     g = np.random.default_rng(0)
     s = g.uniform(-1, 1, (800, 2))
     x = np.stack([s[:, 0], s[:, 0] ** 2, s[:, 1], s[:, 0] * s[:, 1], np.sin(2 * s[:, 1])], axis=1)
@@ -134,6 +135,21 @@ def test_columns_are_recognised_and_left_out_by_name() -> None:
     }  # fmt: skip
     assert found.prepared.features == ("a", "b", "c", "d", "e", "sex", "visits")
     assert all(name in found.notes[0] for name in ("'id'", "'fixed'", "'again'", "'kind'"))
+
+
+def test_moves_of_counts_are_counts() -> None:
+    """Counts are modelled as logarithms; what a factor does to them is said in counts."""
+    g = np.random.default_rng(0)
+    s = g.uniform(-1, 1, (600, 2))
+    rates = np.exp(s @ g.normal(size=(2, 6)) + 4)
+    found = unseam.find(g.poisson(rates), network=False)
+    logged = [n for n, k in zip(found.prepared.names, found.prepared.kinds, strict=True) if k == "counts"]
+    step = np.zeros((2, found.count))
+    step[1, 0] = 1
+    rows = found.inverse_transform(step)
+    change = dict(zip(found.prepared.features, rows[1] - rows[0], strict=True))
+    assert all(change[m.name] == pytest.approx(m.change) for m in found.factors[0].moves)
+    assert max(abs(m.change) for f in found.factors for m in f.moves if m.name in logged) > 5  # logarithms move by < 3
 
 
 def test_agreement_knows_swaps_signs_and_planes() -> None:

@@ -15,12 +15,14 @@ import numpy as np
 from scipy.stats import norm, normaltest
 
 from unseam.find.density import Density, density, gaussian_log, rotation_by_independence
-from unseam.find.dimension import ANALYSED, FLOOR, Start, by_columns, isotropic
+from unseam.find.dimension import ANALYSED, FLOOR, WHOLE, Start, by_columns, dependent, isotropic
 from unseam.linear.ppca import principal_axes
 from unseam.statistics import matched, rank_correlations
 from unseam.types import Array
 
 CHANCE = 1e-4  # a test of normality below this says no
+NETWORK = 400  # rows below which no network is trained
+BENT = 2.5  # deviations above shuffled columns from which on a network is tried
 FAR = 2.5  # Anderson-Darling: 1.09 is passed by 1 % of Gaussian samples
 
 
@@ -53,7 +55,9 @@ class Axes:
 
     def log_likelihood(self, x: Array) -> Array:  # (N, n) -> (N,)
         u = self.encode(x)
-        inside = [gaussian_log(c) if g else p.log(c) for c, g, p in zip(u.T, self.gaussian, self.densities, strict=True)]
+        inside = [
+            gaussian_log(c) if g else p.log(c) for c, g, p in zip(u.T, self.gaussian, self.densities, strict=True)
+        ]
         return np.sum(inside, axis=0) - 0.5 * np.log(self.L).sum() + self._residual(x)
 
     def ppca_log_likelihood(self, x: Array) -> Array:  # (N, n) -> (N,)
@@ -67,7 +71,7 @@ class Axes:
 
 
 def subspace(x: Array, d: int) -> tuple[Array, Array, Array, float]:  # (N, n) -> mean, U, L, s2
-    """PPCA's maximum likelihood; with d = n nothing is left to tell the noise by, and a hundredth of L_n stands for it."""
+    """PPCA's maximum likelihood; with d = n nothing is left to tell the noise by: a hundredth of L_n stands for it."""
     l, U = principal_axes(np.atleast_2d(np.cov(x.T, bias=True)))
     l = np.maximum(l, FLOOR * l.mean())
     s2 = float(l[d:].mean()) if d < len(l) else float(l[-1]) / 100
@@ -87,7 +91,8 @@ def fit_axes(x: Array, d: int, seed: int = 0, like: Axes | None = None) -> Axes:
     """
     mean, U, L, s2 = subspace(x, d)
     white = (x - mean) @ U / np.sqrt(L)
-    R = rotation_by_independence(white, seed)
+    cloud = like is not None and bool(like.gaussian.all())  # then every start would give other axes, and none is kept
+    R = np.eye(d) if cloud else rotation_by_independence(white, seed)
     flat = without_axes(white, R, seed) if like is None else like.gaussian[_places(white @ R, like.encode(x))]
     R = _principal(R, L, flat)
     order = np.argsort(-(((U * np.sqrt(L)) @ R) ** 2).sum(0), kind="stable")
@@ -153,10 +158,12 @@ def begin(x: Array, seed: int = 0) -> Start:  # (N, n)
     """
     N, n = x.shape
     d = isotropic(x, seed)
-    if d >= n - 1 and N >= 20 * n and (d == n or no_noise(x, seed)):
+    if d >= n - 1 and 20 * n <= N and (d == n or no_noise(x, seed)):
         return Start(n)
-    if d < 3 or n > ANALYSED or N < 100 or N <= 2 * n:
+    if d < 3 or n > ANALYSED or N < 100 or 2 * n >= N:
         return Start(d)
+    if n <= WHOLE and N >= 0.8 * NETWORK and bends(x, d, seed):
+        return Start(d)  # to factor analysis a factor that bends looks like the noise of its columns
     found = by_columns(x, min(d, n // 2 + 1))
     return found if 0 < found.d < d else Start(d)
 
@@ -168,3 +175,12 @@ def no_noise(x: Array, seed: int) -> bool:
         return False
     one, two = (fit_axes(x[i::2], x.shape[1], seed, whole).encode(x) for i in (0, 1))
     return bool(matched(np.abs(rank_correlations(one, two))).values.min() > 0.9)
+
+
+def bends(x: Array, d: int, seed: int) -> bool:  # (N, n)
+    """Whether anything is left for a network: linear components, or what they leave over, that depend on each other."""
+    axes = fit_axes(x, d, seed)
+    centred = x - axes.mean
+    left = centred - (centred @ axes.U) @ axes.U.T
+    rest = principal_axes(np.cov(left.T))[1][:, : min(d + 2, x.shape[1] - d)]
+    return bool(dependent(np.concatenate([axes.encode(x), left @ rest], axis=1), seed, least=0.0, sure=BENT).any())

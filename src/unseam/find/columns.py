@@ -111,7 +111,9 @@ def _dataset(name: str, most: int = 20_000) -> tuple[Columns, Truth]:
 
     data = load_data(name)
     if int(np.prod(data.shape)) > MOST_COLUMNS:
-        raise BadInput(f"data={name!r} has {int(np.prod(data.shape)):,} values a row; at most {MOST_COLUMNS:,} are read")
+        raise BadInput(
+            f"data={name!r} has {int(np.prod(data.shape)):,} values a row; at most {MOST_COLUMNS:,} are read"
+        )
     rows = torch.randperm(len(data), generator=generator(0, "find"))[:most].sort().values
     x = data.batch(rows, generator(0, "find", "noise") if data.stochastic else None).flatten(1).numpy()
     factors = None if data.space is None else data.factors(rows).numpy().astype(np.float64)
@@ -137,7 +139,9 @@ def prepare(table: Columns, scale: Scale = "auto", leave_out: Sequence[str] = ()
     ('identifier', 'continuous', 'continuous')
     """
     if len(table) < least:
-        raise BadInput(f"the data has {len(table)} row{'s' * (len(table) != 1)}; find needs at least {least}, and 100 to know")
+        raise BadInput(
+            f"the data has {len(table)} row{'s' * (len(table) != 1)}; find needs at least {least}, and 100 to know"
+        )
     for name in leave_out:
         table.pick([name], "leave_out")
     table = table.without(list(leave_out)) if leave_out else table
@@ -149,15 +153,15 @@ def prepare(table: Columns, scale: Scale = "auto", leave_out: Sequence[str] = ()
     x = np.where(logged, np.log1p(np.maximum(x, 0)), x)
     chosen, unit = units(x, scale)
     notes = _notes(table, kinds, len(used))
-    made = Prepared(
-        tuple(table.names), tuple(kinds), tuple(used), logged, x.mean(0), unit, chosen, x, tuple(notes)
-    )
+    made = Prepared(tuple(table.names), tuple(kinds), tuple(used), logged, x.mean(0), unit, chosen, x, tuple(notes))
     return replace(made, x=(x - made.mean) / unit)
 
 
 def _usable(table: Columns, kinds: Sequence[Kind], used: Sequence[int]) -> None:
     if len(table.names) > MOST_COLUMNS:
-        raise BadInput(f"the data has {len(table.names):,} columns; at most {MOST_COLUMNS:,} are read, choose some of them")
+        raise BadInput(
+            f"the data has {len(table.names):,} columns; at most {MOST_COLUMNS:,} are read, choose some of them"
+        )
     if len(used) >= 2:
         return
     what = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
@@ -182,12 +186,12 @@ def _notes(table: Columns, kinds: Sequence[Kind], n: int) -> list[str]:
 def recognise(name: str, column: Array) -> Kind:  # (N,)
     """What a column is; NaN and infinity are refused by name and row.
 
-    >>> recognise("sex", np.array([0, 1, 1, 0])), recognise("n", np.array([0, 40, 3, 2, 0])), recognise("id", np.arange(9))
+    >>> recognise("a", np.array([0, 1, 1])), recognise("n", np.array([0, 40, 3, 2, 0])), recognise("id", np.arange(9))
     ('binary', 'counts', 'identifier')
     """
     if column.dtype.kind not in "biuf":
         return "words"
-    bad = np.flatnonzero(~np.isfinite(column)) if column.dtype.kind == "f" else []
+    bad = np.flatnonzero(~np.isfinite(column))
     if len(bad):
         what = "only missing cells" if np.isnan(column).all() else "NaN or infinity"
         raise BadInput(
@@ -210,7 +214,7 @@ def _whole(name: str, numbers: Array) -> Kind:
     if len(values) == len(numbers) and ((steps == steps[0]).all() or IDENTIFIER.search(name)):
         return "identifier"
     skew = float((((numbers - numbers.mean()) / numbers.std()) ** 3).mean())
-    skewed = numbers.min() >= 0 and numbers.max() > 10 and skew > 1
+    skewed = 0 <= numbers.min() < numbers.max() / 10 and numbers.max() > 10 and skew > 1
     return "counts" if skewed else "whole"
 
 

@@ -79,7 +79,7 @@ def rotation_by_independence(u: Array, seed: int, starts: int = 2) -> Array:  # 
     if d < 2:
         return best
     for start in range(starts):
-        ica = FastICA(whiten=False, max_iter=300, tol=1e-4, random_state=derive(seed, "ica", start) % 2**32)
+        ica = FastICA(whiten=False, max_iter=200, tol=1e-4, random_state=derive(seed, "ica", start) % 2**32)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # no convergence is what a Gaussian cloud does; stability will tell
             try:

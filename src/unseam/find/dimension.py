@@ -122,4 +122,4 @@ def isotropic(x: Array, seed: int = 0) -> int:  # (N, n)
     above = above_shuffled(x, seed)
     if not above:
         return n if n <= WHOLE and N >= 100 and shared_beyond_covariance(x, seed) else 0
-    return max(1, by_evidence(eigenvalues(x), N)) if N > 2 * n else above
+    return max(1, by_evidence(eigenvalues(x), N)) if 2 * n < N else above

@@ -22,7 +22,7 @@ Grade = Literal["found", "pair", "unstable"]
 SHOWN = 8  # features named for a factor
 MEANING = {
     "found": "comes back, and nothing else fits as well",
-    "pair": "found together with others, any rotation of which fits as well",
+    "pair": "found together with others; which axes are right is not identified",
     "unstable": "does not come back",
 }
 
@@ -160,7 +160,8 @@ class Findings:
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self.sentence)}</p>{self.table().to_html(index=False, float_format='%.3g')}"
+        table = self.table().to_html(index=False, float_format=lambda value: f"{value:.3g}")
+        return f"<p>{html.escape(self.sentence)}</p>{table}"
 
     def write(self, folder: str | Path) -> dict[str, str]:
         """codes.csv and findings.json in a folder; their paths."""

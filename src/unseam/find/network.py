@@ -73,7 +73,8 @@ def train(x: Array, latents: int, effort: Effort, seed: int, folder: Path, holdo
     """One stacked training of all seeds."""
     widths = (effort.width, effort.width)
     return fit(
-        x.astype(np.float32), "sigma-vae", variance="learned", s2=START, seeds=range(seed, seed + effort.seeds), out=folder,
+        x.astype(np.float32), "sigma-vae", variance="learned", s2=START,
+        seeds=range(seed, seed + effort.seeds), out=folder,
         latents=latents, encoder=widths, decoder=widths, encoder_activation="tanh", decoder_activation="tanh",
         steps=effort.steps, batch=min(256, len(x) // 2), holdout=holdout, log_every=max(1, effort.steps // 60),
         watch=2048, workers=1, how="stacked", show=show, lr=3e-3,
@@ -166,7 +167,9 @@ class Turned:
         with torch.no_grad():
             z = self.model.encode(torch.as_tensor(x[:points], dtype=torch.float32)).mean
             J = jacobian(self.model.mean, z).double()  # (p, n, K)
-        J = (J @ (self.frame.scale @ self.frame.rotation))[:, :, torch.as_tensor(self.kept)] * torch.as_tensor(self.sign)
+        J = (J @ (self.frame.scale @ self.frame.rotation))[:, :, torch.as_tensor(self.kept)] * torch.as_tensor(
+            self.sign
+        )
         spread = self.encode(x).std(0)
         return J.mean(0).numpy() * spread, (J.mT @ J).numpy()
 

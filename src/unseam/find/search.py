@@ -1,5 +1,5 @@
-"""`find`, read downwards: columns -> how many -> linear axes -> a network, if there are rows enough -> which is likelier
-on unseen rows -> do its axes come back, and which clue gave them -> grades, sentences."""
+"""`find`, read downwards: columns -> how many -> linear axes -> a network where these depend on each other -> which is
+likelier on unseen rows -> do its axes come back, and which clue gave them -> grades, sentences."""
 
 from __future__ import annotations
 
@@ -14,27 +14,25 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from unseam.errors import BadInput, lookup
+from unseam.errors import BadInput, lookup, unknown
 from unseam.find import words
-from unseam.find.axes import Axes, begin, fit_axes
+from unseam.find.axes import NETWORK, Axes, begin, bends, fit_axes
 from unseam.find.columns import Prepared, Scale, prepare, read
 from unseam.find.density import gain
 from unseam.find.dimension import SURE, dependent
 from unseam.find.findings import SHOWN, Findings, FoundFactor, Grade, Model, Move
 from unseam.find.rivals import mcc, rivals
 from unseam.find.stability import AGREES, Agreement, Twice, agreement, groups
-from unseam.linear.ppca import principal_axes
 from unseam.rng import numpy_generator
 from unseam.statistics import matched, rank_correlations
 from unseam.types import Array
 
+EFFORTS = ("quick", "normal", "thorough")
 HELD_OUT = 0.2
 MOST_ROWS = 20_000  # analysed; codes are given for all
 KNOWS = 100  # rows below which nothing is called found
-NETWORK = 400  # rows below which no network is trained
 LATENTS = 10  # of a network, at most
 BETTER = 0.05  # nats a row by which a network must beat the linear model
-BENT = 2.5  # deviations above shuffled columns from which on a network is tried
 WITNESS = 1.0  # nats a row: a seed that ends worse by more is no witness
 SAME = 0.95  # rank correlation from which two axes are one
 TOO_CLOSE = 0.1  # relative difference of singular values (geometry.degeneracy)
@@ -82,8 +80,10 @@ def find(
     >>> found.count, [factor.grade for factor in found.factors]
     (2, ['found', 'found'])
     """
+    if effort not in EFFORTS:
+        raise unknown("effort", effort, EFFORTS)
     table, truth = read(data, key)
-    truth = truth if factors is None else np.asarray(factors, np.float64).reshape(len(table), -1)
+    truth = truth if factors is None else _truth(factors, len(table))
     return examine(
         prepare(table, scale, leave_out), out=out, effort=effort, network=network, latents=latents, truth=truth,
         orthogonal=orthogonal, seed=seed, show=show,
@@ -107,9 +107,11 @@ def examine(
     bent = len(rows) >= NETWORK and network and (effort == "thorough" or bends(x[rows], d, seed))
     if bent:
         with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
-            other, won, settled, overfitting, said = _network(x, d, rows, Path(folder) / "run", effort, orthogonal, seed, show)
+            other, won, settled, overfitting, said = _network(
+                x, d, rows, Path(folder) / "run", effort, orthogonal, seed, show
+            )
         notes += said
-        best = other if won else linear
+        best = other if won and other is not None else linear
     elif network and len(rows) >= NETWORK:
         notes.append("no network was needed: beyond the linear model no two directions depend on each other")
     elif network:
@@ -119,8 +121,18 @@ def examine(
     sentence = words.sentence(found, best.kind, len(x), len(prepared.used), KNOWS, notes)
     codes = pd.DataFrame(best.model.encode(x), columns=[f"factor{f.latent}" for f in found])
     notes = [prepared.says(), *notes]
-    findings = Findings(found, best.kind, sentence, settled, overfitting, compared, tuple(notes), codes, prepared, best.model)
+    findings = Findings(
+        found, best.kind, sentence, settled, overfitting, compared, tuple(notes), codes, prepared, best.model
+    )
     return _written(findings, out)
+
+
+def _truth(factors: Any, N: int) -> Array:
+    """The true factors (N, F), where somebody has them: only to score with."""
+    truth = np.asarray(factors, np.float64)
+    if truth.shape[:1] != (N,):
+        raise BadInput(f"factors have shape {truth.shape}; the data has {N:,} rows, so (N, F) with as many is needed")
+    return truth.reshape(N, -1)
 
 
 def _some(N: int, seed: int) -> Array:
@@ -138,15 +150,17 @@ def _begin(prepared: Prepared, train: Array, latents: int | None, seed: int) -> 
     if found.noise is None:
         return prepared, found.d, [f"{found.d} linear dimensions by PPCA's evidence"] if found.d else []
     scaled = replace(prepared, unit=prepared.unit * found.noise, x=prepared.x / found.noise)
-    return scaled, found.d, [f"{found.d} linear dimensions by factor analysis; columns measured in units of their noise"]
+    return (
+        scaled,
+        found.d,
+        [f"{found.d} linear dimensions by factor analysis; columns measured in units of their noise"],
+    )
 
 
 def _nothing(prepared: Prepared, notes: list[str], out: str | Path | None) -> Findings:
     codes = pd.DataFrame(index=range(len(prepared.x)))
     said = words.nothing(len(prepared.x), len(prepared.used), KNOWS)
-    return _written(
-        Findings((), "none", said, True, False, {}, (prepared.says(), *notes), codes, prepared, None), out
-    )
+    return _written(Findings((), "none", said, True, False, {}, (prepared.says(), *notes), codes, prepared, None), out)
 
 
 def _written(findings: Findings, out: str | Path | None) -> Findings:
@@ -161,7 +175,9 @@ def linear_answer(
 ) -> Answer:
     """PPCA + ICA on all rows; halves of the training rows say whether its axes come back on the others."""
     axes = fit_axes(x[rows], d, seed)
-    back = agreement(axes.encode(x[test]), _halves(x, axes, train, test, splits if len(rows) >= KNOWS else 1, seed), seed)
+    back = agreement(
+        axes.encode(x[test]), _halves(x, axes, train, test, splits if len(rows) >= KNOWS else 1, seed), seed
+    )
     linked = dependent(axes.encode(x[rows]), seed, sure=SURE) if len(rows) >= KNOWS else np.zeros((d, d), bool)
     alone = axes.gaussian & (axes.gaussian.sum() > 1)
     back = _together(back, np.outer(alone, alone) | linked)
@@ -170,7 +186,7 @@ def linear_answer(
 
     apart = separations((W.T @ W)[None])
     principal = _like(axes.encode(x[test]), (x[test] - axes.mean) @ axes.U)
-    depends = linked.any(1)
+    depends: Array = np.asarray(linked.any(1))
     by = tuple(
         words.DEPENDS if l else words.clue(not a, p > SAME, s > TOO_CLOSE)
         for a, p, s, l in zip(alone, principal, apart, depends, strict=True)
@@ -189,7 +205,7 @@ def _halves(x: Array, axes: Axes, train: Array, test: Array, splits: int, seed: 
 
 
 def _together(back: Agreement, linked: Array) -> Agreement:  # (d, d) bool
-    """Factors that are one cloud (Gaussian) or depend on each other are one group, however well their axes come back."""
+    """Factors that are one cloud (Gaussian) or depend on each other are one group, however well axes come back."""
     group = groups(linked | (back.group[:, None] == back.group))
     joined = np.bincount(group)[group] > np.bincount(back.group)[back.group]
     return back._replace(group=group, together=np.where(joined, np.maximum(back.together, back.alone), back.together))
@@ -201,15 +217,6 @@ def _like(codes: Array, others: Array) -> Array:  # (M, k), (M, m) -> (k,)
 
 
 # The network's answer
-
-
-def bends(x: Array, d: int, seed: int) -> bool:  # (N, n)
-    """Whether anything is left for a network: linear components, or what they leave over, that depend on each other."""
-    axes = fit_axes(x, d, seed)
-    centred = x - axes.mean
-    left = centred - (centred @ axes.U) @ axes.U.T
-    rest = principal_axes(np.cov(left.T))[1][:, : min(d + 2, x.shape[1] - d)]
-    return bool(dependent(np.concatenate([axes.encode(x), left @ rest], axis=1), seed, least=0.0, sure=BENT).any())
 
 
 def _network(
@@ -240,13 +247,23 @@ def _network(
     level = float(bounds[best].mean()) - WITNESS
     models = {m: run.model(m) for m in alive if used[m] and float(bounds[m].mean()) >= level}
     if len(models) < how.seeds:
-        said.append(f"{how.seeds - len(models)} of {how.seeds} seeds ended more than {WITNESS:g} nats worse and were left out")
+        said.append(
+            f"{how.seeds - len(models)} of {how.seeds} seeds ended more than {WITNESS:g} nats worse and were left out"
+        )
     answer, clues = _network_answer(models, best, onto, x[rows], y, train, test, orthogonal, seed)
     return answer, True, state.word == "settled", state.word == "overfitting", [*said, clues]
 
 
 def _network_answer(
-    models: dict[int, Any], best: int, onto: Any, x: Array, y: Array, train: Array, test: Array, orthogonal: bool, seed: int
+    models: dict[int, Any],
+    best: int,
+    onto: Any,
+    x: Array,
+    y: Array,
+    train: Array,
+    test: Array,
+    orthogonal: bool,
+    seed: int,
 ) -> tuple[Answer, str]:
     """Both clues turn every member; the one whose axes come back in other seeds is taken."""
     from unseam.find import network as net
@@ -285,7 +302,9 @@ def graded(answer: Answer, prepared: Prepared, enough: bool) -> tuple[FoundFacto
     back, out = answer.comes_back, []
     for j in range(len(answer.nats)):
         beside = tuple(int(i) for i in np.flatnonzero(back.group == back.group[j]) if i != j)
-        grade = grade_of(float(back.alone[j]), back.chance, bool(answer.identified[j]), float(back.together[j]), bool(beside), enough)
+        grade = grade_of(
+            float(back.alone[j]), back.chance, bool(answer.identified[j]), float(back.together[j]), bool(beside), enough
+        )
         out.append(
             FoundFactor(
                 j, grade, float(answer.nats[j]), float(back.alone[j]), back.chance, moves_of(answer.W[:, j], prepared),
@@ -314,8 +333,8 @@ def moves_of(w: Array, prepared: Prepared) -> tuple[Move, ...]:  # (n,)
     share = w / np.maximum(prepared.x.std(0), 1e-12)
     order = np.argsort(-np.abs(share), kind="stable")[:SHOWN]
     large = [i for i in order if abs(share[i]) >= MOVES * abs(share[order[0]])]
-    names = prepared.features
-    return tuple(Move(names[i], float(w[i] * prepared.unit[i]), float(share[i])) for i in large)
+    change = (prepared.raw(w[None]) - prepared.raw(0 * w[None]))[0]  # of a row at the mean
+    return tuple(Move(prepared.features[i], float(change[i]), float(share[i])) for i in large)
 
 
 def _compared(
@@ -329,4 +348,3 @@ def _compared(
     left = ((x[test] - best.model.decode(codes)) ** 2).sum() / ((x[test] - x[train].mean(0)) ** 2).sum()
     ours = {"variance_kept": 1 - float(left), "stability": best.comes_back.mean, "mcc": mcc(codes, truth, test)}
     return {"unseam": {**ours, "log_likelihood": None}, **rows}
-

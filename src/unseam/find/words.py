@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from unseam.find.density import Gain
 from unseam.find.findings import FoundFactor
 
-
 DEPENDS = "depends on others that are not correlated with it: a linear model does not separate them"
 
 
@@ -24,11 +23,9 @@ def clue(independent: bool, same: bool, apart: bool) -> str:
     return "geometry decides, independence is indifferent" if apart else "neither clue decides"
 
 
-def sentence(
-    factors: Sequence[FoundFactor], kind: str, N: int, n: int, knows: int, notes: Sequence[str]
-) -> str:
+def sentence(factors: Sequence[FoundFactor], kind: str, N: int, n: int, knows: int, notes: Sequence[str]) -> str:
     """How many, how sure; and what the strongest does."""
-    if N < knows:
+    if knows > N:
         return (
             f"{N} rows are too few to know: {plural(len(factors), 'direction')} of these {n} columns "
             f"{'varies' if len(factors) == 1 else 'vary'} together, and nobody can say from so few which factors they "
@@ -37,7 +34,7 @@ def sentence(
     grades = [factor.grade for factor in factors]
     counted = [
         f"{grades.count('found')} found" if "found" in grades else "",
-        f"{grades.count('pair')} known only together (any rotation of them fits as well: their axes are not identified)"
+        f"{grades.count('pair')} known only together (their axes are not identified)"
         if "pair" in grades else "",
         f"{grades.count('unstable')} unstable" if "unstable" in grades else "",
     ]  # fmt: skip
@@ -49,12 +46,13 @@ def sentence(
     if not found:
         return f"{first} No single axis can be believed."
     best = max(found, key=lambda factor: factor.nats)
-    return f"{first} The strongest found, factor {best.latent}, moves {' and '.join(map(str, best.moves[:3]))} per standard deviation."
+    moved = " and ".join(map(str, best.moves[:3]))
+    return f"{first} The strongest found, factor {best.latent}, moves {moved} per standard deviation."
 
 
 def nothing(N: int, n: int, knows: int) -> str:
     said = f"No factors: in these {N:,} rows the {n} columns share no more than the same columns shuffled."
-    if N < knows:
+    if knows > N:
         return f"{said} But {N} rows are too few to know; give at least {knows}."
     return f"{said} Each column stands for itself."
 
@@ -73,4 +71,7 @@ def clues(chosen: str, back: float, other: float, less: Gain) -> str:
     """Which clue was taken, and what the other said."""
     rest = "independence" if chosen == "geometry" else "geometry"
     decided = "independence prefers its own axes" if less.sure() else "independence is indifferent between them"
-    return f"axes by {chosen}: they come back {back:.2f} over seeds, those by {rest} {other:.2f}; {decided} ({less.mean:+.3f} nats of total correlation)"
+    return (
+        f"axes by {chosen}: they come back {back:.2f} over seeds, those by {rest} {other:.2f}; {decided} "
+        f"({less.mean:+.3f} nats of total correlation)"
+    )
