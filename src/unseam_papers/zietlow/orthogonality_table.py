@@ -281,8 +281,8 @@ CHOICES = (
     "printed, of the restarts in which all are active.",
     "Random decoder: PyTorch's initial weights, at draws from the prior; the thesis' are not printed, so these rows "
     "cannot be compared.",
-    "Two readings of the loss, added after a look at results: the error averaged over outputs, and centred data (not at "
-    "the large scale).",
+    "Two readings of the loss, added after a look at results: the error averaged over outputs, and centred data "
+    "(not at the large scale).",
 )
 SCALES = {
     "tiny": Settings(SIZES["tiny"] | {"MNIST": Size(1, 0.01)}),
