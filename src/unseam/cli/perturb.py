@@ -68,6 +68,7 @@ class Command:
             "eps": self.eps,
             "largest_change": told["largest_change"],
             "rms_change": told["rms_change"],
+            "contrast": told["contrast"],
             "gap_before": told["gap_before"],
             "gap_after": told["gap_after"],
             "turn_before": told["turn_before"],
@@ -81,7 +82,9 @@ class Command:
             return
         print(
             f"largest change {told['largest_change']:.3g}, root mean square {told['rms_change']:.3g}\n"
-            f"the mixed layout cost {told['gap_before']:.3g} nats more, now {told['gap_after']:.3g}\n"
-            f"preferred axes of latents {told['pair'][0]} and {told['pair'][1]}: {told['turn_before']:.0f} degrees from them, now {told['turn_after']:.0f}\n"
+            f"the mixed layout cost {told['gap_before']:.3g} nats more, now {told['gap_after']:.3g} "
+            f"(dimming alone: {told['contrast'] ** 2 * told['gap_before']:.3g})\n"
+            f"preferred axes of latents {told['pair'][0]} and {told['pair'][1]}: "
+            f"{told['turn_before']:.0f} degrees from them, now {told['turn_after']:.0f}\n"
             f"page: {page}\ntrain on it: unseam train {self.out}"
         )

@@ -54,6 +54,7 @@ class Made:
     found: Manipulation
     largest_change: float
     change: float  # root mean square
+    contrast: float  # slope of x' over x: dimming alone shrinks any gap to its square
     pair: tuple[int, int]  # the latents that were turned; the two most informative of the disentangled for a restart
     turns: dict[str, float]  # degrees by which the disentangled decoder's preferred axes turned, "before" and "after"
     pictures: dict[str, Array]  # some observations: original, perturbed; m along its scalar
@@ -118,12 +119,24 @@ def perturb(
         found,
         float((moved - x).abs().max()),
         float((moved - x).square().mean().sqrt()),
+        contrast(x, moved),
         pair,
         {"before": before, "after": preferred_turn(dis, pair)},
         pictures(made, rows),
     )
     write_atomic(folder / "manipulation.json", json.dumps(summary(told, settings, how), indent=2))
     return told
+
+
+def contrast(x: Tensor, moved: Tensor) -> float:
+    """The slope of the least-squares line from values before to values after: below 1 the data was dimmed.
+
+    >>> x = torch.tensor([0.0, 0.5, 1.0])
+    >>> round(contrast(x, 0.1 + 0.8 * x), 3)
+    0.8
+    """
+    centred = x - x.mean()
+    return float((centred * moved).sum() / centred.square().sum())
 
 
 def layouts(run: Run, data: Dataset, rows: Tensor, best: int, worst: int, how: How) -> tuple[Teacher, Teacher]:
@@ -199,6 +212,7 @@ def summary(made: Made, settings: Settings, how: How) -> dict[str, Any]:
         "gaps": made.found.gaps,
         "largest_change": made.largest_change,
         "rms_change": made.change,
+        "contrast": made.contrast,
         "turn_before": made.turns["before"],
         "turn_after": made.turns["after"],
         "scalar": dict(zip(names, np.round(weights, 4).tolist(), strict=True)),
