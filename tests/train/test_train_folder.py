@@ -5,6 +5,8 @@ import multiprocessing
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +18,7 @@ import torch
 
 from unseam.cli import main
 from unseam.errors import BadInput
+from unseam.files import MARK
 from unseam.train import Run, cohort, fit, load_run, own, resume
 from unseam.train.checkpoint import load_checkpoint, save_checkpoint
 from unseam.train.results import Results
@@ -256,6 +259,16 @@ def test_a_finished_run_can_be_resumed_where_nothing_can_be_written(made: Run, m
     monkeypatch.setattr(Results, "create", barred)
     monkeypatch.setattr("unseam.train.run.remove_leftovers", barred)
     assert len(resume(made.folder, show=False).table()) == 2
+
+
+def test_what_a_start_left_that_died_goes_with_the_next(tmp_path: Path) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = tmp_path / "run" / f".config.{MARK}-{dead.pid}.abcdefgh.json"
+    left.parent.mkdir()
+    left.touch()
+    fit("synth-linear", out=tmp_path / "run", data_parameters={"size": 60}, **SMALL)
+    assert not left.exists()
 
 
 # Numbers
