@@ -16,10 +16,10 @@ import pandas as pd
 
 from unseam.errors import BadInput, lookup, unknown
 from unseam.find import words
-from unseam.find.axes import NETWORK, Axes, begin, bends, fit_axes
+from unseam.find.axes import BENT, NETWORK, Axes, begin, bends, fit_axes
 from unseam.find.columns import Prepared, Scale, prepare, read
 from unseam.find.density import gain
-from unseam.find.dimension import SURE, dependent
+from unseam.find.dimension import dependent
 from unseam.find.findings import SHOWN, Findings, FoundFactor, Grade, Model, Move
 from unseam.find.rivals import mcc, rivals
 from unseam.find.stability import AGREES, Agreement, Twice, agreement, groups
@@ -178,7 +178,9 @@ def linear_answer(
     back = agreement(
         axes.encode(x[test]), _halves(x, axes, train, test, splits if len(rows) >= KNOWS else 1, seed), seed
     )
-    linked = dependent(axes.encode(x[rows]), seed, sure=SURE) if len(rows) >= KNOWS else np.zeros((d, d), bool)
+    linked = (
+        dependent(axes.encode(x[rows]), seed, least=0.0, sure=BENT) if len(rows) >= KNOWS else np.zeros((d, d), bool)
+    )
     alone = axes.gaussian & (axes.gaussian.sum() > 1)
     back = _together(back, np.outer(alone, alone) | linked)
     W = axes.W
