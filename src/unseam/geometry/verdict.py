@@ -75,20 +75,24 @@ def law(d: Diagnosis) -> str:
     numbers = f"median error {error:.0%}" if r is None else f"r = {r:.2f}, median error {error:.0%}"
     if fits(r, error):
         how = "follow the Sigma law" if r is not None else "do not vary and are as the Sigma law has them"
-    elif off(d.sigma_law_factor) and fits(d.sigma_law_rescaled_r, d.sigma_law_rescaled_error):
+    elif (
+        d.sigma_law_factor is not None
+        and off(d.sigma_law_factor)
+        and fits(d.sigma_law_rescaled_r, d.sigma_law_rescaled_error)
+    ):
         return f"posterior variances have {scale(d.sigma_law_factor)} ({numbers}, active latents)"
     else:
         how = loosely(r, error)
     return f"posterior variances {how} ({numbers}, active latents)"
 
 
-def off(factor: float | None) -> bool:
+def off(factor: float) -> bool:
     """Whether a scale is wrong enough to be said so: by a quarter or more, either way.
 
-    >>> off(1.13), off(1.3), off(0.5), off(None)
-    (False, True, True, False)
+    >>> off(1.13), off(1.3), off(0.5)
+    (False, True, True)
     """
-    return factor is not None and max(factor, 1 / factor) >= WRONG_SCALE
+    return max(factor, 1 / factor) >= WRONG_SCALE
 
 
 def loosely(r: float | None, error: float) -> str:

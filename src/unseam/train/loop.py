@@ -108,7 +108,7 @@ def update(state: State, losses: Mapping[str, Tensor]) -> None:
     healthy = all(isfinite((losses[n].detach().sum() + state.stacks[n].gradient.sum()).item()) for n in losses)
     if not healthy:
         freeze(state, losses)
-    before = {name: state.stacks[name].flat.clone() for name in losses}
+    before = {name: state.stacks[name].before.copy_(state.stacks[name].flat) for name in losses}
     for name in losses:
         state.optimisers[name].step()
     if not all(isfinite(state.stacks[name].flat.sum().item()) for name in losses):

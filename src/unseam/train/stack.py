@@ -25,6 +25,7 @@ class Stack:
         blocks = [torch.stack([p.detach() for p in column]) for column in columns]
         self.flat = torch.cat([b.flatten() for b in blocks]) if blocks else torch.zeros(0)
         self.gradient = torch.zeros_like(self.flat)
+        self.before = torch.empty_like(self.flat)  # as they were before the last step
         self.flat.grad = self.gradient
         self.blocks = _views(self.flat, [b.shape for b in blocks])  # (S, *shape) each
         self.gradients = _views(self.gradient, [b.shape for b in blocks])
