@@ -30,7 +30,6 @@ from unseam_papers.zietlow import (
     over_beta,
     planes,
     polarized_regime,
-    robustness_radius,
     rotation_invariance,
     self_consistency,
     worked_example,
@@ -60,7 +59,6 @@ MODULES = (
     linear_vae_is_pca,  # Z10
     cartesian_or_polar,  # Z14
     self_consistency,
-    robustness_radius,  # Z16
     impossibility,  # L1
     total_correlation,
     three_latents,  # V1

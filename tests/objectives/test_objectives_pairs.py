@@ -7,9 +7,13 @@ from scipy.integrate import quad
 from scipy.stats import laplace, norm, spearmanr
 
 import unseam
+from unseam.errors import BadInput
 from unseam.models import Diagonal
 from unseam.objectives.adaptive import averaged, divergence, multiplied, shared, tied
 from unseam.objectives.slow import entropy, laplace_cross_entropy
+from unseam.runs.align import align
+from unseam.runs.diagnose import diagnose
+from unseam.runs.evaluate import evaluate
 
 
 @pytest.mark.parametrize(("m", "s", "rate"), [(0.0, 1.0, 6.0), (1.3, 0.4, 2.0), (-2.0, 0.05, 0.5), (0.2, 2.0, 1.0)])
@@ -91,3 +95,15 @@ def test_a_cohort_on_pairs_is_its_members(tmp_path, objective):
         beside, single, other = (m.encode(x).mean for m in (both.model(1), alone.model(0), both.model(0)))
     torch.testing.assert_close(beside - beside.mean(0), single - single.mean(0), rtol=1e-3, atol=1e-4)
     assert not torch.allclose(beside - beside.mean(0), other - other.mean(0), atol=1e-3)
+
+
+def test_what_has_no_decoder_says_so(tmp_path):
+    """PCL trains no decoder: its codes can be scored, its Jacobian is refused in one line."""
+    run = unseam.fit(
+        "sprites", "pcl", network="mlp", encoder=(8,), decoder=(8,), latents=2, steps=3, out=tmp_path / "run",
+        show=False, workers=1, data_parameters={"size": 16, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4},
+    )  # fmt: skip
+    assert evaluate(run, "mig", show=False)[0]["mig"].value >= 0
+    for deed in (diagnose, lambda run: align(run, 0)):
+        with pytest.raises(BadInput, match="pcl trains no decoder"):
+            deed(run)

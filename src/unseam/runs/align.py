@@ -19,7 +19,7 @@ from unseam.geometry import align as align_codes
 from unseam.geometry.align import Frame, RotatedDecoder, RotatedEncoder
 from unseam.progress import bar
 from unseam.read import load_array
-from unseam.runs.diagnose import SAMPLES, beta_of, chosen_members, see
+from unseam.runs.diagnose import SAMPLES, beta_of, chosen_members, needs_decoder, see
 from unseam.runs.represent import without_constants
 from unseam.statistics import matched, rank_correlations
 from unseam.train import Run, load_run
@@ -44,6 +44,7 @@ def align_members(
 
 def align(run: Run, member: int, points: int = SAMPLES, seed: int = 0) -> Aligned:
     """A member turned to its preferred axes; its codes before and after and, where known, the factors that vary."""
+    needs_decoder(run)
     model = run.model(member)
     seen = without_constants(see(run, model, points, seed))
     found = align_codes(

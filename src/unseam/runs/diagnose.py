@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from unseam.errors import BadInput
 from unseam.geometry import Diagnosis
 from unseam.geometry import diagnose as diagnose_codes
 from unseam.metrics.registry import METRICS
 from unseam.models import Autoencoder
+from unseam.objectives import OBJECTIVES
 from unseam.progress import bar
 from unseam.runs.choose import agreement, rank
 from unseam.runs.kept import Parts, once
@@ -55,8 +57,19 @@ def diagnose(
     return out
 
 
+def needs_decoder(run: Run) -> None:
+    """Refuse runs whose objective trains no decoder: there is nothing to differentiate."""
+    kind = OBJECTIVES.get(run.config.objective)
+    if kind is not None and not kind.decodes:
+        raise BadInput(
+            f"{run.config.objective} trains no decoder, so there is no Jacobian to look at; `unseam evaluate` scores its "
+            "codes"
+        )
+
+
 def diagnosis(run: Run, member: int, points: int, seed: int) -> Diagnosis:
     """A member's diagnosis, as it was kept or computed now."""
+    needs_decoder(run)
     rows = rows_of(run, max(points, SAMPLES), seed)
     settings = {"rows": rows.to_json(), "points": points, "seed": seed}
     make = partial(fresh, run, member, rows, points, seed)
