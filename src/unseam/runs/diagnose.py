@@ -62,8 +62,8 @@ def needs_decoder(run: Run) -> None:
     kind = OBJECTIVES.get(run.config.objective)
     if kind is not None and not kind.decodes:
         raise BadInput(
-            f"{run.config.objective} trains no decoder, so there is no Jacobian to look at; `unseam evaluate` scores its "
-            "codes"
+            f"{run.config.objective} trains no decoder, so there is no Jacobian to look at; "
+            "`unseam evaluate` scores its codes"
         )
 
 
