@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types unit bench clean install
+.PHONY: demo test lint types unit bench docs clean install
 demo: $(STAMP)
 	$(BIN)/unseam demo --out demo
 
@@ -26,6 +26,9 @@ unit: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/unseam bench
 
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
@@ -34,4 +37,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) demo site .pytest_cache .mypy_cache .ruff_cache

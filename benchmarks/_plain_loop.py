@@ -33,6 +33,15 @@ class MLPVAE(nn.Module):
         return (squares + 1e-3 * kl).mean()
 
 
+class WideVAE(MLPVAE):
+    """Layers where arithmetic rules: 784-400-400 and 500-500-784, tanh, 6 latents."""
+
+    def __init__(self, n: int = 784, latents: int = 6) -> None:
+        nn.Module.__init__(self)
+        self.encoder = self.layers([n, 400, 400, 2 * latents])
+        self.decoder = self.layers([latents, 500, 500, n])
+
+
 class ConvVAE(nn.Module):
     """The 4-layer 32-32-64-64 / FC 256 network every paper uses, 64x64, 10 latents, Bernoulli."""
 

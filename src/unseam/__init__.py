@@ -11,10 +11,12 @@ if TYPE_CHECKING:  # so that type checkers and editors know them; a test compare
     from unseam.errors import BadInput
     from unseam.find import Findings, find
     from unseam.geometry import align, diagnose
+    from unseam.matching import match
     from unseam.metrics import score
     from unseam.runs.align import load_alignment
     from unseam.show.demo import demo
     from unseam.show.report import report
+    from unseam.show.report.write import figures
     from unseam.train import fit, load_run, resume
     from unseam.types import Factor, FactorSpace
 
@@ -31,15 +33,17 @@ PUBLIC = {
     "find": "unseam.find",
     "Findings": "unseam.find",
     "score": "unseam.metrics",
+    "match": "unseam.matching",
     "diagnose": "unseam.geometry",
     "align": "unseam.geometry",
     "load_alignment": "unseam.runs.align",
     "demo": "unseam.show.demo",
     "report": "unseam.show.report",
+    "figures": "unseam.show.report.write",
 }
 __all__ = [
-    "BadInput", "Factor", "FactorSpace", "Findings", "__version__", "align", "demo", "diagnose", "find", "fit",
-    "load_alignment", "load_data", "load_run", "report", "resume", "score",
+    "BadInput", "Factor", "FactorSpace", "Findings", "__version__", "align", "demo", "diagnose", "figures", "find",
+    "fit", "load_alignment", "load_data", "load_run", "match", "report", "resume", "score",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -42,16 +42,16 @@ def in_words(error: BaseException) -> str:
     return " ".join(f"{f'{where}: ' if where else ''}{reason}; {remedy} and try again".split())
 
 
-def unknown(what: str, name: object, known: Iterable[str]) -> BadInput:
+def unknown(what: str, name: object, known: Iterable[str], state: str = "is unknown") -> BadInput:
     """The error for a name that is not in a registry.
 
     >>> print(unknown("dataset", "sprite", ["sprites", "rooms"]))
     dataset='sprite' is unknown; did you mean 'sprites'? Known: rooms, sprites
     """
     names = sorted(known)
-    close = get_close_matches(str(name), names, n=1, cutoff=0.5)
+    close = get_close_matches(str(name), names, n=1, cutoff=0.6)
     hint = f"; did you mean {close[0]!r}?" if close else "."
-    return BadInput(f"{what}={name!r} is unknown{hint} Known: {', '.join(names)}")
+    return BadInput(f"{what}={name!r} {state}{hint} Known: {', '.join(names)}")
 
 
 def lookup(registry: Mapping[str, T], name: str, what: str) -> T:

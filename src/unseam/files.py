@@ -25,6 +25,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
     ['a.txt']
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(path.parent, of=path.stem)
     descriptor, name = tempfile.mkstemp(
         dir=path.parent, prefix=f".{path.stem}.{MARK}-{os.getpid()}.", suffix=path.suffix
     )
@@ -40,9 +41,11 @@ def atomic_file(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def remove_leftovers(*folders: Path) -> list[str]:
-    """Delete the temporary files of processes of this machine that died while writing; their names."""
-    found = [path for folder in folders if folder.is_dir() for path in folder.glob(".*") if _orphaned(path.name)]
+def remove_leftovers(*folders: Path, of: str = "") -> list[str]:
+    """Delete the temporary files of processes of this machine that died while writing (`of` one file); their names."""
+    start = f".{of}." if of else "."
+    inside = [path for folder in folders if folder.is_dir() for path in folder.iterdir() if path.name.startswith(start)]
+    found = [path for path in inside if _orphaned(path.name)]
     for path in found:
         path.unlink(missing_ok=True)
     return [path.name for path in found]
@@ -50,23 +53,29 @@ def remove_leftovers(*folders: Path) -> list[str]:
 
 def _orphaned(name: str) -> bool:
     parts = re.search(rf"\.{MARK}-(\d+)\.[a-z0-9_]{{8}}(\.\w+)?$|\.(\d+)\.tmp$", name)
-    return parts is not None and not _running(int(parts[1] or parts[3]))
+    return parts is not None and not is_running(int(parts[1] or parts[3]))
 
 
-def _running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Whether a process of this machine runs; one that ended and was not yet buried by its parent does not.
+
+    >>> is_running(os.getpid())
+    True
+    """
     try:
         os.kill(pid, 0)
+        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except ProcessLookupError:
         return False
-    except OSError:  # it runs, and is another user's
+    except (OSError, IndexError):  # another user's, or a system without /proc
         return True
-    return True
+    return state not in "ZX"
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
     """The whole content under the name, or what was there before."""
     with atomic_file(path) as temporary:
-        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+        temporary.write_bytes(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
 
 
 def flush(path: Path) -> None:

@@ -1,6 +1,8 @@
-"""One progress bar for everything that takes longer than two seconds. It writes to stderr, so `--json` stays clean."""
+"""One progress bar for everything that takes longer than two seconds; a plain line every ten seconds where there is no
+terminal. Both go to stderr, so `--json` stays clean."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -8,17 +10,22 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 stderr = Console(stderr=True, markup=False, highlight=False)
+EVERY = 10.0  # seconds between plain lines
+SURE = 0.005  # of the whole: before that, a guess of the time left is off by days
+Advance = Callable[..., None]
 
 
 @contextmanager
-def bar(description: str, total: float, show: bool | None = None) -> Iterator[Callable[..., None]]:
-    """A bar with an ETA; yields `advance(n=1, note="")`. Shown on a terminal only, unless `show` says otherwise.
+def bar(description: str, total: float, show: bool | None = None) -> Iterator[Advance]:
+    """A bar with an ETA on a terminal, else lines; yields `advance(n=1, note="")`. `show` False keeps it silent.
 
     >>> with bar("counting", 3, show=False) as advance:
     ...     for _ in range(3):
     ...         advance()
     """
-    visible = sys.stderr.isatty() if show is None else show
+    if show is None and not sys.stderr.isatty():
+        yield lines(description, total)
+        return
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -27,7 +34,7 @@ def bar(description: str, total: float, show: bool | None = None) -> Iterator[Ca
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}", markup=False),
     )
-    with Progress(*columns, console=stderr, disable=not visible, transient=True) as progress:
+    with Progress(*columns, console=stderr, disable=show is False, transient=True) as progress:
         task = progress.add_task(description, total=total, note="")
 
         def advance(n: float = 1, note: str | None = None) -> None:
@@ -36,3 +43,42 @@ def bar(description: str, total: float, show: bool | None = None) -> Iterator[Ca
                 progress.update(task, note=note)
 
         yield advance
+
+
+def lines(description: str, total: float) -> Advance:
+    """The same without a terminal, for a log file or a notebook: how far, how long still, and the note."""
+    began, said, done, last = time.monotonic(), time.monotonic(), 0.0, ""
+
+    def advance(n: float = 1, note: str | None = None) -> None:
+        nonlocal said, done, last
+        done, last = done + n, last if note is None else note
+        now = time.monotonic()
+        if now - said < EVERY:
+            return
+        said = now
+        print(progress_line(description, done, total, now - began, last), file=sys.stderr, flush=True)
+
+    return advance
+
+
+def progress_line(description: str, done: float, total: float, seconds: float, note: str = "") -> str:
+    """
+    >>> progress_line("training 2 x beta-vae", 500, 2000, 20.0, "loss 41.3")
+    'training 2 x beta-vae: 500 of 2,000 (25%), 0:20 so far, 1:00 left, loss 41.3'
+    >>> progress_line("study", 0.1, 972, 20.0)
+    'study: 0 of 972 (0%), 0:20 so far'
+    """
+    left = f", {clock(seconds * (total - done) / done)} left" if done > SURE * total else ""
+    return f"{description}: {done:,.0f} of {total:,.0f} ({done / total:.0%}), {clock(seconds)} so far{left}" + (
+        f", {note}" if note else ""
+    )
+
+
+def clock(seconds: float) -> str:
+    """
+    >>> clock(75), clock(3723)
+    ('1:15', '1:02:03')
+    """
+    minutes, s = divmod(round(seconds), 60)
+    hours, m = divmod(minutes, 60)
+    return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import lzma
 import os
+import re
 import struct
 import tokenize
 import warnings
@@ -16,10 +17,13 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
+from threading import Lock
 from typing import IO, Any, NamedTuple
 
 import numpy as np
+from safetensors import SafetensorError
 
 from unseam.errors import BadInput, unknown
 from unseam.types import Array
@@ -45,9 +49,11 @@ DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     lzma.LZMAError,
-)  # fmt: skip  what NumPy, zipfile, pandas, pyarrow and h5py have been seen to raise over broken files
+    SafetensorError,
+)  # fmt: skip  what NumPy, zipfile, pandas, pyarrow, h5py and safetensors have been seen to raise over broken files
 SPARSE = 1200  # HDF5: declared / stored bytes above this were never written (gzip reaches 1032)
 SMALL = 1 << 24  # bytes that may be declared by any file
+WHOLE = 1 << 26  # bytes up to which an array is read at once
 
 
 def memory() -> int:
@@ -135,30 +141,83 @@ def npy_header(file: IO[bytes], size: int, where: str) -> Header:
     return header
 
 
-def mapped(path: Path, header: Header, offset: int) -> Array:
-    """The array where it lies in the file."""
-    if not header.bytes:
-        return np.zeros(header.shape, header.dtype)
-    order: Any = "F" if header.fortran else "C"
-    return np.memmap(path, header.dtype, "r", offset + header.start, header.shape, order)
+class FileRows:
+    """A large array in a file, read by rows as NumPy would index it; a file cut short meanwhile is an error.
+
+    (A memory map would end the process there, by SIGBUS.)
+    """
+
+    def __init__(self, path: Path, header: Header, offset: int, where: str) -> None:
+        self.path, self.header, self.offset, self.where = path, header, offset, where
+        self.shape, self.dtype, self.ndim = header.shape, header.dtype, len(header.shape)
+        self.row = int(np.prod(self.shape[1:], dtype=object)) * self.dtype.itemsize  # bytes of one
+        self.file, self.lock = path.open("rb", buffering=0), Lock()  # open: whoever replaces the file changes nothing
+
+    def __getitem__(self, index: Any) -> Array:
+        if isinstance(index, slice) and index.step in (None, 1):
+            start, stop, _ = index.indices(self.shape[0])
+            out = np.empty((max(0, stop - start), *self.shape[1:]), self.dtype)
+            self._fill(out.reshape(-1).view(np.uint8).data, start)
+            return out
+        rows = np.asarray(index)
+        if rows.dtype.kind not in "iu" or (rows.size and not 0 <= rows.min() <= rows.max() < self.shape[0]):
+            rows = np.arange(self.shape[0])[index]  # as NumPy has it: steps, masks, negative ones
+        out = np.empty((rows.size, *self.shape[1:]), self.dtype)
+        view = out.reshape(-1).view(np.uint8).data
+        for place, row in enumerate(rows.ravel().tolist()):
+            self._fill(view[place * self.row : (place + 1) * self.row], row)
+        return out.reshape(*rows.shape, *self.shape[1:])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self[:], dtype)
+
+    def __reduce__(self) -> Any:
+        return FileRows, (self.path, self.header, self.offset, self.where)
+
+    def reshape(self, *shape: int) -> FileRows:
+        return FileRows(self.path, self.header._replace(shape=shape), self.offset, self.where)
+
+    def _fill(self, view: memoryview, row: int) -> None:
+        done = 0
+        with self.lock:
+            self.file.seek(self.offset + row * self.row)
+            while done < view.nbytes:
+                if not (got := self.file.readinto(view[done:])):
+                    raise BadInput(f"{self.where}: {self.path} was cut short while it was in use; copy it again")
+                done += got
+
+    def __del__(self) -> None:
+        if hasattr(self, "file"):
+            self.file.close()
 
 
-def npy(path: Path, where: str, key: str | None) -> Array:
+def in_file(path: Path, header: Header, offset: int, where: str) -> Array | FileRows:
+    """The array that begins at the offset: in memory if it is small, else left where it is and read by rows."""
+    rows = FileRows(path, header, offset + header.start, where)
+    if header.bytes > WHOLE and not header.fortran:
+        return rows
+    if header.bytes > memory():
+        raise BadInput(f"{where} has {header.bytes:,} bytes column by column; save numpy.ascontiguousarray of it")
+    flat = np.asarray(rows.reshape(int(np.prod(header.shape, dtype=object))))
+    return flat.reshape(header.shape, order="F" if header.fortran else "C")
+
+
+def npy(path: Path, where: str, key: str | None) -> Array | FileRows:
     if key is not None:
         raise BadInput(f"key={key!r}: {where} holds a single array; leave key out")
     with path.open("rb") as file:
-        return mapped(path, npy_header(file, path.stat().st_size, where), 0)
+        return in_file(path, npy_header(file, path.stat().st_size, where), 0, where)
 
 
-def npz(path: Path, where: str, key: str | None) -> Array:
-    """A member that is stored is mapped in place; a compressed one is unpacked, if there is room for it."""
+def npz(path: Path, where: str, key: str | None) -> Array | FileRows:
+    """A member that is stored is read in place; a compressed one is unpacked, if there is room for it."""
     with zipfile.ZipFile(path) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         info = members[choose([name for name in members if f"{name}.npy" == members[name].filename], key, where)]
         with archive.open(info) as file:
             header = npy_header(file, info.file_size, where)
             if info.compress_type == zipfile.ZIP_STORED:
-                return mapped(path, header, member_offset(path, info))
+                return in_file(path, header, member_offset(path, info), where)
             if header.bytes > memory():
                 raise BadInput(
                     f"{where} unpacks to {header.bytes:,} bytes, more than half of this machine's memory; save it as "
@@ -200,15 +259,39 @@ class Hdf5Rows:
     def __getitem__(self, index: Any) -> Array:
         with refusing(self.where, "damaged"):
             if isinstance(index, slice):
-                return self.array[index]
+                return self.block(index)
             rows, inverse = np.unique(index, return_inverse=True)  # HDF5 wants increasing row numbers
             return self.array[rows][inverse]
+
+    def block(self, index: slice) -> Array:
+        """Neighbouring rows. Where chunks cut through rows HDF5 is slow: they are read one by one and put together.
+
+        h5py's own choice for 480,000 pictures of 64 x 64 x 3 bytes is chunks of 15,000 x 4 x 4 x 1.
+        """
+        start, stop, step = index.indices(self.shape[0])
+        sides, parts = self.shape[1:], (self.array.chunks or self.shape)[1:]
+        if step != 1 or sides == parts or any(side % part for side, part in zip(sides, parts, strict=True)):
+            return self.array[index]
+        grid, d = [side // part for side, part in zip(sides, parts, strict=True)], len(sides)
+        out = np.empty((*grid, max(0, stop - start), *parts), self.dtype)
+        for place in np.ndindex(*grid):
+            chosen = (slice(i * part, (i + 1) * part) for i, part in zip(place, parts, strict=True))
+            out[place] = self.array[(slice(start, stop), *chosen)]
+        order = [
+            d,
+            *(axis for i in range(d) for axis in (i, d + 1 + i)),
+        ]  # rows; then of each side its parts, their pixels
+        return out.transpose(order).reshape(-1, *sides)
+
+    @property
+    def chunk(self) -> int:
+        """Rows that are unpacked together."""
+        return int(self.array.chunks[0]) if self.array.chunks else 1
 
     @property
     def row_cost(self) -> int:
         """Bytes that are unpacked to read one row: whole chunks."""
-        one = int(np.prod(self.shape[1:], dtype=object)) * self.dtype.itemsize
-        return one * (self.array.chunks[0] if self.array.chunks else 1)
+        return int(np.prod(self.shape[1:], dtype=object)) * self.dtype.itemsize * self.chunk
 
 
 def h5(path: Path, where: str, key: str | None) -> Hdf5Rows:
@@ -277,43 +360,47 @@ class Columns(NamedTuple):
         return "; ".join([f"{len(self):,} rows, {len(self.names):,} columns: {', '.join(each)}", *self.notes])
 
 
-def load_table(source: Any, where: str, key: str | None = None) -> Columns:
-    """The columns of a file, of a DataFrame (which keeps its names) or of an array.
+def load_table(source: Any, where: str, key: str | None = None, gaps: bool = False) -> Columns:
+    """The columns of a file, of a DataFrame (which keeps its names) or of an array; with `gaps` cells may be missing.
 
     >>> load_table(np.array([[1, 2], [3, 4]]), "factors").names
     ['factor0', 'factor1']
     """
     if hasattr(source, "columns") and hasattr(source, "iloc"):
         names = [str(name) for name in source.columns]
-        return checked(Columns(names, [source.iloc[:, i].to_numpy() for i in range(len(names))]), where)
+        return checked(Columns(names, [source.iloc[:, i].to_numpy() for i in range(len(names))]), where, gaps)
     if isinstance(source, (str, Path)):
         path = existing(source, where)
         if path.suffix.lower() in TABLES:
             with refusing(where, f"no readable {path.suffix[1:].upper()}"):
                 table = (parquet if path.suffix.lower() == ".parquet" else text)(path, where)
-            return checked(table.pick(key.split(","), where) if key else table, where)
+            return checked(table.pick(key.split(","), where) if key else table, where, gaps)
         source = load_array(path, where, key)
-    array = np.asarray(source[:] if isinstance(source, Hdf5Rows) else source)
+    array = np.asarray(source[:] if isinstance(source, (Hdf5Rows, FileRows)) else source)
     if array.ndim == 1 and array.dtype.names:
-        return checked(Columns(list(array.dtype.names), [array[name] for name in array.dtype.names]), where)
+        return checked(Columns(list(array.dtype.names), [array[name] for name in array.dtype.names]), where, gaps)
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or array.dtype.kind not in "biufU":
         raise BadInput(f"{where} has shape {array.shape} and dtype {array.dtype}; it must be numbers (N, F)")
-    return checked(Columns([f"factor{i}" for i in range(array.shape[1])], list(array.T)), where)
+    names = [key.rpartition("/")[2]] if key and array.shape[1] == 1 else [f"factor{i}" for i in range(array.shape[1])]
+    return checked(Columns(names, list(array.T)), where, gaps)
 
 
-def checked(table: Columns, where: str) -> Columns:
-    """Every column one number, truth value or word a row; none empty; names that differ."""
+def checked(table: Columns, where: str, gaps: bool = False) -> Columns:
+    """Every column one number, truth value or word a row; none empty, but for `gaps`; names that differ."""
     if not len(table):
         raise BadInput(f"{where} has 0 rows: it is empty")
     if len(set(table.names)) != len(table.names):
         twice = next(name for name in table.names if table.names.count(name) > 1)
         raise BadInput(f"{where} has two columns named {twice!r}; names must differ")
-    plain = [_plain(name, column, where) for name, column in zip(table.names, table.columns, strict=True)]
+    plain = [_plain(name, column, where, gaps) for name, column in zip(table.names, table.columns, strict=True)]
     return Columns(table.names, plain, table.notes)
 
 
-def _plain(name: str, column: Array, where: str) -> Array:
+def _plain(name: str, column: Array, where: str, gaps: bool) -> Array:
+    if gaps and column.dtype.kind in "mM":  # as a text file has them
+        column, gone = column.astype(str).astype(object), np.isnat(column)
+        column[gone] = None
     if column.ndim != 1 or column.dtype.kind not in "biufUOT":
         raise BadInput(f"{where}: column {name!r} is {column.dtype} {column.shape[1:]}; it must be numbers or words")
     if column.dtype.kind == "f":
@@ -324,7 +411,7 @@ def _plain(name: str, column: Array, where: str) -> Array:
         empty = np.flatnonzero([cell is None or cell != cell for cell in column])
     else:
         empty = np.zeros(0, int)
-    if empty.size:
+    if empty.size and not gaps:
         raise BadInput(
             f"{where}: column {name!r} has {empty.size:,} empty or NaN cells (first in row {int(empty[0])}); every "
             "cell must be given"
@@ -333,7 +420,8 @@ def _plain(name: str, column: Array, where: str) -> Array:
         return column
     if len(column) and all(isinstance(cell, (bool, np.bool_)) for cell in column):
         return column.astype(bool)
-    return np.array([cell if isinstance(cell, str) else str(cell) for cell in column], dtype=object)
+    words = [None if cell is None or cell != cell else cell if isinstance(cell, str) else str(cell) for cell in column]
+    return np.array(words, dtype=object)
 
 
 def is_number(cell: str) -> bool:
@@ -344,32 +432,52 @@ def is_number(cell: str) -> bool:
     return True
 
 
+DECIMAL = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?$")
+
+
 def text(path: Path, where: str) -> Columns:
-    """CSV or TSV; a byte-order mark, blank lines, comments above, quotes and `;` between cells are understood."""
+    """CSV or TSV; a byte-order mark, blank lines, comments above, quotes, `;` between cells and then decimal commas are
+    understood."""
     import pandas
 
     with path.open(encoding="utf-8-sig", newline="") as file:
         skipped, comments, first = _head(file)
-    mark = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
+        below = list(islice(file, 20))
+    mark = "\t" if path.suffix.lower() == ".tsv" else _mark(first)
     cells = next(csv.reader([first], delimiter=mark, skipinitialspace=True)) if first else []
     if not cells:
         raise BadInput(f"{where} is no readable CSV: it is empty")
-    named = not all(is_number(cell) for cell in cells if cell)
+    some = (cell.strip(' "\r\n') for line in (first, *below) for cell in line.split(mark))
+    decimal = "," if mark != "," and any(DECIMAL.match(cell) for cell in some) else "."
+    named = not all(is_number(cell.replace(decimal, ".")) for cell in cells if cell)
     names = [cell.strip() for cell in cells] if named else [f"factor{i}" for i in range(len(cells))]
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # pandas only warns when a row is longer than the header
         frame = pandas.read_csv(
             path, sep=mark, header=None, names=range(len(cells)), skiprows=skipped + named, index_col=False,
-            skipinitialspace=True, encoding="utf-8-sig", low_memory=False,
+            skipinitialspace=True, encoding="utf-8-sig", low_memory=False, decimal=decimal,
         )  # fmt: skip
     columns = [frame[i].to_numpy() for i in range(len(cells))]
     notes = [f"{comments} comment lines skipped"] if comments else []
+    notes += ["decimal commas"] if decimal == "," else []
     if not named:
         notes.append("no header line")
     if named and not names[0] and len(names) > 1 and np.array_equal(columns[0], np.arange(len(frame))):
         names, columns = names[1:], columns[1:]
         notes.append("the row numbers in the first, unnamed column left out")
     return Columns(names, columns, tuple(notes))
+
+
+def _mark(line: str) -> str:
+    """What stands between the cells: the commonest, but `;` between numbers that have decimal commas.
+
+    >>> _mark("a,b,c"), _mark("1,5;2,25"), _mark("x;y,z;w")
+    (',', ';', ';')
+    """
+    cells = line.split(";")
+    if len(cells) > 1 and all(is_number(cell.replace(",", ".")) for cell in cells):
+        return ";"
+    return max(",;\t", key=line.count)
 
 
 def _head(file: IO[str]) -> tuple[int, int, str]:

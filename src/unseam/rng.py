@@ -26,11 +26,11 @@ def derive(seed: int, *address: str | int) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
 
 
-def generator(seed: int, *address: str | int) -> torch.Generator:
-    """A torch generator for one purpose."""
+def generator(seed: int, *address: str | int, device: str | torch.device = "cpu") -> torch.Generator:
+    """A torch generator for one purpose, on one device; each kind of device has a stream of its own."""
     import torch
 
-    return torch.Generator().manual_seed(derive(seed, *address))
+    return torch.Generator(device).manual_seed(derive(seed, *address))
 
 
 def numpy_generator(seed: int, *address: str | int) -> np.random.Generator:

@@ -18,7 +18,18 @@ from unseam_papers.allen import (
 )
 from unseam_papers.frame.exhibit import Exhibit, exhibit_of
 from unseam_papers.frame.run import reproduce
-from unseam_papers.locatello import impossibility, total_correlation
+from unseam_papers.locatello import (
+    capacity,
+    downstream_accuracy,
+    impossibility,
+    label_efficiency,
+    metrics_agree,
+    model_selection,
+    overlapping_scores,
+    total_correlation,
+    variance_explained,
+)
+from unseam_papers.newer import correlated_factors, interaction_and_orthogonality
 from unseam_papers.vu import four_latents, hypothesis, three_latents
 from unseam_papers.zietlow import (
     cartesian_or_polar,
@@ -28,10 +39,14 @@ from unseam_papers.zietlow import (
     orthogonality_over_restarts,
     orthogonality_table,
     over_beta,
+    perturbed_scores,
     planes,
     polarized_regime,
+    robustness_radius,
     rotation_invariance,
     self_consistency,
+    spread_on_perturbed,
+    stronger_on_perturbed,
     worked_example,
 )
 
@@ -57,13 +72,26 @@ MODULES = (
     eigenfaces,
     over_beta,
     linear_vae_is_pca,  # Z10
+    perturbed_scores,  # Z11
+    stronger_on_perturbed,
+    spread_on_perturbed,
     cartesian_or_polar,  # Z14
     self_consistency,
+    robustness_radius,  # Z16
     impossibility,  # L1
     total_correlation,
+    metrics_agree,
+    overlapping_scores,
+    variance_explained,
+    model_selection,
+    downstream_accuracy,
+    label_efficiency,
+    capacity,  # L9
     three_latents,  # V1
     four_latents,
     hypothesis,
+    interaction_and_orthogonality,  # N1
+    correlated_factors,  # N2
 )
 EXHIBITS: dict[str, Exhibit] = {exhibit.id: exhibit for exhibit in map(exhibit_of, MODULES)}
 

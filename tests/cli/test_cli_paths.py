@@ -20,7 +20,7 @@ def test_brackets_in_paths_are_printed(
     small = ["--network", "linear", "--latents", "2", "--steps", "3", "--workers", "1", "--data.factors", "factors.npy"]
     assert main(["train", f"{NAME}.npy", "--out", NAME, *small]) == 0
     assert f"run folder: {NAME}" in capsys.readouterr().out
-    for verb, told in {"evaluate": f"{NAME}.npy", "diagnose": f"figure: {NAME}", "align": f"written to {NAME}",
+    for verb, told in {"evaluate": "x].npy, 60 rows", "diagnose": f"figure: {NAME}", "align": f"written to {NAME}",
                        "report": f"report: {NAME}"}.items():  # fmt: skip
         assert main([verb, NAME]) == 0
         assert told in capsys.readouterr().out.replace("\n", ""), verb

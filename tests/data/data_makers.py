@@ -50,7 +50,7 @@ def write_dsprites(path: Path, side: int = 20, **changes: Array) -> dict[str, Ar
     return members
 
 
-def write_shapes3d(path: Path, chunk: int = 1, **changes: Array) -> dict[str, Array]:
+def write_shapes3d(path: Path, chunk: int | tuple[int, ...] = 1, **changes: Array) -> dict[str, Array]:
     grid = np.indices(ROOMS).reshape(len(ROOMS), -1).T
     values = [np.linspace(0, 1, n, endpoint=False) for n in ROOMS[:3]]
     values += [np.linspace(0.75, 1.25, ROOMS[3]), np.arange(4.0), np.linspace(-30, 30, ROOMS[5])]
@@ -63,7 +63,8 @@ def write_shapes3d(path: Path, chunk: int = 1, **changes: Array) -> dict[str, Ar
     path.parent.mkdir(parents=True, exist_ok=True)
     with h5py.File(path, "w") as file:
         images = members["images"]
-        file.create_dataset("images", data=images, compression="gzip", chunks=(chunk, *images.shape[1:]))
+        chunks = chunk if isinstance(chunk, tuple) else (chunk, *images.shape[1:])
+        file.create_dataset("images", data=images, compression="gzip", chunks=chunks)
         file["labels"] = members["labels"]
     return {**members, "grid": grid}
 

@@ -32,6 +32,7 @@ from unseam.data.archives import cars3d, dsprites, mpi3d, shapes3d, smallnorb
 from unseam.data.base import Dataset
 from unseam.data.rooms import Rooms
 from unseam.data.sprites import Sprites
+from unseam.read import Hdf5Rows
 
 
 @pytest.fixture
@@ -107,8 +108,8 @@ def test_dsprites_without_a_member_is_refused(folder: Path) -> None:
     refused("dsprites_small.npz.*imgs", "dsprites")
 
 
-@pytest.mark.parametrize("chunk", [1, 48])
-def test_shapes3d_rows_and_factors(folder: Path, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("chunk", [1, 48, (100, 4, 4, 1), (100, 5, 16, 3)])
+def test_shapes3d_rows_and_factors(folder: Path, chunk: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shapes3d, "COSTLY", 10_000)
     members = write_shapes3d(folder / "shapes3d" / "3dshapes.h5", chunk)
     data = load_data("shapes3d")
@@ -118,7 +119,24 @@ def test_shapes3d_rows_and_factors(folder: Path, chunk: int, monkeypatch: pytest
     np.testing.assert_array_equal(data.factors(index), members["grid"][index.numpy()])
     assert data.space.sizes == ROOMS
     assert data.space.names == Rooms(size=16).space.names
-    assert (folder / "cache").exists() == (chunk > 1)  # large chunks are unpacked once; small ones read in place
+    assert (folder / "cache").exists() == (chunk != 1)  # large chunks are unpacked once; small ones read in place
+
+
+def test_no_chunk_of_a_file_is_unpacked_twice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """h5py's own chunks hold pieces of many rows (15,000 x 4 x 4 x 1 of the official size), more than a step reads."""
+    monkeypatch.setattr(shapes3d, "COSTLY", 10_000)
+    monkeypatch.setattr("unseam.data.archives.rows.BLOCK", 10 * 16 * 16 * 3)
+    write_shapes3d(folder / "shapes3d" / "3dshapes.h5", (100, 4, 4, 1))
+    asked: list[slice] = []
+    real = Hdf5Rows.__getitem__
+
+    def counted(self: Hdf5Rows, index: object) -> np.ndarray:
+        asked.append(index)  # type: ignore[arg-type]
+        return real(self, index)
+
+    monkeypatch.setattr(Hdf5Rows, "__getitem__", counted)
+    load_data("shapes3d")
+    assert [s for s in asked if s != slice(None)] == [slice(0, 100), slice(100, 200), slice(200, 300)]
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ VARIANTS = {
     "digits-16": ("digits", {"size": 16}),
     "dsprites-coloured": ("dsprites", {"colour": True}),
     "noise": ("sprites", {"size": 16, "noise": 0.1}),
+    "grey": ("sprites", {"size": 16, "orientations": 1, "grey": 0.2}),
     "noise-fixed": ("rooms", {"size": 16, "orientations": 1, "noise": 0.3, "noise_fixed": True}),
     "pad": ("mnist", {"pad": 16}),
     "without": ("sprites", {"size": 16, "without": "shape=2&scale>3|x<4"}),

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,6 +11,7 @@ from unseam.data.checks import factor_rows
 from unseam.data.grid import GridDataset
 from unseam.data.pairs import Pairing, following, partners, varying
 from unseam.errors import BadInput
+from unseam.train import fit
 from unseam.types import Factor
 
 SMALL = {
@@ -124,7 +126,17 @@ def test_continuous_factors_move_by_their_own_range():
 
 def test_time_follows_the_rows_that_are_there():
     among = torch.tensor([7, 1, 4, 2])
-    assert following(torch.tensor([1, 2, 4, 7]), among).rows.tolist() == [2, 4, 7, 4]
+    assert following(torch.tensor([1, 2, 4, 7]), among).tolist() == [2, 4, 7, 4]
+
+
+def test_time_knows_what_changed_where_factors_are_known(tmp_path):
+    data = load_data("ring", circles=2, points=3)
+    rows = torch.arange(6)
+    found = partners(data, rows, Pairing("time"), torch.Generator(), rows)
+    assert found.rows.tolist() == [1, 2, 3, 4, 5, 4]
+    assert found.changed.tolist() == [[0, 1], [0, 1], [1, 1], [0, 1], [0, 1], [0, 1]]
+    few = {"network": "linear", "latents": 2, "steps": 3, "batch": 4, "holdout": 0.0, "workers": 1, "show": False}
+    assert fit(data, "ada-gvae", pairs="time", out=tmp_path, **few).table()["status"].tolist() == ["finished"]
 
 
 def test_bad_pairings_are_refused_by_name():
@@ -134,3 +146,31 @@ def test_bad_pairings_are_refused_by_name():
     with pytest.raises(BadInput, match="change=9"):
         made("ring", Pairing("k", change=9))
     assert Factor("x", 3).size == 3
+
+
+def test_a_table_of_pairs(tmp_path):
+    """Partners come from the table, in either order, and only from the rows that are allowed."""
+    data = load_data("sprites", size=16, shapes=1, scales=1, orientations=1, xs=4, ys=4)
+    np.savetxt(tmp_path / "pairs.csv", [[0, 5], [0, 6], [7, 1]], fmt="%d", delimiter=",")
+    rows = torch.tensor([0] * 50 + [1, 2, 5])
+    draw = torch.Generator().manual_seed(0)
+    found = partners(data, rows, Pairing(str(tmp_path / "pairs.csv")), draw, torch.arange(16))
+    assert set(found.rows[:50].tolist()) == {5, 6}
+    assert found.rows[50:].tolist() == [7, 2, 0]  # a row that is in no pair is its own partner
+    assert torch.equal(found.changed, data.factors(found.rows) != data.factors(rows))
+    among = torch.tensor([0, 1, 2, 5])
+    held = partners(data, rows, Pairing(str(tmp_path / "pairs.csv")), draw, among)
+    assert held.rows.tolist() == [5] * 50 + [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("0,99\n", "between 0 and 15"), ("0,1,2\n", "two columns"), ("a,b\n", "0 rows"), ("a,b\n0,x\n", "words")],
+)
+def test_a_bad_table_of_pairs_is_named(tmp_path, content, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(content)
+    data = load_data("sprites", size=16, shapes=1, scales=1, orientations=1, xs=4, ys=4)
+    rows = torch.arange(4)
+    with pytest.raises(BadInput, match=message):
+        partners(data, rows, Pairing(str(path)), torch.Generator(), rows)

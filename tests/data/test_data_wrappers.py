@@ -13,7 +13,7 @@ from unseam import BadInput
 from unseam.cli.options import named_data
 from unseam.data import DATASETS, config, load_data
 from unseam.data.base import Asked, Dataset
-from unseam.data.wrappers import WRAPPERS, Correlated, Noise, Shared, Without, options
+from unseam.data.wrappers import ORDER, WRAPPERS, Correlated, Noise, Shared, Without, options, whole
 
 SEEDED = {  # SHA-256 of batches as they were before the variants became wrappers
     "colour": ({"colour": True}, "c3fa135586845e4e"),
@@ -172,6 +172,12 @@ def test_every_combination_can_still_be_observed() -> None:
     assert torch.equal(data.observe(never), load_data("sprites", size=16).observe(never))
 
 
+def test_the_rows_that_two_subsets_leave_are_known_in_the_whole() -> None:
+    data = load_data("ring", without="circle=0", share=0.5)
+    full, kept = whole(data)
+    assert torch.equal(full.factors(kept), data.factors(torch.arange(len(data))))
+
+
 BAD = [
     ({"without": "shap=2"}, "did you mean 'shape'"),
     ({"without": "shape"}, "no condition"),
@@ -208,6 +214,7 @@ def test_vectors_and_data_without_factors_are_refused() -> None:
 
 
 def test_wrappers_go_round_in_one_order() -> None:
+    assert tuple(kind.__name__ for kind in WRAPPERS) == ORDER
     base: Dataset = load_data("sprites", size=16)
     data = Correlated(Without(Noise(base, 0.1), "x=0"), "x,y=0.4")
     assert config(load_data(**config(data))) == config(data)

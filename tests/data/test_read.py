@@ -1,5 +1,6 @@
 """The one reader: what it takes and says, and every way a file has been seen to be wrong, in one line."""
 
+import pickle
 import subprocess
 import sys
 import zipfile
@@ -203,11 +204,17 @@ def test_flipped_bytes_never_end_in_a_traceback(tmp_path: Path, method: int) -> 
 def test_stored_members_stay_on_disk_and_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     array = np.random.default_rng(0).random((50, 4))
     np.savez(tmp_path / "stored.npz", x=array, y=array[:3])
-    found = load_array(tmp_path / "stored.npz", "data", "x")
-    assert isinstance(found, np.memmap)
-    np.testing.assert_array_equal(found, array)
     np.savez(tmp_path / "fortran.npz", x=np.asfortranarray(array))
-    np.testing.assert_array_equal(load_array(tmp_path / "fortran.npz", "data"), array)
+    for whole in (read.WHOLE, 0):
+        monkeypatch.setattr(read, "WHOLE", whole)
+        found = load_array(tmp_path / "stored.npz", "data", "x")
+        assert isinstance(found, np.ndarray if whole else read.FileRows)
+        for index in (slice(None), slice(3, 9), slice(None, None, 7), [4, 4, 0], -1, np.arange(50) % 3 == 1, []):
+            np.testing.assert_array_equal(found[index], array[index])
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)), array)
+        np.testing.assert_array_equal(load_array(tmp_path / "fortran.npz", "data"), array)
+    with pytest.raises(IndexError):
+        found[[50]]
     np.savez_compressed(tmp_path / "packed.npz", x=np.asfortranarray(array))
     np.testing.assert_array_equal(load_array(tmp_path / "packed.npz", "data"), array)
     np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros(1_000_000))
@@ -230,11 +237,23 @@ def test_hdf5_that_was_never_written_is_refused_at_once(tmp_path: Path) -> None:
         load_array(tmp_path / "x.h5", "data='x.h5'")
 
 
+@pytest.mark.parametrize("chunks", [None, (7, 4, 6), (3, 2, 3), (5, 3, 6), (1, 4, 1), (23, 1, 6)])
+def test_hdf5_rows_are_numpys_however_they_are_chunked(tmp_path: Path, chunks: tuple[int, ...] | None) -> None:
+    truth = np.arange(23 * 4 * 6, dtype=np.int16).reshape(23, 4, 6)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=truth, chunks=chunks)
+    rows = load_array(tmp_path / "x.h5", "data='x.h5'")
+    for index in (slice(None), slice(5, 19), slice(20, 40), slice(9, 9), slice(2, 20, 3), np.array([7, 1, 7, 22])):
+        np.testing.assert_array_equal(rows[index], truth[index])
+
+
 def test_hdf5_groups_have_keys_with_slashes_and_words_are_refused(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["latents/classes"] = GRID
+        file["latents/kind"] = GRID[:, 0]
         file["names"] = ["a", "b"]
     np.testing.assert_array_equal(load_array(tmp_path / "x.h5", "data", "latents/classes")[:], GRID)
+    assert load_table(tmp_path / "x.h5", "labels", "latents/kind").names == ["kind"]  # one column has its key's name
     with pytest.raises(BadInput, match="no plain array"):
         load_array(tmp_path / "x.h5", "data", "names")
 

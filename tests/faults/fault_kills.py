@@ -1,8 +1,10 @@
-"""Kills: a verb dies before one of its file events (or at any time), and then goes on as if nothing had happened.
+"""Kills: SIGKILL before every file event of a verb, or at a random time; then it goes on, and nothing may be lost.
 
-`python tests/faults/fault_kills.py PLACE EVENTS RANDOM` imports the package once and forks a child for every kill: a
-child in which Python's audit hook sends SIGKILL to itself before the k-th time that something in PLACE is opened for
-writing, renamed, removed or made, or that a database is opened. It prints one JSON document of counts.
+`python tests/faults/fault_kills.py PLACE FIRST COUNT [SECONDS]` (or PLACE VERB...: all crash points of these) imports
+the package once and forks a child for every kill. Kills are numbered: first come the crash points (Python's audit hook
+sends SIGKILL before the k-th time that something in PLACE is opened for writing, renamed, removed or made, or that a
+database is opened), verb by verb; all numbers after them are random times, drawn from the number. It prints one JSON
+document of counts.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import closing, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +31,25 @@ import numpy as np
 EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "sqlite3.connect")
 TRAIN = ["--network", "mlp", "--encoder", "4", "--decoder", "4", "--latents", "2", "--seeds", "0,1", "--steps", "6",
          "--log-every", "3", "--checkpoint-steps", "3", "--snapshots", "1", "--batch", "8"]  # fmt: skip
-SLOW = 20  # kills of `report`, which takes seconds
+LONG = ["--steps", "150", "--checkpoint-steps", "20"]  # so that there is time to kill one of several processes
+SLOW, SLOW_POINTS = (
+    ("report", "perturb", "study"),
+    24,
+)  # verbs that take seconds, and about how many of their crash points
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+Verb = Callable[[], int]
 
 
-def child(act: Callable[[], int], place: Path, die_at: int | None, line: int) -> None:
+# A forked process, and what it tells
+
+
+def child(act: Verb, place: Path, die_at: int | None, line: int) -> None:
     """In the forked process: count file events, die before the chosen one, tell how it went."""
-    seen = 0
+    import multiprocessing
+
+    seen, real = 0, multiprocessing.get_context
+    multiprocessing.get_context = lambda _=None: real("fork")  # workers that need not import it all again
+    os.setsid()
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
         nonlocal seen
@@ -59,7 +75,12 @@ def child(act: Callable[[], int], place: Path, die_at: int | None, line: int) ->
 
 
 def forked(
-    act: Callable[[], int], place: Path, die_at: int | None = None, after: float | None = None
+    act: Verb,
+    place: Path,
+    die_at: int | None = None,
+    after: float | None = None,
+    victim: str = "first",
+    by: str = "KILL",
 ) -> dict[str, Any] | None:
     """What the child told; None when it was killed."""
     read, write = os.pipe()
@@ -69,11 +90,25 @@ def forked(
     os.close(write)
     if after is not None:
         time.sleep(after)
-        os.kill(pid, signal.SIGKILL)
+        kill(pid, victim, signal.Signals[f"SIG{by}"])
     with os.fdopen(read, "rb") as file:
-        told = file.read()
+        told = file.read()  # to its end: workers hold the line too, so this waits for orphans
     _, status = os.waitpid(pid, 0)
     return json.loads(told) if told and not os.WIFSIGNALED(status) else None
+
+
+def kill(pid: int, victim: str, by: signal.Signals) -> None:
+    """The first process, one of its workers, or all of them."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    workers = children.read_text().split() if victim == "worker" and children.exists() else []
+    with suppress(ProcessLookupError):
+        if victim == "group":
+            os.killpg(pid, by)
+        elif victim == "first" or workers:
+            os.kill(int(workers[-1]) if workers else pid, by)
+
+
+# What must be the same, and what must be whole
 
 
 def state(folder: Path) -> dict[str, Any]:
@@ -96,111 +131,27 @@ def state(folder: Path) -> dict[str, Any]:
     return out
 
 
-def leftovers(folder: Path) -> int:
-    return len(list(folder.rglob(".*")))
+def perturbed(folder: Path) -> dict[str, Any]:
+    return {name: (folder / name).read_bytes() for name in ("m.safetensors", "perturbed.json")}
 
 
-class Campaign:
-    """The kills of one place, and what came of them."""
+def shown(folder: Path) -> dict[str, Any]:
+    """exhibits.json without times."""
+    entries = json.loads((folder / "exhibits.json").read_bytes())
+    return json.loads(json.dumps(entries), object_hook=lambda d: {k: v for k, v in d.items() if k != "seconds"})
 
-    def __init__(self, place: Path) -> None:
-        self.place, self.counts, self.defects = place, Counter[str](), []
-        place.mkdir(parents=True, exist_ok=True)
-        rng = np.random.default_rng(0)
-        np.save(place / "mine.npy", rng.normal(size=(60, 3)).astype(np.float32))
-        np.save(place / "factors.npy", np.arange(60) % 3)
 
-    def verb(self, *args: str) -> Callable[[], int]:
-        from unseam.cli import main
+def scored(folder: Path) -> dict[str, Any]:
+    """A study's rows and kept codes."""
+    found = [p for name in ("rows.json", "codes.npy") for p in folder.glob(f"pieces/*/{name}")]
+    return {str(p.relative_to(folder)): p.read_bytes() for p in found}
 
-        return lambda: main(list(args))
 
-    def train(self, out: Path) -> Callable[[], int]:
-        own = [str(self.place / "mine.npy"), "--data.factors", str(self.place / "factors.npy"), "--workers", "1"]
-        return self.verb("train", *own, *TRAIN, "--out", str(out))
+def opened(folder: Path) -> dict[str, Any]:
+    """A pack as its reader sees it: every file is what the manifest says."""
+    from unseam.train import load_run
 
-    def whole(self, act: Callable[[], int], place: Path) -> int:
-        """Run without a kill; how many file events it has."""
-        told = forked(act, place)
-        if told is None or told["code"] != 0:
-            raise RuntimeError(f"the uninterrupted run failed: {told}")
-        return int(told["events"])
-
-    def chosen(self, events: int, count: int, rng: random.Random) -> list[int]:
-        """Which events to die before: all of them while the count allows, else some."""
-        every = list(range(1, events + 1))
-        return every if count >= events else sorted(rng.sample(every, count))
-
-    def truth(self) -> None:
-        """A training that was never killed: how many file events it has, how long it takes, what it ends with."""
-        out, began = self.place / "truth", time.perf_counter()
-        self.counts["file events of train"] = self.whole(self.train(out), out)
-        self.took, self.expected = time.perf_counter() - began, state(out)
-
-    def training(self, points: int, times: int, seed: int = 0) -> None:
-        """Kill a training before its file events or at random times; then go on, and compare with one never killed."""
-        rng = random.Random(seed)
-        for point in self.chosen(self.counts["file events of train"], points, rng):
-            self.killed_training("train, before a file event", die_at=point)
-        for _ in range(times):
-            self.killed_training("train, at a random time", after=rng.uniform(0, self.took))
-
-    def killed_training(self, what: str, **how: Any) -> None:
-        out, expected = self.place / "run", self.expected
-        shutil.rmtree(out, ignore_errors=True)
-        died = forked(self.train(out), out, **how) is None
-        self.counts[what if died else "ended before the kill"] += 1
-        if died and self.counts[what] % 4 == 0 and (out / "config.json").exists():  # and again, while it goes on
-            told = forked(self.verb("train", "--resume", str(out)), out, die_at=1 + self.counts[what] % 7)
-            self.counts["train --resume, before a file event"] += told is None
-        begun = (out / "config.json").exists()
-        told = forked(self.verb("train", "--resume", str(out)) if begun else self.train(out), out)
-        if told is None or told["code"] != 0:
-            self.defects.append(f"{what} {how}: could not go on: {told}")
-        elif (found := state(out)) != expected:
-            self.defects.append(
-                f"{what} {how}: other numbers in {[k for k in expected if found.get(k) != expected[k]][:3]}"
-            )
-        if self.counts[what] % 25 == 0:
-            print(dict(self.counts), self.defects, file=sys.stderr, flush=True)
-        if leftovers(out):
-            self.counts["temporary files left after going on"] += leftovers(out)
-
-    def reading(self, points: int, times: int, seed: int = 0) -> None:
-        """Kill the verbs that read a run: files are whole or absent, the run is as it was, a second call ends well."""
-        rng, base = random.Random(seed), self.place / "truth"
-        verbs = {
-            "evaluate": (["evaluate", "RUN", "--metrics", "mig"], []),
-            "diagnose": (["diagnose", "RUN", "--no-figures"], []),
-            "align": (["align", "RUN", "--points", "20"], ["aligned/alignment.json", "aligned/member-0.npz"]),
-            "report": (["report", "RUN"], ["report.html"]),
-        }
-        for name, (args, files) in verbs.items():
-            some = points if name != "report" else min(points // 2, SLOW)
-            out = self.place / "read"
-            act = self.verb(*(str(out) if word == "RUN" else word for word in args))
-            expected = self.fresh(base, out)
-            began = time.perf_counter()
-            events = self.whole(act, out)
-            took = time.perf_counter() - began
-            self.counts[f"file events of {name}"] = events
-            deaths = [{"die_at": point} for point in self.chosen(events, some, rng)]
-            for how in (*deaths, *({"after": rng.uniform(0, took)} for _ in range(times if some == points else 0))):
-                self.fresh(base, out)
-                died = forked(act, out, **how) is None
-                self.counts[f"{name}, {'before a file event' if 'die_at' in how else 'at a random time'}" if died
-                            else "ended before the kill"] += 1  # fmt: skip
-                torn = [file for file in files if (out / file).exists() and not sound(out / file)]
-                again = forked(act, out)
-                if torn or again is None or again["code"] != 0 or state(out) != expected:
-                    self.defects.append(f"{name} {how}: torn {torn}, again {again}, same run {state(out) == expected}")
-                if not all(sound(out / file) for file in files):
-                    self.defects.append(f"{name} {how}: not all of {files} were written")
-
-    def fresh(self, base: Path, out: Path) -> dict[str, Any]:
-        shutil.rmtree(out, ignore_errors=True)
-        shutil.copytree(base, out)
-        return state(out)
+    return {"weights": load_run(folder).weights_digest(0), "codes": (folder / "whole-train/codes-0.npy").read_bytes()}
 
 
 def sound(path: Path) -> bool:
@@ -213,30 +164,266 @@ def sound(path: Path) -> bool:
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as archive:
             return all(archive[name].dtype is not None for name in archive.files)
-    return content.rstrip().endswith({".png": b"IEND\xaeB`\x82", ".html": b"</html>"}[path.suffix])
+    if path.suffix == ".safetensors":
+        from safetensors.torch import load
+
+        return bool(load(content))
+    return content.rstrip().endswith({".png": b"IEND\xaeB`\x82", ".html": b"</html>", ".svg": b"</svg>"}[path.suffix])
 
 
-def warm(place: Path) -> None:
+def leftovers(folder: Path) -> int:
+    return len(list(folder.rglob(".*")))
+
+
+# The verbs
+
+
+@dataclass(frozen=True)
+class Act:
+    """A verb on a folder: how it is called, how it goes on, and what it leaves."""
+
+    name: str
+    call: Callable[[Path], Verb]
+    again: Callable[[Path], Verb]
+    same: Callable[[Path], dict[str, Any]]
+    files: tuple[str, ...] = ()  # whole or absent after a kill, there in the end
+    on_run: bool = False  # it reads a run: begin with a copy of one
+    workers: bool = False
+
+
+def done() -> int:
+    """`perturb` refuses a folder that has its page, which comes last."""
+    return 0
+
+
+def cli(*args: str) -> Verb:
+    from unseam.cli import main
+
+    return lambda: main(list(args))
+
+
+def exhibit() -> Any:
+    """The smallest exhibit: a step that is remembered, a cohort, a row, a figure."""
+    from matplotlib.figure import Figure
+
+    from unseam_papers.frame.exhibit import Exhibit, Work
+    from unseam_papers.frame.rows import Row
+    from unseam_papers.frame.verdicts import control
+
+    def compute(settings: Any, work: Work) -> dict[str, Any]:
+        few = {"network": "linear", "latents": 1, "steps": 2, "workers": 1, "show": False, "batch": 8}
+        loss = work.once(
+            "loss", lambda: work.train("synth-linear", data_parameters={"size": 40}, **few).table().loss[0]
+        )
+        return {"half": work.once("half", lambda: 0.5), "loss": loss}
+
+    def judge(numbers: dict[str, Any]) -> list[Row]:
+        return [control("half", "a half", str(numbers["half"]), numbers["half"] == 0.5, "it is")]
+
+    def conclude(numbers: dict[str, Any], rows: Any) -> str:
+        return f"{numbers['loss']:.6f}"
+
+    return Exhibit("X1", "x", "x", "x", (), {"tiny": Scaled()}, compute, judge, lambda _: Figure((1, 1)), conclude)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    size: int = 1
+
+
+def reproduced(out: Path) -> Verb:
+    def act() -> int:
+        from unseam_papers.frame.run import reproduce
+
+        reproduce({"X1": exhibit()}, (), "tiny", out)
+        return 0
+
+    return act
+
+
+def studied(out: Path) -> Verb:
+    """A study of one piece, in this process."""
+
+    def act() -> int:
+        from unseam.study.engine import serve
+        from unseam.study.grid import load_grid
+        from unseam.study.pieces import start_study
+
+        start_study(out, load_grid(Path(__file__).parents[1] / "study" / "tiny.toml", (0,)))
+        serve(str(out))
+        return 0
+
+    return act
+
+
+def acts(place: Path) -> list[Act]:
+    """Every verb that writes; another is one line here."""
+    own = [str(place / "mine.npy"), "--data.factors", str(place / "factors.npy")]
+
+    def train(*more: str) -> Callable[[Path], Verb]:
+        return lambda out: cli("train", *own, *TRAIN, *more, "--out", str(out))
+
+    def going_on(start: Callable[[Path], Verb]) -> Callable[[Path], Verb]:
+        return lambda out: cli("train", "--resume", str(out)) if (out / "config.json").exists() else start(out)
+
+    def reading(name: str, *files: str, more: tuple[str, ...] = ()) -> Act:
+        call = lambda out: cli(name, str(out), *more)  # noqa: E731
+        return Act(name, call, call, state, files, on_run=True)
+
+    one, two = train("--workers", "1"), train("--workers", "2", "--how", "side-by-side", *LONG)
+    perturb = lambda out: cli("perturb", own[0], "--rounds", "4", "--seeds", "0,1", "--steps", "4", "--out", str(out))  # noqa: E731
+    packed = lambda out: cli("data", "pack", str(place / "whole-train"), "--out", str(out))  # noqa: E731
+    going_to_the_page = lambda out: done if (out / "perturb.html").exists() else perturb(out)  # noqa: E731
+    return [
+        Act("train", one, going_on(one), state),
+        reading("evaluate", more=("--metrics", "mig")),
+        reading("diagnose", more=("--no-figures",)),
+        reading("align", "aligned/alignment.json", "aligned/member-0.npz", more=("--points", "20")),
+        reading("report", "report.html"),
+        Act("perturb", perturb, going_to_the_page, perturbed, ("manipulation.json", "perturb.html")),
+        Act("reproduce", reproduced, reproduced, shown, ("exhibits.json", "exhibits.html", "figures/X1.svg")),
+        reading("traverse", "traversals/member-0.png", more=("--steps", "3")),
+        reading("export", "exported/member-0/card.json", "exported/member-0/weights.safetensors",
+                more=("--to", "safetensors")),
+        Act("data pack", packed, lambda out: done if (out / "pack.json").exists() else packed(out), opened),
+        Act("study", studied, studied, scored),
+        Act("train, 2 workers", two, going_on(two), state, workers=True),
+    ]  # fmt: skip
+
+
+class Campaign:
+    """The kills of one place, and what came of them."""
+
+    def __init__(self, place: Path, only: tuple[str, ...] = ()) -> None:
+        self.place, self.counts, self.defects = place, Counter[str](), []
+        place.mkdir(parents=True, exist_ok=True)
+        rng = np.random.default_rng(0)
+        np.save(place / "mine.npy", rng.uniform(size=(60, 3)).astype(np.float32))
+        np.save(place / "factors.npy", np.arange(60) % 3)
+        self.acts = {act.name: act for act in acts(place) if not only or act.name in only}
+        self.events, self.took, self.expected = {}, {}, {}
+        for act in self.acts.values():
+            self.whole(act)
+
+    def begin(self, act: Act, name: str = "run") -> Path:
+        out = self.place / name
+        shutil.rmtree(out, ignore_errors=True)
+        if act.on_run:
+            shutil.copytree(self.place / "whole-train", out)
+        return out
+
+    def whole(self, act: Act) -> None:
+        """Never killed: how many file events it has, how long it takes, what it ends with."""
+        out, began = self.begin(act, f"whole-{act.name}"), time.perf_counter()
+        told = forked(act.call(out), out)
+        if told is None or told["code"] != 0:
+            raise RuntimeError(f"the uninterrupted {act.name} failed: {told}")
+        self.events[act.name], self.took[act.name] = int(told["events"]), time.perf_counter() - began
+        self.expected[act.name] = act.same(out)
+
+    def points(self) -> Iterator[tuple[Act, dict[str, Any]]]:
+        """All crash points, verb by verb."""
+        for act in self.acts.values():
+            if not act.workers:  # which of several processes comes first is not in our hands
+                events = self.events[act.name]
+                apart = -(-events // SLOW_POINTS) if act.name in SLOW else 1
+                yield from ((act, {"die_at": point}) for point in range(1, events + 1, apart))
+
+    def kills(self) -> Iterator[tuple[Act, dict[str, Any]]]:
+        """All crash points; then random times without end."""
+        yield from self.points()
+        quick = [name for name in self.acts if name not in SLOW]
+        for number in count():
+            rng = random.Random(number)
+            act = self.acts[rng.choice(SLOW) if number % 40 == 0 else rng.choice((*quick, "train", "train"))]
+            victim = rng.choice(("first", "worker", "group")) if act.workers else "first"
+            asked = act.name.startswith("train") and victim != "worker" and rng.random() < 0.2
+            by = rng.choice(("INT", "TERM", "HUP")) if asked else "KILL"
+            yield act, {"after": rng.uniform(0, self.took[act.name]), "victim": victim, "by": by}
+
+    def one(self, act: Act, how: dict[str, Any]) -> None:
+        """Kill it, look at what is left, go on, compare."""
+        out = self.begin(act)
+        told = forked(act.call(out), out, **how)
+        if how.get("victim") == "worker" and told is not None and "died" in told["told"]:
+            self.note(f"{act.name}: a worker killed, another went on")
+        elif told is None or told["code"] == 130:
+            when = "before a file event" if "die_at" in how else f"at a random time, to the {how['victim']}"
+            self.note(f"{act.name}: SIG{how.get('by', 'KILL')} {when}")
+            if told and (out / "config.json").exists() and f"--resume {out}" not in told["told"]:
+                self.defects.append(f"{act.name} {how}: it did not say how to go on: {told}")
+        else:
+            self.note("ended before the kill")
+        torn = [file for file in act.files if (out / file).exists() and not sound(out / file)]
+        if "die_at" in how and how["die_at"] % 4 == 0 and told is None:  # and again, while it goes on
+            second = forked(act.again(out), out, die_at=1 + how["die_at"] % 7)
+            self.counts[f"{act.name}: SIGKILL again, while it went on"] += second is None
+        told = forked(act.again(out), out)
+        if torn or told is None or told["code"] != 0:
+            self.defects.append(f"{act.name} {how}: torn {torn}, could not go on: {told}")
+        elif (found := act.same(out)) != self.expected[act.name]:
+            wanted = self.expected[act.name]
+            other = [k for k in {**wanted, **found} if found.get(k) != wanted.get(k)]
+            self.defects.append(f"{act.name} {how}: other numbers in {other[:3]}")
+        elif missing := [file for file in act.files if not sound(out / file)]:
+            self.defects.append(f"{act.name} {how}: {missing} missing")
+        if left := leftovers(out):
+            self.counts["temporary files left after going on"] += left
+
+    def note(self, what: str) -> None:
+        self.counts[what] += 1
+
+
+def warm(place: Path, only: tuple[str, ...] = ()) -> None:
     """Every verb once, so that the forks inherit what it imports."""
-    first = Campaign(place)
-    out = str(place / "warm")
+    place.mkdir(parents=True, exist_ok=True)
+    np.save(place / "mine.npy", np.random.default_rng(0).uniform(size=(60, 3)).astype(np.float32))
+    np.save(place / "factors.npy", np.arange(60) % 3)
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        for act in (first.train(Path(out)), *(first.verb(name, out) for name in ("evaluate", "align", "report"))):
-            act()
+        for act in acts(place):
+            if not act.workers and (not only or act.name in only):
+                out = place / "warm" / ("run" if act.on_run or act.name == "train" else act.name)
+                act.call(out)()
+                if act.name == "train":  # a pack is made of it
+                    shutil.copytree(out, place / "whole-train", dirs_exist_ok=True)
 
 
-def run(place: Path, points: int, times: int, seed: int = 0, reading: int | None = None) -> dict[str, Any]:
-    """All kills; Ctrl-C ends early with what was done."""
-    campaign, stopped = Campaign(place), False
+def result(campaign: Campaign, done: int) -> dict[str, Any]:
+    kills = sum(n for what, n in campaign.counts.items() if ": SIG" in what or "killed" in what)
+    return {"done": done, "kills": kills, "events": campaign.events, "counts": dict(campaign.counts),
+            "defects": campaign.defects}  # fmt: skip
+
+
+def run(place: Path, first: int, many: int, seconds: float = float("inf")) -> dict[str, Any]:
+    """Kills first .. first + many - 1, as many as there is time for; Ctrl-C ends early with what was done."""
+    campaign, done, began = Campaign(place), 0, time.monotonic()
+    kills = campaign.kills()
     try:
-        campaign.truth()
-        campaign.training(points, 0, seed)
-        campaign.reading(points if reading is None else reading, times // 8, seed)
-        campaign.training(0, times, seed)
+        for number, (act, how) in enumerate(kills):
+            if number >= first + many or time.monotonic() - began > seconds:
+                break
+            if number >= first:
+                campaign.one(act, how)
+                done += 1
     except KeyboardInterrupt:
-        stopped = True
-    kills = sum(n for what, n in campaign.counts.items() if ", " in what)
-    return {"kills": kills, "counts": dict(campaign.counts), "defects": campaign.defects, "stopped early": stopped}
+        pass
+    return result(campaign, done)
+
+
+def short(place: Path, apart: int) -> dict[str, Any]:
+    """For CI: every `apart`-th event of train, two of other verbs, and a process of several killed each way."""
+    warm(place, ("train",))
+    campaign = Campaign(place, ("train", "evaluate", "align", "train, 2 workers"))
+    train, evaluate, align, workers = campaign.acts.values()
+    half = campaign.took[workers.name] / 2
+    kills = [(train, {"die_at": point}) for point in range(1, campaign.events["train"] + 1, apart)]
+    kills += [(evaluate, {"die_at": 1}), (align, {"die_at": 8})]
+    kills += [(workers, {"after": half, "victim": victim}) for victim in ("first", "worker", "group")]
+    kills += [(workers, {"after": half, "victim": "group", "by": "INT"})]
+    kills += [(train, {"after": campaign.took["train"] / 2, "victim": "first", "by": "HUP"})]
+    for act, how in kills:
+        campaign.one(act, how)
+    return result(campaign, len(kills))
 
 
 if __name__ == "__main__":
@@ -244,5 +431,16 @@ if __name__ == "__main__":
 
     torch.set_num_threads(1)  # so that there are no threads to lose in a fork
     where, *numbers = sys.argv[1:]
-    warm(Path(where))
-    print(json.dumps(run(Path(where), *map(int, numbers))))
+    if numbers[0] == "short":
+        print(json.dumps(short(Path(where), int(numbers[1]))))
+    elif not numbers[0].isdigit():  # some verbs: all crash points of theirs
+        only = ("train", *numbers)
+        warm(Path(where), only)
+        some = Campaign(Path(where), only)
+        points = [(act, how) for act, how in some.points() if act.name in numbers]
+        for act, how in points:
+            some.one(act, how)
+        print(json.dumps(result(some, len(points))))
+    else:
+        warm(Path(where))
+        print(json.dumps(run(Path(where), int(numbers[0]), int(numbers[1]), *map(float, numbers[2:]))))

@@ -1,6 +1,7 @@
 """`find` by truth: what is there is found, what is not is not, and the grades say which is which."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,10 @@ import unseam
 from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.find import Findings
+from unseam.find.answer import grade_of
 from unseam.find.axes import fit_axes
 from unseam.find.columns import prepare, recognise
 from unseam.find.network import EFFORTS, Effort, settled
-from unseam.find.search import grade_of
 from unseam.find.stability import agreement
 from unseam.read import Columns
 from unseam.statistics import matched, rank_correlations
@@ -131,7 +132,8 @@ def test_columns_are_recognised_and_left_out_by_name() -> None:
     found = unseam.find(table, network=False)
     kinds = dict(zip(found.prepared.names, found.prepared.kinds, strict=True))
     assert {k: kinds[k] for k in ("id", "fixed", "again", "kind", "sex", "visits")} == {
-        "id": "identifier", "fixed": "constant", "again": "copy", "kind": "words", "sex": "binary", "visits": "counts",
+        "id": "identifier", "fixed": "constant", "again": "copy", "kind": "classes", "sex": "binary",
+        "visits": "counts",
     }  # fmt: skip
     assert found.prepared.features == ("a", "b", "c", "d", "e", "sex", "visits")
     assert all(name in found.notes[0] for name in ("'id'", "'fixed'", "'again'", "'kind'"))
@@ -150,6 +152,22 @@ def test_moves_of_counts_are_counts() -> None:
     change = dict(zip(found.prepared.features, rows[1] - rows[0], strict=True))
     assert all(change[m.name] == pytest.approx(m.change) for m in found.factors[0].moves)
     assert max(abs(m.change) for f in found.factors for m in f.moves if m.name in logged) > 5  # logarithms move by < 3
+
+
+def test_few_rows_keep_the_axes_that_make_unseen_rows_likelier() -> None:
+    """150 rows of three shaped sources: no test alone calls them non-Gaussian, but ICA's axes are right."""
+    g = np.random.default_rng(1)
+    s = g.uniform(size=(150, 3))
+    x = s @ g.normal(size=(3, 8)) + 0.02 * g.normal(size=(150, 8))
+    shaped, cloud = fit_axes(x, 3), fit_axes(g.normal(size=(150, 3)) @ g.normal(size=(3, 8)), 3)
+    assert shaped.gaussian.sum() > 1
+    assert (shaped.likelier, cloud.likelier) == (True, False)
+    right = matched(np.abs(rank_correlations(s, shaped.encode(x)))).values.min()
+    assert right > 0.9 > matched(np.abs(rank_correlations(s, fit_axes(x, 3, principal=True).encode(x)))).values.min()
+    found = unseam.find(x, network=False)
+    assert "found" not in {f.grade for f in found.factors if "too few to tell" in f.by}
+    believed = unseam.find(x, network=False, orthogonal=True)  # then geometry decides
+    assert not any("too few" in f.by for f in believed.factors)
 
 
 def test_agreement_knows_swaps_signs_and_planes() -> None:
@@ -200,10 +218,10 @@ BAD = {
     "one column": (np.arange(50.0), "one column"),
     "all constant": (np.ones((50, 3)), "n_features=0 usable.*3 constant"),
     "empty": (np.ones((0, 3)), "empty"),
-    "all missing": (np.full((50, 2), np.nan), "only missing"),
-    "infinity": (np.where(np.eye(50) > 0, np.inf, 1.0 * np.arange(50)), "column0.*row 0"),
-    "words": (pd.DataFrame({"a": ["x", "y"] * 10, "b": ["u", "v"] * 10}), "2 words"),
-    "dates": (pd.DataFrame({"a": pd.date_range("2020", periods=20), "b": range(20)}), "'a'.*numbers or words"),
+    "all missing": (np.full((50, 2), np.nan), "n_features=0 usable.*2 empty"),
+    "infinity": (np.where(np.eye(50) > 0, np.inf, 1.0 * np.arange(50)), "column0.*infinity.*row 0"),
+    "words": (pd.DataFrame({"a": [f"x{i}" for i in range(20)], "b": [f"y{i}" for i in range(20)]}), "2 words"),
+    "dates": (pd.DataFrame({"a": pd.date_range("2020", periods=20), "b": range(20)}), "1 dates, 1 identifier"),
     "two names": (pd.DataFrame(np.eye(20)[:, :2], columns=["a", "a"]), "two columns named 'a'"),
 }
 
@@ -223,7 +241,9 @@ def test_verb_writes_codes_page_and_one_document(
     pd.DataFrame(x, columns=[f"<b>{c}" for c in "abcdef"]).to_csv("mine.csv", index=False)
     assert main(["find", "mine.csv", "--no-network", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert {"count", "factors", "settled", "overfitting", "rivals", "codes", "report", "sentence"} <= set(document)
+    kinds = {"count": int, "factors": list, "settled": bool, "overfitting": bool, "rivals": dict, "codes": str,
+             "report": str, "sentence": str}  # fmt: skip
+    assert {name: type(document[name]) for name in kinds} == kinds
     assert document["count"] == len(document["factors"]) == 2
     assert {"latent", "grade", "nats", "agreement", "chance", "features"} <= set(document["factors"][0])
     codes = pd.read_csv(document["codes"]).to_numpy()
@@ -232,7 +252,7 @@ def test_verb_writes_codes_page_and_one_document(
     assert "Content-Security-Policy" in page
     assert "<b>a" not in page
     assert "&lt;b&gt;a" in page
-    assert json.loads(Path("found/mine/findings.json").read_text())["count"] == 2
+    assert json.loads(Path("found/mine/findings.json").read_text()) == document
 
 
 def test_verb_on_noise_ends_well_and_on_bad_input_writes_nothing(
@@ -250,6 +270,21 @@ def test_verb_on_noise_ends_well_and_on_bad_input_writes_nothing(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_verb_that_is_stopped_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(data: str, *, out: Path, **how: object) -> None:
+        (out / "run").mkdir(parents=True)
+        raise KeyboardInterrupt("go on with: unseam train --resume")
+
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.eye(20))
+    monkeypatch.setattr(sys.modules["unseam.find"], "find", stopped)
+    assert main(["find", "x.npy", "--out", "o"]) == 130
+    assert capsys.readouterr().err == "unseam: stopped; nothing was written: start it again\n"
+    assert not Path("o").exists()
+
+
 def test_prepare_keeps_common_units_and_recognises_numbers() -> None:
     g = np.random.default_rng(0)
     close = prepare(Columns(["a", "b"], [g.normal(size=50), 3 * g.normal(size=50)]))
@@ -258,3 +293,16 @@ def test_prepare_keeps_common_units_and_recognises_numbers() -> None:
     assert len(set(close.unit)) == 1
     assert recognise("customer_id", np.array([7, 3, 9, 1, 4])) == "identifier"
     assert recognise("age", np.array([31, 45, 31, 60])) == "whole"
+
+
+def test_a_folder_that_holds_something_is_left_alone_and_a_killed_find_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "out" / "run").mkdir(parents=True)
+    asked = ["find", str(tmp_path / "x.csv"), "--out", str(tmp_path / "out")]
+    assert main(asked) == 2
+    assert "choose another folder; if a find was killed there, remove it" in capsys.readouterr().err
+    (tmp_path / "out" / "findings.json").write_text("{}")
+    assert main(asked) == 2
+    assert "killed" not in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Every decoder without a geometry is refused in one line that says what to do."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -85,3 +86,31 @@ def test_points_take_the_decoders_precision() -> None:
     assert as_points([[1, 2]]).dtype == torch.float32
     bound = nn.Linear(3, 2).double().forward
     assert as_points(np.zeros((2, 3)), bound).dtype == torch.float64
+
+
+def test_codes_and_posteriors_as_people_have_them() -> None:
+    """pandas, torch.distributions and (mean, log-variance) say the same as plain arrays; log-variances are named."""
+    import pandas
+    from torch.distributions import Independent, MultivariateNormal, Normal
+
+    mean = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
+    variance = torch.full((60, 2), 0.1)
+    W = torch.tensor([[3.0, 0.5], [0.0, 1.0], [1.0, 0.0]])
+    known = diagnose(lambda z: z @ W.T, mean, variance)
+    same = [
+        (pandas.DataFrame(mean.numpy()), pandas.DataFrame(variance.numpy())),
+        (Normal(mean, variance.sqrt()), None),
+        (mean, Independent(Normal(mean, variance.sqrt()), 1)),
+        ((mean, variance.log()), None),
+        (mean, (mean.numpy(), variance.log().numpy())),
+    ]
+    for codes, posterior in same:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # pandas' arrays are read-only, which is no business of the user's
+            found = diagnose(lambda z: z @ W.T, codes, posterior)
+        assert found.sigma_law_error == pytest.approx(known.sigma_law_error, rel=1e-4)
+        assert found.entanglement_cost == pytest.approx(known.entanglement_cost, rel=1e-4)
+    full = diagnose(lambda z: z @ W.T, MultivariateNormal(mean, variance.diag_embed()))
+    assert full.full_posterior
+    with pytest.raises(BadInput, match="look like log-variances"):
+        diagnose(lambda z: z @ W.T, mean, variance.log())

@@ -8,6 +8,7 @@ import pytest
 from _known import known
 
 from unseam.cli import main
+from unseam.metrics import score
 
 Z, V = known("noisy-0.1", 300, (2, 3, 4), 4)
 NAMES = ["shape", "scale", "x"]
@@ -133,3 +134,11 @@ def test_a_matrix_of_numbers_without_a_header_keeps_its_first_row(folder, capsys
     pandas.DataFrame(V).to_csv(folder / "plain.csv", index=False, header=False)
     document = run_json(capsys, folder / "codes.csv", folder / "plain.csv", "--metrics", "mig")
     assert document["rows"]["train"] == 300
+
+
+def test_a_factor_called_value_does_not_hide_the_value():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(300, 2))
+    scores = score(z, pandas.DataFrame({"value": z[:, 0] > 0, "chance": rng.integers(0, 3, 300)}), metrics="mig")
+    assert scores.table().loc["mig", "value"] == scores["mig"].value
+    assert scores.table().loc["mig", "factor value"] == scores["mig"].per_factor[0]

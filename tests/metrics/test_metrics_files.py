@@ -38,10 +38,11 @@ def test_no_row_and_no_column_is_lost(form: str, tmp_path: Path) -> None:
         assert "40 rows, 2 columns" in said
 
 
-def test_an_empty_cell_is_refused_not_taken_as_a_header(tmp_path: Path) -> None:
+def test_an_empty_cell_is_refused_not_taken_as_a_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "codes.npy", Z)
     (tmp_path / "factors.csv").write_text("\n".join(["1,", *lines(F)[1:]]))
     assert main(["score", str(tmp_path / "codes.npy"), str(tmp_path / "factors.csv"), "--metrics", "mig"]) == 2
+    assert "1 empty or NaN cells (first in row 0)" in capsys.readouterr().err
 
 
 def test_what_was_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

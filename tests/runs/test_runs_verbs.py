@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
@@ -235,3 +236,20 @@ def test_weakest_correlation() -> None:
     assert weakest_correlation(rng.normal(size=(300, 3)), factors) < 0.3
     assert weakest_correlation(factors[:, :1], factors[:, :1]) == 1.0
     assert weakest_correlation(factors[:, :1], factors) == 0.0  # the second factor has no latent
+
+
+def test_factors_that_came_later_are_scored_against(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    np.save(tmp_path / "x.npy", x)
+    pandas.DataFrame({"a": np.digitize(x[:, 0], [-0.5, 0.5])}).to_csv(tmp_path / "truth.csv", index=False)
+    run = fit(tmp_path / "x.npy", out=tmp_path / "run", steps=5, network="linear", latents=2, show=False, workers=1)
+    assert main(["evaluate", str(run.folder)]) == 2
+    assert "--factors FILE" in capsys.readouterr().err
+    assert main(["evaluate", str(run.folder), "--factors", str(tmp_path / "truth.csv"), "--metrics", "mcc"]) == 0
+    out = capsys.readouterr().out
+    assert "mcc" in out
+    assert "read: float64 (200, 3)" in out
+    assert "truth.csv" in run.rows.read("scores")["detail"][0]
+    (tmp_path / "truth.csv").write_text("a\n1\n2\n")
+    assert main(["evaluate", str(run.folder), "--factors", str(tmp_path / "truth.csv")]) == 2
+    assert "has 2 rows" in capsys.readouterr().err

@@ -47,3 +47,15 @@ def test_the_report_works_by_keyboard_on_a_phone(page: Any) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert page.said == []
     assert [url for url in page.asked if not url.startswith(("file:", "data:"))] == []
+
+
+def test_a_phone_shows_cards_and_figures_side_by_side(page: Any) -> None:
+    """One below the other they made a page of fifteen screens and more."""
+    boxes = page.locator("article.member:visible .card").evaluate_all(
+        "cs => cs.map(c => c.getBoundingClientRect().top)"
+    )
+    assert len(boxes) > 1
+    assert len(set(boxes)) == 1
+    narrow = page.evaluate("document.documentElement.scrollHeight")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    assert narrow < 1.6 * page.evaluate("document.documentElement.scrollHeight")

@@ -34,6 +34,9 @@ def test_it_goes_the_whole_way(result: DemoResult) -> None:
     assert f'id="member-{result.chosen}"' in text
     scores = result.run.rows.read("scores")
     assert scores["value"].tolist() == [row["mig"] for row in result.rows]
+    assert [factor.grade for factor in result.found.factors] == ["found"] * 3
+    assert result.found.rivals["unseam"]["mcc"] > 0.97
+    assert Path(result.found.paths["report"]).exists()
 
 
 def test_again_it_trains_nothing(result: DemoResult) -> None:
@@ -58,6 +61,9 @@ def test_the_verbs(result: DemoResult, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert document["chosen"] == result.chosen
     assert [row["mig"] for row in document["rows"]] == [row["mig"] for row in result.rows]
     assert Path(document["report"]).exists()
+    assert document["found"]["count"] == 3
+    assert main(["demo", "--out", str(result.run.folder)]) == 0
+    assert "are made of 3 factors: 3 found" in capsys.readouterr().out.replace("\n", " ")
     assert main(["report", str(result.run.folder), "--json", "--out", str(result.run.folder / "again.html")]) == 0
     assert json.loads(capsys.readouterr().out)["bytes"] > 10_000
     assert main(["report", str(result.run.folder / "nowhere")]) == 2

@@ -17,11 +17,12 @@ from PIL import Image
 
 from unseam.cli.common import parse
 from unseam.cli.train import Command
-from unseam.geometry.diagnosis import Diagnosis, Latent, Pair
+from unseam.geometry.diagnosis import Arrays, Diagnosis, Latent, Pair
 from unseam.metrics import Score
 from unseam.show import style
 from unseam.show.pictures import DOWN, UP, pixels, png, signed, strip, table
-from unseam.show.report import figures, made
+from unseam.show.report import figures, made, scatter
+from unseam.show.report.member import Card
 from unseam.show.report.view import View, ranked
 from unseam.show.report.words import headline, held, why
 from unseam.train import fit
@@ -96,6 +97,30 @@ def test_words_follow_the_numbers() -> None:
         assert part in second
 
 
+def test_words_admit_a_choice_that_pays_more() -> None:
+    cheap, dear = view(0, 1.0, dto=0.9, cost=0.1), view(1, 1.0, dto=0.8, cost=0.2)
+    assert "but pays more, 0.200 nats of loss per beta" in why(dear, cheap)[1]
+    assert "and pays 0.200 nats" in why(dear, view(0, 1.0, dto=0.9, cost=0.2))[1]
+
+
+def test_seeds_of_a_setting_stand_apart() -> None:
+    """Four seeds of four betas with the same number: no dot lies on another."""
+    views = [view(m, beta, dto=0.5) for m, beta in enumerate(np.repeat([0.5, 1.5, 2.0, 3.0], 4))]
+    figure = scatter.members(views, [], "beta", dict.fromkeys(views, 3.0), "active latents", log=True)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    places = np.sort([axes.transData.transform(dot.get_offsets()[0])[0] for dot in axes.collections])
+    wide = np.sqrt(axes.collections[0].get_sizes()[0]) * figure.dpi / 72
+    assert np.diff(places).min() > 0.95 * wide
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["0.5", "1.5", "2", "3"]
+
+
+def test_the_end_of_training_is_not_flattened_by_its_beginning() -> None:
+    steps = np.arange(0, 1001, 100.0)
+    curves = {"0": (steps, np.array([500.0, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11]))}
+    assert figures.over_training(curves, "loss (nats)", strong="0").axes[0].get_ylim()[1] < 25
+
+
 def test_words_admit_a_choice_that_labels_contradict() -> None:
     second = why(view(1, 1.0, dto=0.2, mig=0.1), view(0, 1.0, dto=0.9, mig=0.6))[1]
     assert "labels do not confirm the choice: MIG 0.10 against 0.60" in second
@@ -144,6 +169,21 @@ def test_a_signed_picture_shows_sign_and_size() -> None:
     assert image[0, :, 3].tolist() == [255, 128, 0]
     assert tuple(image[0, 0, :3]) == UP
     assert tuple(image[0, 1, :3]) == DOWN
+
+
+def test_a_latent_has_one_colour_everywhere() -> None:
+    """In the Sigma law's scatter, in the lines over training and on its card."""
+    latents = tuple(Latent(k, 1.0, 0.1, 0.1, 1.0, 1.0, k != 1) for k in range(4))
+    values = np.full((5, 4), 0.1)
+    d = replace(view(0, 1.0).diagnosis, latents=latents, arrays=Arrays(sigma2=values, sigma2_law=values))
+    dots = {line.get_label(): line.get_color() for line in figures.sigma_law(d).axes[0].lines}
+    curve = (np.arange(3.0), np.arange(3.0))
+    shades = {str(z.index): style.shade(z.index, z.active) for z in latents}
+    lines = figures.over_training(dict.fromkeys("301", curve), "y", colours=shades).axes[0].lines
+    colours = [Card(latents[k], None, [0.0], 0).colour for k in (3, 0, 1)]
+    assert [line.get_color() for line in lines] == colours == [dots["3"], dots["0"], dots["1"]]
+    assert dots["1"] == style.OTHER  # passive
+    assert len({style.latent_colour(k) for k in range(11)} - {style.OTHER}) == 11
 
 
 def test_figures_use_the_page_s_ink_and_save_everywhere(tmp_path: Path) -> None:

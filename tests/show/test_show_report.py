@@ -9,12 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from page_checks import checked
 
+import unseam
 from unseam.errors import BadInput
+from unseam.runs.names import name_latent
 from unseam.show import report
+from unseam.show.pictures import Album
 from unseam.show.report.cohort import table_rows
+from unseam.show.report.member import cloud, member_page
 from unseam.show.report.numbers import tiles
 from unseam.show.report.page import number
 from unseam.show.report.view import find
@@ -71,7 +77,7 @@ def test_the_script_is_the_one_the_policy_allows(written: Path) -> None:
     (script,) = re.findall(r"<script>(.*?)</script>", text, flags=re.S)
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in text
-    assert "default-src 'none'" in text
+    assert '"Content-Security-Policy" content="default-src \'none\'' in text
 
 
 def test_a_named_member_comes_first_and_figures_are_saved(cohort: Run, folder: Path) -> None:
@@ -88,6 +94,13 @@ def test_a_named_member_comes_first_and_figures_are_saved(cohort: Run, folder: P
     assert any(name.startswith(f"member-{other}-pair-") for name in names)
 
 
+def test_every_figure_is_a_matplotlib_figure_in_python(cohort: Run) -> None:
+    drawn = unseam.figures(cohort, member=1)
+    assert {"sweep-mig", "agreement", "cosines", "costs", "information", "importance", "sigma-law", "kl"} <= set(drawn)
+    assert {"cost-history", "traversals", "inputs-and-reconstructions"} <= set(drawn)
+    assert all(isinstance(figure, Figure) for figure in drawn.values())
+
+
 def test_vectors_without_factors(folder: Path) -> None:
     rng = np.random.default_rng(0)
     np.save(folder / "plain.npy", rng.normal(size=(300, 2)) @ rng.normal(size=(2, 5)))
@@ -98,7 +111,64 @@ def test_vectors_without_factors(folder: Path) -> None:
     assert "polyline" in page.tags
     assert "rect" in page.tags
     assert "Chosen without labels" not in page.words
-    assert "along blue ones" in page.words  # a net over two latents
+    assert "along those of its own" in page.words  # a net over two latents
+    assert "column 3" in page.words  # without names, columns have numbers
+
+
+def test_a_table_is_told_by_the_names_of_its_columns(folder: Path) -> None:
+    """The decoder's derivatives name the columns that a latent moves; the largest one comes first."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(400, 1))
+    frame = pd.DataFrame(
+        np.hstack([3 * z, -z, 0 * z]) + 0.01 * rng.normal(size=(400, 3)), columns=["ash", "<hue>", "iron"]
+    )
+    run = fit(
+        frame,
+        scale="none",
+        beta=0.01,
+        steps=300,
+        lr=1e-2,
+        out=folder / "named",
+        **{**SMALL, "network": "linear", "latents": 1},
+    )
+    found = find(run, show=False)
+    card = member_page(run, found.shown, Album()).cards[0]
+    assert [move.name for move in card.moved] == ["ash", "<hue>"]
+    assert card.moved[0].value * card.moved[1].value < 0
+    assert card.moved[0].value / card.moved[1].value == pytest.approx(-3, rel=0.1)
+    text, page = checked(report(run, show=False))
+    assert "<hue>" in page.words
+    assert "in the data's own units" in page.words
+    assert "column 0" not in page.words
+    assert "barbox" not in text.split("</style>")[1]
+
+
+def test_behind_a_path_there_is_a_cloud(folder: Path) -> None:
+    """Eighteen held-out rows are no cloud; all rows are drawn instead."""
+    run = fit(np.random.default_rng(0).normal(size=(180, 3)), beta=0.01, steps=5, out=folder / "cloud", **SMALL)
+    assert len(run.split("held-out")) == 18
+    assert len(cloud(run)) == 180
+
+
+def test_contents_lead_to_every_part(written: Path) -> None:
+    text = written.read_text()
+    contents = re.findall(r'href="#(\w+)"', text[text.index('class="contents"') :].split("</nav>")[0])
+    sections = re.findall(r'<section id="(\w+)"', text)
+    assert contents == sections
+
+
+def test_the_number_to_look_at_first_is_in_front(cohort: Run) -> None:
+    view = find(cohort, show=False).shown
+
+    def first(**changed: object) -> str:
+        shown = tiles(cohort, replace(view, diagnosis=replace(view.diagnosis, **changed)))  # type: ignore[arg-type]
+        assert [tile.name for tile in shown if tile.first] == [shown[0].name]
+        return shown[0].name
+
+    assert first(active=0) == "active latents"
+    assert first(active=2, dto=0.5, dto_haar=0.52) == "DtO"
+    assert first(active=2, dto=0.1, dto_haar=0.52) == "MIG"
+    assert first(active=2, dto=0.1, dto_haar=0.52, warnings=("overfitting: ...",)) == "loss"
 
 
 def test_vectors_with_continuous_factors_and_no_posterior(folder: Path) -> None:
@@ -142,9 +212,13 @@ def test_names_are_text_not_markup(folder: Path) -> None:
     (folder / "names.csv").write_text(table)
     run = fit(folder / "x.npy", beta=0.01, steps=30, out=folder / "names",
               data_parameters={"factors": str(folder / "names.csv")}, **SMALL)  # fmt: skip
+    name_latent(run, 0, 1, "<b>width")  # as the explorer keeps it
     text, page = checked(report(run, show=False))
     assert "<b>" not in text
     assert "<b>a</b>" in page.words
+    assert "<b>width" in page.words
+    (run.folder / "names.json").write_text("no names")
+    assert "b&gt;width" not in report(run, show=False).read_text()  # damaged, it stops nothing
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """The stream of samples: every epoch a permutation, a pure function of the seed and the step."""
 
+import pytest
 import torch
 
 from unseam.data import load_data
+from unseam.errors import BadInput
+from unseam.train import Training
 from unseam.train.order import Feed, Order, split
 
 
@@ -43,3 +46,10 @@ def test_rendered_and_remembered_batches_agree() -> None:
     y, _ = feed(3, {"z": (5, 2)})
     assert torch.equal(x, y)
     assert x.shape == (2, 5, 1, 16, 16)
+
+
+def test_a_batch_that_no_memory_holds_is_refused() -> None:
+    """`--batch` of four hundred digits drew rows for minutes (command-line-82459)."""
+    with pytest.raises(BadInput, match=r"batch=9{20} must be at most 1,048,576"):
+        Training(batch=10**400 - 1)
+    assert Training(batch=1 << 20).batch == 1 << 20

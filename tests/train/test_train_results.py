@@ -238,3 +238,16 @@ def test_temporary_files_of_dead_processes_go_when_a_run_is_resumed(tmp_path: Pa
     assert elsewhere.exists()
     assert target.read_bytes() == before
     assert remove_leftovers(run.folder) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or not Path("/proc/self/stat").exists(), reason="needs fork and /proc")
+def test_a_temporary_file_of_a_process_that_nobody_buried_is_removed(tmp_path: Path) -> None:
+    """A killed worker stays in the list of processes until its parent asks for it; it writes nothing more."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is still listed
+    left = tmp_path / f".group-000.{MARK}-{pid}.abcdefgh.safetensors"
+    left.touch()
+    assert remove_leftovers(tmp_path) == [left.name]
+    os.waitpid(pid, 0)

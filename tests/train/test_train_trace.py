@@ -39,7 +39,9 @@ def test_every_objective_can_be_written_out_and_gives_the_same(name: str) -> Non
     forward, state, feed = prepare(OBJECTIVES[name])
     written = write_out(forward, state, *feed(0, forward.shapes))
     assert written is not None
-    state.step = 700  # a step and a batch that it was not written on
+    state.step = 700  # a step, a batch and weights that it was not written on
+    for stack in state.stacks.values():
+        stack.flat.mul_(1.1)
     x, noise = feed(3, forward.shapes)
     losses = written(state, x, noise)
     gradients = {player: stack.gradient.clone() for player, stack in state.stacks.items()}

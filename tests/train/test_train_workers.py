@@ -1,7 +1,9 @@
 """Workers may die: the group goes on in another process, to the same result; a group that kills twice is given up."""
 
+import multiprocessing
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,10 +12,13 @@ import pytest
 from unseam.errors import Failed
 from unseam.objectives import Context, Objective
 from unseam.train import Run, fit
+from unseam.train.checkpoint import load_checkpoint
 from unseam.train.cohort import way_on
 from unseam.types import Pass, Terms
 
+FORK = multiprocessing.get_context("fork")
 LIVES = "UNSEAM_TEST_LIVES"  # a file with one letter for every death still to come
+PLACES = "UNSEAM_TEST_PLACES"  # a folder, the first process, how many there are, a signal
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ def train(out: Path, deaths: int, monkeypatch: pytest.MonkeyPatch, seeds: tuple[
     lives = out.with_suffix(".lives")
     lives.write_text("x" * deaths)
     monkeypatch.setenv(LIVES, str(lives))
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: FORK)  # starts at once: nothing to import again
     return fit("synth-linear", Dies, seeds=seeds, network="linear", latents=2, steps=5, batch=8, how="side-by-side",
                workers=workers, data_parameters={"size": 100}, out=out)  # fmt: skip
 
@@ -50,3 +56,38 @@ def test_a_group_that_kills_twice_is_given_up_with_the_way_on(tmp_path: Path, mo
     with pytest.raises(Failed, match="go on with: unseam train --resume") as told:
         train(tmp_path / "run", 99, monkeypatch, (0, 1), 2)
     assert way_on(tmp_path / "run") in str(told.value)
+
+
+@dataclass(frozen=True)
+class Signals(Objective):
+    """An autoencoder; once as many processes as PLACES says have begun, the first of them gets the signal."""
+
+    def __call__(self, pass_: Pass, context: Context) -> Terms:
+        place, first, count, number = os.environ[PLACES].split(":")
+        Path(place, str(os.getpid())).touch()
+        asked = Path(place, "asked")
+        if not asked.exists() and len(list(Path(place).iterdir())) == int(count):
+            asked.touch()
+            os.kill(int(first), int(number))
+        time.sleep(0.005)  # so that it does not end before it is stopped
+        return Terms({"reconstruction": -context.model.likelihood.log_prob(pass_.x, pass_.theta)})
+
+
+@pytest.mark.parametrize(
+    ("workers", "number"), [(1, "SIGINT"), (1, "SIGTERM"), (1, "SIGHUP"), (2, "SIGTERM"), (2, "SIGHUP")]
+)
+def test_a_signal_to_the_first_process_leaves_a_checkpoint_of_every_worker(
+    workers: int, number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No checkpoint is due by itself: those that are there were written because of the signal."""
+    (tmp_path / "begun").mkdir()
+    told = (tmp_path / "begun", os.getpid(), workers, int(signal.Signals[number]))
+    monkeypatch.setenv(PLACES, ":".join(map(str, told)))
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: FORK)
+    with pytest.raises(KeyboardInterrupt, match="go on with: unseam train --resume"):
+        fit("synth-linear", Signals, seeds=range(workers), network="linear", latents=2, steps=900, batch=8, watch=0,
+            how="side-by-side", workers=workers, data_parameters={"size": 100}, checkpoint_seconds=1e9,
+            out=tmp_path / "run")  # fmt: skip
+    found = [load_checkpoint(path)[1]["step"] for path in (tmp_path / "run" / "checkpoints").iterdir()]
+    assert len(found) == workers
+    assert all(0 < step < 900 for step in found)

@@ -9,6 +9,7 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 
 from unseam import __version__
 from unseam.errors import ENVIRONMENT, PATHS, BadInput, Failed, in_words, unknown
@@ -22,15 +23,36 @@ VERBS = {
     "score": ("score", "score codes against factors: arrays in, no model needed"),
     "diagnose": ("diagnose", "say why a run disentangles, or does not"),
     "align": ("align", "repair: rotate a run's latent space to its preferred axes"),
+    "match": ("match", "do seeds find the same directions: runs, codes, or dictionaries of sparse autoencoders"),
     "perturb": ("perturb", "change a data set a little, so that VAEs find other axes"),
     "stress": ("stress", "how much change of the data a run's layout survives"),
-    "data": ("data", "list, show and fetch data sets"),
+    "study": ("study", "grids of models, trained and scored: the published study, or one of an hour"),
+    "data": ("data", "list, show and fetch data sets; pack runs for others"),
     "objectives": ("objectives", "list the objectives with formula and paper"),
     "report": ("report", "write a run's report.html"),
     "explore": ("explore", "move through a model's latent space on a local page"),
+    "traverse": ("traverse", "draw what each latent does: a grid, a moving picture"),
+    "export": ("export", "a member's networks as ONNX, TorchScript or safetensors, for use without unseam"),
     "reproduce": ("reproduce", "show again what the papers show, published numbers beside ours"),
     "bench": ("bench", "measure ratios against references in the same run"),
+    "completion": ("completion", "print a script for your shell that completes verbs and flags"),
 }
+
+
+ON_DATA = ("train", "find", "perturb")
+ON_RUNS = ("evaluate", "diagnose", "align", "stress", "report", "explore", "traverse", "export")
+
+
+def check_exists(verb: str, args: list[str]) -> None:
+    """Say that a run folder or a file is missing before anything large is loaded."""
+    first = args[0] if args and not args[0].startswith("-") else ""
+    resumed = dict(pairwise(args)).get("--resume", "") if verb == "train" else ""
+    run = first if verb in ON_RUNS else resumed
+    if run and not os.path.exists(run):
+        raise BadInput(f"run={run!r} is not a run folder (there is nothing there); train one with `unseam train`")
+    path = first if "/" in first or os.path.splitext(first)[1] else ""  # anything else may be a data set's name
+    if verb in ON_DATA and path and not os.path.exists(path):
+        raise BadInput(f"data={path!r}: no such file or folder")
 
 
 def usage() -> str:
@@ -48,6 +70,10 @@ def main(argv: list[str] | None = None) -> int:
     0
     """
     args = sys.argv[1:] if argv is None else argv
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold bytes that are no text
+    if len(args) > 1 and args[0] == "help":
+        args = [*args[1:], "--help"]
     if not args or args[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
@@ -57,6 +83,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if args[0] not in VERBS:
             raise unknown("verb", args[0], VERBS)
+        check_exists(args[0], args[1:])
         from unseam.cli.common import parse
 
         module = import_module(f"unseam.cli.{VERBS[args[0]][0]}")

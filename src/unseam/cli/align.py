@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import tyro
-
 from unseam.cli.common import emit, stdout
+from unseam.cli.options import MaybeInt, MaybePath, RunFolder
 from unseam.errors import BadInput
 from unseam.geometry import Alignment
 from unseam.runs.align import align_members, save_alignment
+from unseam.runs.diagnose import heading
 from unseam.train import Run, load_run
 
 
@@ -26,23 +25,25 @@ class Command:
     Example: unseam align runs/sprites-beta-vae --out aligned
     """
 
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: RunFolder
     """The run folder."""
-    out: Path | None = None
+    out: MaybePath = None
     """Where to write; RUN/aligned when not given."""
-    member: int | None = None
+    member: MaybeInt = None
     """One member; all when not given."""
     points: int = 2000
     """At how many rows the decoder is differentiated; held-out ones, if the run has any."""
     seed: int = 0
     """Which rows, and the random restarts."""
+    device: str = "auto"
+    """auto (the fastest here), cpu, cuda, cuda:N or mps."""
     json: bool = False
     """Print one JSON document."""
 
     def run(self) -> None:
         if self.points < 2:
             raise BadInput(f"points={self.points} must be at least 2, and more than the run has latents")
-        run = load_run(self.run_folder)
+        run = load_run(self.run_folder).on(self.device, double=True)
         folder = self.out or run.folder / "aligned"
         aligned = align_members(run, None if self.member is None else [self.member], self.points, self.seed)
         document = save_alignment(folder, run, aligned)
@@ -55,7 +56,7 @@ class Command:
 
 
 def show(run: Run, member: int, found: Alignment, told: dict[str, Any]) -> None:
-    stdout.print(f"member {member} (seed {run.members[member].seed})", style="bold")
+    stdout.print(heading(run, member), style="bold", soft_wrap=True)
     stdout.print(str(found), soft_wrap=True)
     for extra in told["table"][len(found.table) :]:
         text = f"  {extra['what']:<34} {extra['before']:>9.3g} {extra['after']:>9.3g}"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import tyro
 
@@ -22,10 +23,25 @@ def folder() -> Path:
     raise BadInput("the benchmarks folder is missing; run from a source checkout or reinstall unseam")
 
 
+def names() -> list[str]:
+    return sorted(p.stem for p in folder().glob("[!_]*.py") if "\ndef run(" in p.read_text())
+
+
+def measure(name: str) -> dict[str, Any]:
+    """A whole benchmark (`cohort`) or a part of one (`cohort-conv`)."""
+    whole, _, part = name.partition("-")
+    if whole not in names():
+        raise unknown("benchmark", name, names())
+    module = load(whole)
+    parts = getattr(module, "PARTS", ())
+    if part and part not in parts:
+        raise unknown("benchmark", name, [whole, *(f"{whole}-{p}" for p in parts)])
+    found: dict[str, Any] = module.run((part,)) if part else module.run()
+    return found
+
+
 def load(name: str) -> ModuleType:
     path = folder() / f"{name}.py"
-    if not path.exists():
-        raise unknown("benchmark", name, [p.stem for p in folder().glob("*.py") if not p.stem.startswith("_")])
     spec = spec_from_file_location(f"unseam_benchmark_{name}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -42,13 +58,12 @@ class Command:
     """
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Which benchmarks; all when none is named."""
+    """Which benchmarks, or parts of them (cohort-conv, metrics-suite); all when none is named."""
     json: bool = False
     """Print one JSON document."""
 
     def run(self) -> None:
-        names = self.names or tuple(sorted(p.stem for p in folder().glob("*.py") if not p.stem.startswith("_")))
-        results = {name: load(name).run() for name in names}
+        results = {name: measure(name) for name in self.names or names()}
         ratios = {key: value for result in results.values() for key, value in result["ratios"].items()}
         how = "\n".join(f"{name}: {result['how']}" for name, result in results.items())
         if self.json:
@@ -57,4 +72,6 @@ class Command:
         for name, result in results.items():
             print(f"{name}: {result['how']}")
             for key, value in result["ratios"].items():
-                print(f"  {key:<40} {value:8.2f}x")
+                turns = result.get(key.partition("-")[2], {})
+                spread = f"   ({turns['smallest']:.2f} to {turns['largest']:.2f})" if "smallest" in turns else ""
+                print(f"  {key:<40} {value:8.2f}x{spread}")

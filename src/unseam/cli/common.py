@@ -20,6 +20,11 @@ from unseam.errors import BadInput
 
 stdout = Console(markup=False, highlight=False)  # what is printed may be a path, and paths may hold brackets
 LISTS = ("--encoder", "--decoder")  # flags that take several whole numbers
+PYTHON = (  # what Python says of a value, and what it means
+    (r"invalid literal for int\(\) with base 10: '(.*)'", "is no whole number"),
+    (r"could not convert string to float: '(.*)'", "is no number"),
+    (r"Could not find valid parse for arguments: \['(.*)'\]", "cannot be used; see --help"),
+)
 MANY = 100_000  # numbers in a list on the command line
 
 
@@ -36,14 +41,19 @@ def parse(command: Any, args: list[str], prog: str) -> Any:
         with redirect_stderr(told):
             parsed, strange = tyro.cli(command, args=as_written(rest), prog=prog, return_unknown_args=True)
     except SystemExit as error:
-        if error.code:
-            raise our_own(error) or BadInput(one_line(told.getvalue())) from None
-        raise
+        if not error.code:
+            raise
+        known = flags_of(command)  # a flag that is not may have been taken for the value of something else
+        strange = [w for w in rest if w.startswith("--") and w.partition("=")[0].replace("_", "-") not in known]
+        if not strange or our_own(error):
+            raise our_own(error) or BadInput(plainly(one_line(told.getvalue()))) from None
     if strange:
         raise BadInput(f"{strange[0]!r} is not understood{meant(command, strange[0], names)}; see {prog} --help")
     if options:
         if not hasattr(parsed, "options"):
-            raise BadInput(f"{prog} takes no --data.* flags, got --data.{next(iter(options))}")
+            name = next(iter(options))
+            own = f"; did you mean --{name}?" if f"--{name}" in flags_of(command) else ""
+            raise BadInput(f"{prog} takes no --data.* flags, got --data.{name}{own}")
         parsed.options.update(options)
     if hyper:
         parsed.hyperparameters.update(hyper)
@@ -66,6 +76,20 @@ def one_line(page: str) -> str:
     return " ".join(row for row in rows[:end] if row) or "the arguments cannot be used; see --help"
 
 
+def plainly(line: str) -> str:
+    """Python's words for a value that cannot be read, in ours.
+
+    >>> plainly("Error parsing --steps: invalid literal for int() with base 10: '1e4x'")
+    "--steps='1e4x' is no whole number"
+    >>> plainly("Error parsing --encoder: Could not find valid parse for arguments: ['64,x']")
+    "--encoder='64,x' cannot be used; see --help"
+    """
+    for pattern, words in PYTHON:
+        if found := re.match(rf"Error parsing (--\S+): {pattern}", line):
+            return f"{found[1]}={found[2]!r} {words}"
+    return line
+
+
 def as_written(args: list[str]) -> list[str]:
     """Numbers as people write them, for tyro: `--steps 1e4` and `--encoder 64,64`.
 
@@ -80,10 +104,15 @@ def as_written(args: list[str]) -> list[str]:
     return out
 
 
+def flags_of(command: Any) -> list[str]:
+    """The flags of a verb, or of all its verbs where it has some."""
+    kinds = getattr(command, "__args__", None) or (command,)
+    return [flag for kind in kinds for a in tyro.extras.get_parser(kind)._actions for flag in a.option_strings]
+
+
 def meant(command: Any, word: str, names: Iterable[str]) -> str:
     """The flag that a misspelt one was probably meant to be: one of the verb's, or of the objectives'."""
-    flags = [flag for action in tyro.extras.get_parser(command)._actions for flag in action.option_strings]
-    flags += [f"--{name}".replace("_", "-") for name in names]
+    flags = [*flags_of(command), *(f"--{name}".replace("_", "-") for name in names)]
     close = get_close_matches(word.partition("=")[0], flags, n=1, cutoff=0.75) if word.startswith("-") else []
     return f"; did you mean {close[0]}?" if close else ""
 

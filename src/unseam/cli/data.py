@@ -1,4 +1,4 @@
-"""`unseam data list | show NAME | fetch NAME`: which data sets there are, what they look like, and their files."""
+"""`unseam data list | show NAME | fetch NAME | pack RUN`: data sets, their looks and their files; runs as files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from unseam.cli.common import emit
-from unseam.cli.options import Options, named_data
+from unseam.cli.options import DataName, MaybePath, Options, named_data
 from unseam.data import DATASETS, UserData, config, own_parameters
 from unseam.data.base import Dataset
 from unseam.data.files import data_folder
@@ -45,10 +45,10 @@ def describe(name: str, kind: type[Dataset]) -> dict[str, Any]:
 def needs(about: dict[str, Any]) -> str:
     """One line of `list`: the files and their size.
 
-    >>> needs({"needs": ["a.h5"], "bytes": 267_573_662})
-    'a.h5 (267.6 MB)'
+    >>> needs({"needs": ["a.h5"], "bytes": 267_573_662}), needs({"needs": ["b.npz"], "bytes": None})
+    ('a.h5 (267.6 MB)', 'b.npz (size unknown)')
     """
-    size = f" ({about['bytes'] / 1e6:,.1f} MB)" if about["bytes"] else ""
+    size = f" ({about['bytes'] / 1e6:,.1f} MB)" if about["bytes"] else " (size unknown)"
     names, more = about["needs"][:4], len(about["needs"]) - 4
     return ", ".join(names) + (f" and {more} more" if more > 0 else "") + size
 
@@ -92,6 +92,8 @@ class List:
             print(flags(about["parameters"]))
             if about["needs"]:
                 print(f"  {'here' if about['here'] else 'needs'}: {needs(about)}")
+            elif about["here"]:
+                print("  here: drawn when asked for, or part of an installed package")
             if not about["here"]:
                 print(f"  not here: {about['status']}")
         print(f"\nany set takes\n{flags(any_set)}")
@@ -111,9 +113,9 @@ class Show:
     Example: unseam data show sprites --data.size 32 --data.colour --out sprites.png
     """
 
-    name: tyro.conf.Positional[str]
+    name: DataName
     """A data set (`unseam data list`), or a path to your own data."""
-    out: Path | None = None
+    out: MaybePath = None
     """The PNG to write; NAME.png by default."""
     json: bool = False
     """Print one JSON document."""
@@ -142,7 +144,7 @@ class Fetch:
     Example: unseam data fetch mnist
     """
 
-    name: tyro.conf.Positional[str]
+    name: DataName
     """Which data set."""
     origin: Annotated[str | None, tyro.conf.arg(name="from", metavar="FILE_OR_URL")] = None
     """Take the files from this file, folder or address instead of the publisher's."""
@@ -160,8 +162,50 @@ class Fetch:
             print(path)
 
 
+@dataclass
+class Pack:
+    """Write runs, or a study, to one folder that others can open: weights, codes, factors, scores, a card, checksums.
+
+    `unseam.load_run(DIR)` opens it, also from an address; no data is packed but the codes and factors of some rows.
+
+    Example: unseam data pack runs/sprites-beta-vae --out published --licence CC-BY-4.0
+    """
+
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """The folders of runs or of studies; of a study all pieces that are done, and its table."""
+    out: Path
+    """The folder to write."""
+    licence: str = "not stated"
+    """Under which others may use it; told on the card."""
+    rows: int = 10_000
+    """Rows of the data whose codes and factors are packed, at most."""
+    json: bool = False
+    """Print one JSON document."""
+
+    def run(self) -> None:
+        from unseam import study
+        from unseam.runs.pack import pack
+        from unseam.train import Run, load_run
+
+        if self.rows < 1:
+            raise BadInput(f"rows={self.rows} must be at least 1")
+        studies = {folder: study.load(folder) for folder in self.runs if (folder / "study.json").is_file()}
+        tables = {folder.resolve().name: found.table() for folder, found in studies.items()}
+        parts: list[Run | tuple[str, Run]] = []
+        for folder in self.runs:
+            parts += studies[folder].runs().items() if folder in studies else [load_run(folder)]
+        out = pack(parts, self.out, self.licence, self.rows, tables=tables)
+        files = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
+        if self.json:
+            emit({"pack": out, "files": files})
+            return
+        place = f"{str(out)!r})" if len(parts) == 1 else f"{str(out / 'RUN')!r}), RUN one of its {len(parts)} runs"
+        print(f"{len(files)} files in {out}; read {out / 'CARD.md'}, open it with unseam.load_run({place}")
+
+
 Command = (
     Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Show, tyro.conf.subcommand("show")]
     | Annotated[Fetch, tyro.conf.subcommand("fetch")]
+    | Annotated[Pack, tyro.conf.subcommand("pack")]
 )

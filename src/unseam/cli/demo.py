@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.table import Table
+from rich.text import Text
 
 from unseam.cli.common import emit, stdout
+from unseam.cli.find import factors, rivals
 
 if TYPE_CHECKING:
     from unseam.show.demo import DemoResult
@@ -22,7 +24,8 @@ NOTE = (
 
 @dataclass
 class Command:
-    """Train a small cohort on sprites, choose a member without labels, say why, and write a report.
+    """Train a small cohort on sprites, choose a member without labels, say why, and write a report; then find the
+    factors of a small table.
 
     Takes about two minutes on two cores. Stopped half-way, the same command goes on where it was.
 
@@ -44,7 +47,8 @@ class Command:
 
         result = demo(self.out, self.seed)
         if self.json:
-            emit({f.name: getattr(result, f.name) for f in fields(result)} | {"run": result.run.folder})
+            document = {f.name: getattr(result, f.name) for f in fields(result)}
+            emit(document | {"run": result.run.folder, "found": result.found.to_json()})
             return
         stdout.print(table(result))
         rows, points = rows_for(result.run), rows_of(result.run, POINTS)
@@ -52,6 +56,11 @@ class Command:
         for sentence in result.why:
             stdout.print(sentence)
         stdout.print(f"report: {result.report}", soft_wrap=True)
+        stdout.print("\nAnd `unseam find`, on a table that three factors were mixed into:")
+        stdout.print(Text(result.found.sentence))
+        stdout.print(factors(result.found))
+        stdout.print(rivals(result.found))
+        stdout.print(f"report: {result.found.paths['report']}", soft_wrap=True)
 
 
 def table(result: DemoResult) -> Table:

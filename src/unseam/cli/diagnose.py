@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tyro
-
 from unseam.cli.common import emit, stdout
+from unseam.cli.options import MaybeInt, RunFolder
 from unseam.errors import BadInput
 from unseam.geometry import Diagnosis, polarized_share, polarized_since
 from unseam.geometry.diagnosis import number
 from unseam.runs.choose import RULE
-from unseam.runs.diagnose import POINTS, beta_of, diagnose, ranking, rows_of
+from unseam.runs.diagnose import POINTS, beta_of, diagnose, heading, ranking, rows_of
 from unseam.runs.history import history, regime
+from unseam.runs.names import data_name
 from unseam.train import Run, load_run
 
 
@@ -27,9 +27,9 @@ class Command:
     Example: unseam diagnose runs/sprites-beta-vae --member 0
     """
 
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: RunFolder
     """The run folder."""
-    member: int | None = None
+    member: MaybeInt = None
     """One member; all when not given."""
     points: int = POINTS
     """At how many rows the decoder is differentiated; held-out ones, if the run has any."""
@@ -37,33 +37,42 @@ class Command:
     """Which rows."""
     figures: bool = True
     """Draw the figures."""
+    device: str = "auto"
+    """auto (the fastest here), cpu, cuda, cuda:N or mps."""
     json: bool = False
     """Print one JSON document."""
 
     def run(self) -> None:
         if self.points < 2:
             raise BadInput(f"points={self.points} must be at least 2, and more than the run has latents")
-        run = load_run(self.run_folder)
+        run = load_run(self.run_folder).on(self.device, double=True)
         found = diagnose(run, None if self.member is None else [self.member], self.points, self.seed)
         taken = rows_of(run, self.points, self.seed)
         paths = {m: draw(run, m, d) for m, d in found.items()} if self.figures else {}
         order = ranking(run, found)
         if self.json:
-            rows = [{"member": m, **d.to_json(), **polarized(run, m), "figure": paths.get(m)} for m, d in found.items()]
+            agreed = order["seeds"]
+            rows = [
+                {"member": m, **d.to_json(), **polarized(run, m), **agreed.get(m, {}), "figure": paths.get(m)}
+                for m, d in found.items()
+            ]
             choice = {"chosen": order["chosen"], "order": order["order"]}
             emit({"run": run.folder, "members": rows, **choice, "ranking": order, "rows": taken.to_json()})
             return
         for m, d in found.items():
-            stdout.print(f"member {m} (seed {run.members[m].seed})", style="bold")
+            stdout.print(heading(run, m), style="bold", soft_wrap=True)
             stdout.print(str(d), soft_wrap=True)
             stdout.print(in_words(polarized(run, m)))
+            if m in order["seeds"]:
+                stdout.print(agreement_in_words(order["seeds"][m]), soft_wrap=True)
             stdout.print(f"figure: {paths[m]}\n" if m in paths else "", soft_wrap=True)
         stdout.print(f"at {taken}")
         if len(found) > 1:
             stdout.print(f"chosen without labels: member {order['chosen']}, {RULE}", soft_wrap=True)
             stdout.print(f"without labels, best first: {', '.join(map(str, order['order']))}")
             for score, rho in order["agreement"].get("rank", {}).items():
-                stdout.print(f"  rank correlation with {score}: {number(rho)}")
+                others = "".join(f"; of {c} {number(order['agreement'][c][score])}" for c in ("udr", "centrality"))
+                stdout.print(f"  rank correlation with {score}: {number(rho)}{others}")
 
 
 def polarized(run: Run, member: int) -> dict[str, Any]:
@@ -82,11 +91,24 @@ def in_words(told: dict[str, Any]) -> str:
     return f"polarized regime: since step {told['polarized_since']} ({told['polarized_share']:.0%} of training)"
 
 
+def agreement_in_words(told: dict[str, Any]) -> str:
+    """
+    >>> agreement_in_words({"udr": 0.9, "udr_chance": 0.42, "centrality": None, "centrality_chance": None})
+    'agreement with other seeds: UDR 0.90 (random axes 0.42)'
+    """
+    if told["udr"] is None:
+        return "agreement with other seeds: none to compare"
+    text = f"agreement with other seeds: UDR {told['udr']:.2f} (random axes {told['udr_chance']:.2f})"
+    if told["centrality"] is None:
+        return text
+    return f"{text}, ModelCentrality {told['centrality']:.2f} (random axes {told['centrality_chance']:.2f})"
+
+
 def draw(run: Run, member: int, diagnosis: Diagnosis) -> Path:
     """The member's figure, in RUN/diagnosis/."""
     from unseam.show.diagnosis import diagnosis_figure
     from unseam.show.style import save
 
-    title = f"{run.config.objective} on {run.config.data['name']}, member {member}, beta {beta_of(run, member):g}"
+    title = f"{run.config.objective} on {data_name(run)}, member {member}, beta {beta_of(run, member):g}"
     figure = diagnosis_figure(diagnosis, history(run, member), title)
     return save(figure, run.folder / "diagnosis" / f"member-{member}.png", dpi=120)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, get_args
 
 import numpy as np
 import tyro
 from rich.table import Table
 
 from unseam.cli.common import emit, stdout
+from unseam.cli.data import said
+from unseam.cli.options import MaybeInt, MaybePath, RunFolder
 from unseam.metrics import Score
-from unseam.runs.evaluate import evaluate, rows_for
+from unseam.runs.evaluate import evaluate, rows_for, with_factors
+from unseam.runs.names import data_name
+from unseam.runs.represent import Which
 from unseam.train import load_run
 
 
@@ -25,41 +28,52 @@ class Command:
     Example: unseam evaluate runs/sprites-beta-vae --metrics mig,dci-disentanglement
     """
 
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: RunFolder
     """The run folder."""
     metrics: str = "mig"
     """Names separated by commas, or `all`."""
-    member: int | None = None
+    member: MaybeInt = None
     """One member; all when not given."""
-    rows: Annotated[Literal["held-out", "trained", "all"] | None, tyro.conf.arg(metavar="held-out|trained|all")] = None
-    """Which rows to score on; held-out ones where there are enough, else all."""
-    samples: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    rows: Annotated[Which | None, tyro.conf.arg(metavar="|".join(get_args(Which)))] = None
+    """Which rows to score on; held-out ones where there are enough, else all. Where combinations of factors were left
+    out (--data.without, share, correlate): full, with them, or left-out, those alone."""
+    samples: MaybeInt = None
     """How many rows at most; 10,000, or what the metrics need."""
+    factors: MaybePath = None
+    """The factors, a table with one row an observation, for a run whose data came without (or other factors)."""
     seed: int = 0
     """Which rows, and the metrics' own randomness."""
     ci: bool = False
-    """Add 95 % bootstrap intervals."""
+    """Add 95 % intervals, by half-samples of the rows."""
+    device: str = "auto"
+    """auto (the fastest here), cpu, cuda, cuda:N or mps."""
     json: bool = False
     """Print one JSON document: each member's scores, and their means over the members as `scores`."""
 
     def run(self) -> None:
-        run = load_run(self.run_folder)
-        members = range(len(run.members)) if self.member is None else [self.member]
+        run = load_run(self.run_folder).on(self.device)
+        if self.factors is not None:
+            run = with_factors(run, self.factors)
+        members = None if self.member is None else [self.member]
         taken = rows_for(run, self.metrics, self.rows, self.samples, self.seed)
         scores = evaluate(run, self.metrics, members, self.samples, self.seed, self.ci, rows=self.rows)
         if self.json:
             rows = [{"member": m, "scores": {n: s.to_json() for n, s in each.items()}} for m, each in scores.items()]
             document = {"scores": means(list(scores.values())), "members": rows, "rows": taken.to_json()}
-            emit({"run": run.folder, **document})
+            emit({"run": run.folder, **document, **({"read": said(run.data)} if said(run.data) else {})})
             return
         names = list(next(iter(scores.values())))
-        stdout.print(f"{run.config.data['name']}, {taken}", soft_wrap=True)
+        stdout.print(f"{data_name(run)}, {taken}", soft_wrap=True)
+        if said(run.data):
+            stdout.print(f"read: {said(run.data)}", soft_wrap=True)
         table = Table()
         for name in ("member", *names):
             table.add_column(name, justify="right")
         for m, each in scores.items():
             table.add_row(str(m), *(cell(each[n]) for n in names))
         stdout.print(table)
+        for note in dict.fromkeys(note for each in scores.values() for s in each.values() for note in s.notes):
+            stdout.print(note, soft_wrap=True)
 
 
 def cell(score: Score) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated
 import tyro
 
 from unseam.cli.common import emit, stdout
+from unseam.cli.options import MaybeInt, RunFolder
 from unseam.errors import BadInput
 
 NEEDED = ("starlette", "uvicorn")
@@ -26,13 +27,13 @@ class Command:
     Example: unseam explore runs/sprites-beta-vae --member 0 --member2 3
     """
 
-    run_folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    run_folder: RunFolder
     """The run folder."""
     run2: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[RUN2]")] = None
     """A second run, shown beside the first."""
-    member: int = 0
-    """The member to start with."""
-    member2: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    member: MaybeInt = None
+    """The member to start with; without it the one that `diagnose` or `report` chose, else the first finished."""
+    member2: MaybeInt = None
     """The member beside it: of RUN2, or of RUN when there is none."""
     port: int = 8642
     """Where to listen on 127.0.0.1; 0 takes a free port."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from shutil import rmtree
+from typing import TYPE_CHECKING, Literal
 
-import tyro
 from rich.table import Table
 from rich.text import Text
 
 from unseam.cli.common import emit, stdout
+from unseam.cli.options import DataName, MaybeInt, MaybePath, MaybeText
 from unseam.errors import BadInput
 
 if TYPE_CHECKING:
@@ -21,17 +23,18 @@ if TYPE_CHECKING:
 class Command:
     """Say which independent factors unlabelled data is made of, what each moves, and how sure that is.
 
-    DATA is a table or an array of your own (.csv .tsv .parquet .npy .npz .h5), a folder of images or the name of a data
-    set (`unseam data list`). Columns are recognised and scaled, a linear model and a cohort of VAEs are compared on
-    rows they have not seen, and each factor is graded: found, pair (any rotation with others fits as well) or unstable.
+    DATA is a table or an array of your own (.csv .tsv .parquet .npy .npz .h5 .h5ad), a folder of images or the name of
+    a data set (`unseam data list`). Columns are recognised and scaled; a linear model, non-negative parts and a cohort
+    of VAEs are compared on rows or cells they have not seen, and each factor is graded: found, pair (any rotation with
+    others fits as well) or unstable.
 
     Example: unseam find wine.csv --leave-out class --out wine-factors
     """
 
-    data: tyro.conf.Positional[str]
+    data: DataName
     """A file, a folder of images or a data set's name."""
-    out: Path | None = None
-    """Where findings.html, codes.csv, findings.json and the run go; found/DATA when not given."""
+    out: MaybePath = None
+    """Where findings.html, the codes, findings.json and the run go; found/DATA when not given."""
     scale: Literal["auto", "standard", "common", "none"] = "auto"
     """standard: each column by its own spread; common: all by one number; auto: common if spreads are similar."""
     quick: bool = False
@@ -40,14 +43,22 @@ class Command:
     """Six long ones."""
     network: bool = True
     """Train VAEs as well; --no-network keeps to linear models."""
-    latents: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    latents: MaybeInt = None
     """How many factors to look for; decided by evidence when not given."""
-    leave_out: str | None = None
+    leave_out: MaybeText = None
     """Columns to leave out, as a list: id,label."""
-    key: str | None = None
+    kinds: MaybeText = None
+    """What columns are, where recognition is wrong: age=continuous,visits=counts,colour=categorical."""
+    codes: Literal["csv", "parquet"] = "csv"
+    """How the codes are written."""
+    key: MaybeText = None
     """Which array of an .npz or .h5 file, which columns of a table."""
     orthogonal: bool = False
     """Believe that factors act at right angles, so that geometry alone may decide."""
+    beta: float = 1.0
+    """Weight of the KL in the networks' loss; noise is learned, so that 1 is the likelihood's own."""
+    device: str = "auto"
+    """Where networks are trained: auto (the fastest here), cpu, cuda, cuda:N or mps."""
     seed: int = 0
     """Of everything random."""
     json: bool = False
@@ -58,17 +69,20 @@ class Command:
             raise BadInput("--quick and --thorough exclude each other; give one")
         folder = self.out if self.out is not None else free(Path("found") / (Path(self.data).stem or "data"))
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise BadInput(f"out={str(folder)!r} exists already; choose another folder")
+            killed = "" if (folder / "findings.json").exists() else "; if a find was killed there, remove it"
+            raise BadInput(f"out={str(folder)!r} exists already; choose another folder{killed}")
         from unseam.find import find  # not above: it needs torch, --help does not
         from unseam.show.find_page import write_find_page
 
-        findings = find(
-            self.data, out=folder, scale=self.scale, network=self.network, latents=self.latents, key=self.key,
-            effort="quick" if self.quick else "thorough" if self.thorough else "normal",
-            leave_out=self.leave_out.split(",") if self.leave_out else (), orthogonal=self.orthogonal, seed=self.seed,
-        )  # fmt: skip
+        began = folder.exists()
+        try:
+            findings = self._found(find, folder)
+        except KeyboardInterrupt:
+            rmtree(folder / "run" if began else folder, ignore_errors=True)
+            raise KeyboardInterrupt("stopped; nothing was written: start it again") from None
         page = write_find_page(findings, self.data, folder / "findings.html")
         findings = replace(findings, paths={**findings.paths, "report": str(page)})
+        findings.write_json(folder)
         if self.json:
             emit(findings.to_json())
             return
@@ -76,9 +90,30 @@ class Command:
         if findings.count:
             stdout.print(factors(findings))
             stdout.print(rivals(findings))
-        for note in findings.notes:
+        for note in [*axes(findings), *findings.notes]:
             stdout.print(Text(f"- {note}"))
         print(f"codes: {findings.paths['codes']}\nreport: {page}")
+
+    def _found(self, find: Callable[..., Findings], folder: Path) -> Findings:
+        return find(
+            self.data, out=folder, scale=self.scale, network=self.network, latents=self.latents, key=self.key,
+            effort="quick" if self.quick else "thorough" if self.thorough else "normal",
+            leave_out=self.leave_out.split(",") if self.leave_out else (), orthogonal=self.orthogonal, seed=self.seed,
+            beta=self.beta, device=self.device,
+            kinds=pairs(self.kinds), codes=self.codes,
+        )  # fmt: skip
+
+
+def pairs(text: str | None) -> dict[str, str]:
+    """
+    >>> pairs("age=continuous,visits=counts")
+    {'age': 'continuous', 'visits': 'counts'}
+    """
+    cells = [cell.rpartition("=") for cell in text.split(",")] if text else []
+    wrong = next((kind for name, _, kind in cells if not name), None)
+    if wrong is not None:
+        raise BadInput(f"kinds={text!r}: {wrong!r} has no '='; write column=kind,column=kind")
+    return {name: kind for name, _, kind in cells}
 
 
 def free(base: Path) -> Path:
@@ -89,16 +124,23 @@ def free(base: Path) -> Path:
 
 
 def factors(findings: Findings) -> Table:
-    table = Table("factor", "grade", "nats", "comes back", "chance", "moves (per standard deviation)", "axis")
+    table = Table("factor", "grade", "nats", "comes back", "chance", "moves (per standard deviation)")
     for f in findings.factors:
-        grade = f.grade + (f" with {', '.join(map(str, f.with_))}" if f.with_ else "")
-        moved = Text(", ".join(map(str, f.moves[:5])))
-        table.add_row(str(f.latent), grade, f"{f.nats:.2f}", f"{f.agreement:.2f}", f"{f.chance:.2f}", moved, f.by)
+        moved = Text(", ".join(map(str, f.moves[:5])) if findings.prepared.shape is None else "see the page's pictures")
+        table.add_row(str(f.latent), f.graded(), f"{f.nats:.2f}", f"{f.agreement:.2f}", f"{f.chance:.2f}", moved)
     return table
 
 
+def axes(findings: Findings) -> list[str]:
+    """Why each factor has its axis, those with the same reason together."""
+    reasons = dict.fromkeys(f.by for f in findings.factors)
+    who = {by: [str(f.latent) for f in findings.factors if f.by == by] for by in reasons}
+    return [f"axis of factor{'s' * (len(them) > 1)} {', '.join(them)}: {by}" for by, them in who.items()]
+
+
 def rivals(findings: Findings) -> Table:
-    names = ("variance_kept", "stability", "log_likelihood", "mcc")
+    every = ("variance_kept", "stability", "log_likelihood", "mcc")
+    names = [name for name in every if any(row.get(name) is not None for row in findings.rivals.values())]
     table = Table("with as many components", *(name.replace("_", " ") for name in names))
     for name, row in findings.rivals.items():
         cells = [row.get(what) for what in names]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import tyro
 
 from unseam.cli.common import emit
-from unseam.cli.options import Options, named_data
+from unseam.cli.options import MaybeText, Options, named_data
 from unseam.errors import lookup
 from unseam.objectives import OBJECTIVES
 from unseam.objectives.describe import describe
@@ -25,7 +25,7 @@ class Command:
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
     """Which objectives; all when none is named."""
-    page: str | None = None
+    page: MaybeText = None
     """Train each of them on this data set and write a page: terms over time and traversals side by side."""
     steps: int = 2000
     """Steps of each model on the page."""
@@ -62,6 +62,7 @@ def text(name: str, about: dict[str, Any]) -> str:
         swept = f"  (Locatello 2019 sweeps {', '.join(f'{g:g}' for g in grid)})" if grid else ""
         lines.append(f"  {flag(hyper)} {value['default']:g}{swept}")
     lines += [f"  {flag(setting)} {value}" for setting, value in about["settings"].items()]
+    lines += [f"  {about['cannot']}"] if about["cannot"] else []
     return "\n".join(lines) + "\n"
 
 

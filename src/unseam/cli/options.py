@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import tyro
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from unseam.data.base import Dataset
 
 Options = Annotated[dict[str, str], tyro.conf.Suppress]
+MaybeInt = Annotated[int | None, tyro.conf.arg(metavar="INT")]  # may be left out; tyro's own word is {None}|INT
+MaybeFloat = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
+MaybeText = Annotated[str | None, tyro.conf.arg(metavar="STR")]
+MaybePath = Annotated[Path | None, tyro.conf.arg(metavar="PATH")]
+RunFolder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+DataName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
 WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 

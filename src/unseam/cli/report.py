@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-
-import tyro
+from typing import Any
 
 from unseam.cli.common import emit, stdout
+from unseam.cli.options import MaybeInt, MaybePath, RunFolder
 
 
 @dataclass
@@ -19,13 +18,13 @@ class Command:
     Example: unseam report runs/sprites-beta-vae --figures paper/figures --formats pdf,svg
     """
 
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: RunFolder
     """The run folder, or a folder of run folders."""
-    out: Path | None = None
+    out: MaybePath = None
     """The report's file; report.html in the folder when not given."""
-    member: int | None = None
+    member: MaybeInt = None
     """Which member is shown first; the one that geometry prefers when not given."""
-    figures: Path | None = None
+    figures: MaybePath = None
     """Also save every figure in this folder."""
     formats: str = "pdf"
     """Formats of these figures: svg, pdf, png, separated by commas."""
@@ -38,9 +37,17 @@ class Command:
         formats = [name.strip() for name in self.formats.split(",")]
         done = write(self.run_folder, self.out, self.member, figures=self.figures, formats=formats)
         if self.json:
-            told = {"chosen": done.chosen.member, "chosen_run": done.run, "verdict": done.chosen.diagnosis.verdict}
+            best = done.chosen and done.chosen.diagnosis
+            told: dict[str, Any] = {"chosen": done.chosen and done.chosen.member, "chosen_run": done.run}
+            told |= {"verdict": best and best.verdict, "warnings": best.warnings if best else []}
             file = {"report": done.path, "bytes": done.path.stat().st_size, "figures": self.figures}
-            emit({"run": self.run_folder, **file, **told, "rows": done.rows.to_json()})
+            rows = {
+                "rows": done.rows.to_json() if done.rows else None,
+                "geometry_rows": done.at.to_json() if done.at else None,
+            }
+            emit({"run": self.run_folder, **file, **told, **rows})
             return
-        stdout.print(f"chosen without labels: {done.chosen.name}; scores on {done.rows}")
+        chosen = "nobody: there is no decoder" if done.chosen is None else done.chosen.name
+        where = [f"scores on {done.rows}"] * bool(done.rows) + [f"geometry at {done.at}"] * bool(done.at)
+        stdout.print(f"chosen without labels: {chosen}; {', '.join(where)}", soft_wrap=True)
         stdout.print(f"report: {done.path}", soft_wrap=True)

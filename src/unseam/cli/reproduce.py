@@ -19,10 +19,11 @@ class Command:
     ids: tyro.conf.Positional[tuple[str, ...]] = ()
     """Which exhibits, for example V1; all of them when none is named, or with the word all."""
     scale: Literal["quick", "large", "paper"] = "quick"
-    """quick: minutes for most. large: Synth. Lin. in Z4, Z5, Z6, Z9 and Z10 for all its 600 epochs (an hour),
-    everything else as quick. paper: our largest, many hours; as published for V1, V2, Z2, Z7 and Z10, smaller than
-    published for Z4, Z5, Z6, Z8, Z9, Z14 and L2 (other data or fewer epochs), and where the source prints no sizes our
-    own. --list says it for each."""
+    """quick: minutes for most. large: our largest, hours: in Z4, Z5, Z6, Z9 and Z10 the synthetic sets for all 600
+    epochs, MNIST and fMNIST for 100 of 400 and 500, and in Z5 the first epochs of dSprites as printed; L2 to L8 read
+    the study in studies/; Z11 to Z13 all methods; the others as quick. paper: the published data, networks and lengths:
+    days to years here (official files where they are in the data folder, else our drawings). What the source does not
+    print is ours: --list says what."""
     listing: Annotated[bool, tyro.conf.arg(name="list")] = False
     """Only list the exhibits, with the verdicts already in --out."""
     out: Path = Path("exhibits")

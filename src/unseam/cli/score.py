@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from unseam.cli.common import emit
+from unseam.cli.common import emit, numbers
+from unseam.cli.options import MaybeInt, MaybeText
 from unseam.metrics.inputs.files import read_array
 from unseam.metrics.render import FORMATS
 from unseam.metrics.suite import score
@@ -24,34 +25,40 @@ class Command:
     """Codes (N, K): .npy, .npz, .h5, .csv, .tsv or .parquet; file.npz:NAME picks an array, file.csv:a,b columns."""
     factors: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FACTORS")]
     """True factors (N, F), one row for each row of the codes."""
-    test_codes: str | None = None
+    test_codes: MaybeText = None
     """Held-out codes; without them a third of the rows is held out where a metric needs it."""
-    test_factors: str | None = None
+    test_factors: MaybeText = None
     """Held-out factors."""
-    names: str | None = None
+    names: MaybeText = None
     """Names of the factors: shape,scale,x,y."""
-    kinds: str | None = None
+    kinds: MaybeText = None
     """Kinds of the factors: categorical, ordinal, cyclic or continuous; one for all, or a list like the names."""
     metrics: str = "all"
     """Metrics by name or family, as a list: mig,sap,dci; or all."""
     ci: bool = False
-    """Add 95 % bootstrap intervals."""
+    """Add 95 % intervals, by half-samples of the rows."""
     chance: bool = False
     """Add the chance level: the metric after the rows of the codes are shuffled."""
-    bin_continuous: int | None = None
+    bin_continuous: MaybeInt = None
     """Bin continuous factors into this many equal widths, so that metrics on classes accept them."""
+    groups: MaybeText = None
+    """Latents that are vectors, as columns counted from 0: 0-3,4-7. Each becomes its first principal component."""
+    components: int = 1
+    """Numbers that a group becomes; with more than one, only metrics of vectors answer (dci, downstream, ...)."""
+    active: MaybeText = None
+    """Latents that vote, by number: 0,2,5; all when not given. docs/metrics/inputs.md says why some should not."""
     format: Literal["text", "latex"] = "text"
     """How to print the table."""
     seed: int = 0
     """Seed of splits, samples and models."""
-    workers: int | None = None
+    workers: MaybeInt = None
     """Threads; all cores when not given."""
     json: bool = False
     """Print one JSON document."""
 
     def run(self) -> None:
         places = {name: getattr(self, name) for name in ("codes", "factors", "test_codes", "test_factors")}
-        read = {name: read_array(place, name) for name, place in places.items() if place}
+        read = {name: read_array(place, name) for name, place in places.items() if place is not None}
         given = {name: file.content for name, file in read.items()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the notes are printed below
@@ -68,6 +75,9 @@ class Command:
                 names=words(self.names),
                 kinds=words(self.kinds),
                 bin_continuous=self.bin_continuous,
+                groups=self.groups,
+                components=self.components,
+                active=None if self.active is None else numbers(self.active, "--active", int),
             )
         for file in read.values():
             print(f"read {file.said}", file=sys.stderr)

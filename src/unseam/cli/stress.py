@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import tyro
-
 from unseam.cli.common import emit
+from unseam.cli.options import MaybeInt, RunFolder
 
 
 @dataclass
@@ -18,27 +16,34 @@ class Command:
     In closed form for a linear decoder; for others from the mean Jacobian, so to first order. `radius_relative` is in
     standard deviations of the data.
 
+    `--confirm` trains a small cohort again on changed data, with the member's own settings.
+
     Example: unseam stress runs/sprites-beta-vae --member 0
     """
 
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: RunFolder
     """The run folder."""
-    member: int | None = None
+    member: MaybeInt = None
     """One member; all when not given."""
     degrees: float = 15.0
     """By how much axes must turn to count as lost."""
+    eps: float | None = None
+    """Also tell how far a change of this size can turn each pair; `--confirm` then makes this change."""
     points: int = 1000
     """At how many held-out rows the decoder is differentiated."""
+    confirm: bool = False
+    """Train three models again on data changed by twice the radius (or by eps), three on it as it is; minutes."""
     json: bool = False
     """Print one JSON document."""
 
     def run(self) -> None:
-        from unseam.perturb.stress import as_rows, stress_run
+        from unseam.perturb.confirm import confirm
+        from unseam.perturb.stress import as_rows, caveat, stress_run
         from unseam.show.stress_page import write_stress_page
         from unseam.train import load_run
 
         run = load_run(self.run_folder)
-        found = stress_run(run, None if self.member is None else [self.member], self.points, self.degrees)
+        found = stress_run(run, None if self.member is None else [self.member], self.points, self.degrees, self.eps)
         members: list[dict[str, Any]] = []
         for member, result in found.items():
             page = write_stress_page(run, member, result)
@@ -46,9 +51,11 @@ class Command:
             relative = result.relative if result.breaks else None
             radius = result.radius if result.breaks else None
             told = {"member": member, "radius": radius, "radius_relative": relative, "pair": pair}
-            members.append({**told, "pairs": as_rows(result), "page": str(page)})
+            again = asdict(confirm(run, member, result, eps=self.eps)) if self.confirm and result.breaks else None
+            members.append({**told, "pairs": as_rows(result), "page": str(page), "confirm": again})
+        doubt = caveat(run.config.architecture.likelihood)
         if self.json:
-            emit({"members": members, "degrees": self.degrees})
+            emit({"members": members, "degrees": self.degrees, "eps": self.eps, "caveat": doubt})
             return
         for row in members:
             if row["radius"] is None:
@@ -59,3 +66,15 @@ class Command:
                 f"member {row['member']}: a change of {row['radius']:.3g} ({row['radius_relative']:.2g} of the data's "
                 f"standard deviation) turns latents {i} and {j} by {self.degrees:g} degrees; page: {row['page']}"
             )
+            if self.eps is not None:
+                most = max(row["pairs"], key=lambda pair: pair["turn"])
+                far = "45 degrees, all the way" if most["turn"] == 45 else f"{most['turn']:.1f} degrees"
+                print(f"  a change of {self.eps:g} can turn latents {most['pair'][0]} and {most['pair'][1]} by {far}")
+            if (again := row["confirm"]) is not None:
+                turns = {name: ", ".join(f"{t:.0f}" for t in again[name]) for name in ("changed", "unchanged")}
+                print(
+                    f"  trained again with a change of {again['eps']:.3g}: turned by {turns['changed']} degrees; "
+                    f"without it: {turns['unchanged']}"
+                )
+        if doubt:
+            print(doubt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from pathlib import Path
@@ -12,11 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 from unseam.cli.common import emit, numbers, stdout
-from unseam.cli.options import Options, convert, named_data
+from unseam.cli.data import said
+from unseam.cli.options import MaybePath, Options, convert, named_data
+from unseam.data import said_of
+from unseam.data.base import Scale
 from unseam.errors import BadInput, choices, lookup, unknown
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Objective, Optimiser, hyperparameters
+from unseam.progress import stderr
+from unseam.runs.names import data_name
 from unseam.train import Run, Training, fit, resume
+from unseam.train.run import free_folder
 
 
 @dataclass
@@ -29,16 +36,18 @@ class Command:
     Example: unseam train sprites --data.size 32 --objective beta-vae --beta 1,4,8 --seeds 0..4 --steps 5000
     """
 
-    data: tyro.conf.Positional[str | None] = None
+    data: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[DATA]")] = None
     """A data set's name or a path."""
     objective: str = "beta-vae"
     """What to train for; `unseam objectives` lists them."""
     seeds: str = "0"
     """One seed (0), a list (0,1,5) or a range (0..9)."""
-    out: Path | None = None
+    out: MaybePath = None
     """Run folder; runs/DATA-OBJECTIVE when not given."""
-    resume: Path | None = None
-    """Go on with a run that was stopped; every other flag comes from the run."""
+    resume: MaybePath = None
+    """Go on with a run that was stopped, or with a finished one to --steps N; all else but --device is the run's."""
+    scale: Annotated[Scale | None, tyro.conf.arg(metavar="standard|unit|none")] = None
+    """Tables: every column to mean 0 and standard deviation 1, or to 0..1; undone when a member decodes."""
     optimiser: Annotated[str, tyro.conf.arg(metavar="|".join(choices(Optimiser, "name")))] = Optimiser.name
     """How parameters step."""
     lr: float = Optimiser.lr
@@ -49,11 +58,14 @@ class Command:
     """Decoupled weight decay of Adam."""
     architecture: tyro.conf.OmitArgPrefixes[Architecture] = field(default_factory=Architecture)
     training: tyro.conf.OmitArgPrefixes[Training] = field(default_factory=Training)
+    track: Annotated[str | None, tyro.conf.arg(metavar="tensorboard|wandb")] = None
+    """Pass what is logged on to a tracker as well (extras `tensorboard`, `wandb`)."""
     json: bool = False
     """Print one JSON document."""
     options: Options = field(default_factory=dict)
     hyperparameters: Options = field(default_factory=dict)
     given: Annotated[list[str], tyro.conf.Suppress] = field(default_factory=list)  # every flag that was typed
+    read: Annotated[str, tyro.conf.Suppress] = ""  # what was read of the user's own file
 
     @staticmethod
     def option_names() -> list[str]:
@@ -62,20 +74,28 @@ class Command:
 
     def run(self) -> None:
         run = self.go_on(self.resume) if self.resume else self.train()
-        emit(document(run)) if self.json else show(run)
+        if self.json:
+            emit({**document(run), **({"read": self.read} if self.read else {})})
+            return
+        show(run)
+        if self.read:
+            stdout.print(f"read: {self.read}", soft_wrap=True)
 
     def go_on(self, folder: Path) -> Run:
         """A resumed run is what it was begun as, so a flag that asks for something else is refused, not ignored."""
-        others = [flag for flag in self.given if flag not in ("--resume", "--json")]
+        others = [flag for flag in self.given if flag not in ("--resume", "--device", "--steps", "--json")]
         if self.data is not None or others:
             told = others[0] if others else repr(self.data)
             raise BadInput(f"{told} cannot be changed with --resume: {folder} goes on as it was begun; leave it out")
-        return resume(folder)
+        asked = {name: getattr(self.training, name) for name in ("device", "steps") if f"--{name}" in self.given}
+        return resume(folder, **asked)
 
     def train(self) -> Run:
         if self.data is None:
             raise BadInput("DATA is missing; name a data set (`unseam data list`) or give a path")
-        data, objective = named_data(self.data, self.options), lookup(OBJECTIVES, self.objective, "objective")
+        scaled = {"scale": self.scale} if self.scale in ("standard", "unit") else {}
+        data = named_data(self.data, {**said_of(self.data, self.architecture.likelihood), **self.options, **scaled})
+        objective = lookup(OBJECTIVES, self.objective, "objective")
         settings = {f.name: getattr(self.architecture, f.name) for f in fields(Architecture) if f.name != "posterior"}
         settings |= {f.name: getattr(self.training, f.name) for f in fields(Training)}
         settings |= {
@@ -85,7 +105,20 @@ class Command:
             "weight_decay": self.weight_decay,
             **hyper(self.objective, objective, self.hyperparameters),
         }
-        return fit(data, objective, seeds=numbers(self.seeds, "--seeds", int), out=self.out, **settings)
+        self.read = said(data) or ""
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = lambda told, *_: stderr.print(f"warning: {told}", soft_wrap=True)
+            seeds = numbers(self.seeds, "--seeds", int)
+            return fit(
+                data,
+                objective,
+                seeds=seeds,
+                out=self.out or free_folder(data, self.objective),
+                scale=None if self.scale is None else "none",
+                track=self.track,
+                **settings,
+            )
 
 
 def hyper(name: str, objective: type[Objective], words: dict[str, str]) -> dict[str, Any]:
@@ -110,19 +143,31 @@ def document(run: Run) -> dict[str, Any]:
     return {"run": run.folder, "members": rows.to_dict("records")}
 
 
+def in_nats(value: float) -> str:
+    """Short enough for a table, however large.
+
+    >>> in_nats(7.716), in_nats(1.4973e25), in_nats(float("nan"))
+    ('7.72', '1.5e+25', '-')
+    """
+    if not isfinite(value):
+        return "-"
+    return f"{value:.2f}" if abs(value) < 1e6 else f"{value:.2g}"
+
+
 def show(run: Run) -> None:
     """The members as a table, and where the run is."""
     frame = run.table()
     varying = [c for c in frame.columns[2 : frame.columns.get_loc("status")] if frame[c].nunique() > 1]
-    title = f"{run.config.objective} on {run.config.data['name']}, {run.config.training.steps} steps"
+    title = f"{run.config.objective} on {data_name(run)}, {run.config.training.steps} steps"
     table = Table(title=Text(title))
     for name in ("member", "seed", *varying, "status", "loss", "reconstruction", "kl", "active"):
         table.add_column(name, justify="left" if name == "status" else "right")
     for row in frame.to_dict("records"):
         cells = [f"{row[c]:g}" for c in varying]
-        nats = [f"{row[c]:.2f}" if isfinite(row[c]) else "-" for c in ("loss", "reconstruction", "kl")]
+        nats = [in_nats(row[c]) for c in ("loss", "reconstruction", "kl")]
         table.add_row(f"{row['member']}", f"{row['seed']}", *cells, row["status"], *nats, f"{row['active']}")
     stdout.print(table)
     for row in frame[frame["note"] != ""].to_dict("records"):
-        print(f"member {row['member']} stopped early: {row['note']}")
+        told = "stopped early" if row["status"] == "diverged" else row["status"]
+        print(f"member {row['member']} {told}: {row['note']}")
     print(f"run folder: {run.folder}")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
+
+import torch.utils.data
 
 from unseam.data.archives.cars3d import Cars3D
 from unseam.data.archives.celeba import CelebA
@@ -25,6 +28,7 @@ from unseam.data.user import UserData
 from unseam.data.wrappers import MADE, WRAPPERS, Wrapper, wrap
 from unseam.data.wrappers import options as wrapper_options
 from unseam.errors import BadInput, unknown
+from unseam.typed import typed
 from unseam.types import Array
 
 DATASETS: dict[str, type[Dataset]] = {
@@ -79,8 +83,10 @@ def dataset_type(name: str | Path) -> type[Dataset]:
     if path.exists() or path.suffix or "/" in str(name):
         if not path.exists():
             raise BadInput(f"data={str(name)!r}: no such file or folder")
+        if (path / "config.json").is_file() and (path / "checkpoints").is_dir():
+            raise BadInput(f"data={str(name)!r} is a run, not data; go on with it: unseam train --resume {name}")
         return Perturbed if (path / FILE).exists() else UserData
-    raise unknown("data", str(name), DATASETS)
+    raise unknown("data", str(name), DATASETS, "is no data set, and no file or folder here")
 
 
 def load_data(name: str | Path | Array, **options: Any) -> Dataset:
@@ -93,6 +99,9 @@ def load_data(name: str | Path | Array, **options: Any) -> Dataset:
     unseam.errors.BadInput: sprites parameter='sise' is unknown; did you mean 'size'? Known: ...
     """
     named = isinstance(name, (str, Path))
+    if isinstance(name, (torch.utils.data.Dataset, torch.utils.data.DataLoader)):
+        ways = "dataset.tensors[0], or torch.stack([row[0] for row in dataset])"
+        raise BadInput(f"data is a {type(name).__name__}; give its observations as one array: {ways}")
     kind = dataset_type(name) if named else UserData  # type: ignore[arg-type]
     known, own = parameters(kind), own_parameters(kind)
     for option in options:
@@ -104,6 +113,30 @@ def load_data(name: str | Path | Array, **options: Any) -> Dataset:
         given = "source" if kind is UserData else "folder"
         fields[given] = str(Path(name).resolve()) if named else name  # type: ignore[arg-type]
     return wrap(kind(**fields), {option: value for option, value in asked.items() if option not in own})
+
+
+def load_config(config: Mapping[str, Any], where: str) -> Dataset:
+    """What a file says of a data set (`config`), every parameter checked to be of the type that it takes."""
+    return load_data(**typed_options(config, where))
+
+
+def typed_options(config: Mapping[str, Any], where: str) -> dict[str, Any]:
+    kind = dataset_type(str(config["name"]))
+    hints = {name: get_type_hints(w)[f.name] for w in WRAPPERS for name, f in wrapper_options(w).items()}
+    hints |= {name: get_type_hints(kind)[f.name] for name, f in own_parameters(kind).items()}
+    return {n: value if n not in hints else typed(hints[n], value, f"{where}.{n}") for n, value in config.items()}
+
+
+def said_of(name: str | Path | Array, likelihood: str) -> dict[str, str]:
+    """What a model's likelihood says of one's own data: only a Bernoulli one needs values in [0, 1].
+
+    >>> said_of([[0.0]], "poisson"), said_of([[0.0]], "auto"), said_of("sprites", "gaussian")
+    ({'likelihood': 'gaussian'}, {}, {})
+    """
+    kind = dataset_type(name) if isinstance(name, (str, Path)) else UserData
+    if likelihood == "auto" or "likelihood" not in own_parameters(kind):
+        return {}
+    return {"likelihood": "bernoulli" if likelihood == "bernoulli" else "gaussian"}
 
 
 def _resolved(option: str, value: Any) -> Any:

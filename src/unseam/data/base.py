@@ -11,6 +11,7 @@ from torch import Tensor
 from unseam.types import FactorSpace
 
 LikelihoodName = Literal["bernoulli", "gaussian"]
+Scale = Literal["none", "standard", "unit"]
 
 
 class Asked:
@@ -19,6 +20,7 @@ class Asked:
     colour: bool
     noisy: bool
     background: str | None
+    grey: float
     noise: float
     noise_fixed: bool
     pad: int
@@ -26,6 +28,7 @@ class Asked:
     share: float | None
     correlate: str | None
     subset_seed: int
+    scale: Scale
 
 
 class Dataset(Asked, ABC):

@@ -101,3 +101,21 @@ def unit_range(data: Dataset, block: int = 4096) -> None:
                 f"likelihood='bernoulli' needs values in [0, 1], but {data.name!r} has {low if low < 0 else high:g} "
                 f"in rows {start}..{end - 1}; use likelihood='gaussian' or rescale the data"
             )
+
+
+def whole_numbers(data: Dataset, likelihood: str, block: int = 4096) -> None:
+    """Refuse data that a likelihood of counts cannot model: every value must be a whole number from 0.
+
+    >>> from unseam.data import load_data
+    >>> whole_numbers(load_data("ring"), "poisson")
+    Traceback (most recent call last):
+    unseam.errors.BadInput: likelihood='poisson' needs whole numbers from 0, but 'ring' has 12.7716 in rows ...
+    """
+    for start in range(0, len(data), block):
+        x = data.batch(torch.arange(start, min(start + block, len(data))))
+        bad = x[(x < 0) | (x != x.round())]
+        if len(bad):
+            raise BadInput(
+                f"likelihood={likelihood!r} needs whole numbers from 0, but {data.name!r} has {float(bad[0]):g} in "
+                f"rows {start}..{start + len(x) - 1}; use likelihood='gaussian'"
+            )

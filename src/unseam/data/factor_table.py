@@ -48,6 +48,8 @@ def _given(kinds: Kinds, names: list[str], where: str) -> dict[str, str]:
     if isinstance(kinds, str):
         parts = [part.strip() for part in kinds.split(",")]
         kinds = dict(tuple(p.split("=", 1)) for p in parts) if all("=" in p for p in parts) else parts  # type: ignore[misc]
+    if not isinstance(kinds, (Mapping, Sequence)):
+        raise BadInput(f"kinds={kinds!r} must be text, a list or an object of {', '.join(get_args(Kind))}")
     if not isinstance(kinds, Mapping):
         if len(kinds) != len(names):
             raise BadInput(f"kinds has {len(kinds)} entries, but {where} has {len(names)} columns: {', '.join(names)}")

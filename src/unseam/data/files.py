@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from unseam.files import atomic_file
+from unseam.read import DAMAGE
 from unseam.types import Array
 
 
@@ -26,7 +27,7 @@ def data_folder() -> Path:
 def cached_array(name: str, shape: tuple[int, ...], make: Callable[[], Array]) -> Array:
     """`make()`, kept under the data folder; a folder that cannot be written only costs time."""
     path = data_folder() / "cache" / name
-    with suppress(OSError, ValueError, EOFError):
+    with suppress(*DAMAGE):
         array = np.load(path, allow_pickle=False)
         if array.shape == shape:
             return array

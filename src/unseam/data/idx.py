@@ -11,6 +11,7 @@ import zlib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -92,13 +93,13 @@ def idx_table(name: str, factor: str, split: str, size: int) -> Table:
 
 
 @dataclass(frozen=True)
-class Mnist(TableDataset):
-    """Handwritten digits, 28x28: 60,000 to train, 10,000 to test."""
+class IdxDataset(TableDataset):
+    """What both sets share; a concrete one has a name and a factor."""
 
     size: int = 28  # side in pixels; convolutional networks need a multiple of 16
     split: str = "train"  # train, test or all
 
-    name = "mnist"
+    factor: ClassVar[str]
 
     def __post_init__(self) -> None:
         self.table  # noqa: B018  missing files are reported now
@@ -110,26 +111,18 @@ class Mnist(TableDataset):
 
     @cached_property
     def table(self) -> Table:
-        return idx_table(self.name, "digit", self.split, self.size)
+        return idx_table(self.name, self.factor, self.split, self.size)
 
 
 @dataclass(frozen=True)
-class FashionMnist(TableDataset):
+class Mnist(IdxDataset):
+    """Handwritten digits, 28x28: 60,000 to train, 10,000 to test."""
+
+    name, factor = "mnist", "digit"
+
+
+@dataclass(frozen=True)
+class FashionMnist(IdxDataset):
     """Photographs of clothes, 28x28: 60,000 to train, 10,000 to test."""
 
-    size: int = 28  # side in pixels; convolutional networks need a multiple of 16
-    split: str = "train"  # train, test or all
-
-    name = "fashion-mnist"
-
-    def __post_init__(self) -> None:
-        self.table  # noqa: B018  missing files are reported now
-
-    @classmethod
-    def locate(cls) -> None:
-        """Refuse if a file is not there."""
-        locate_all(cls.name)
-
-    @cached_property
-    def table(self) -> Table:
-        return idx_table(self.name, "article", self.split, self.size)
+    name, factor = "fashion-mnist", "article"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import struct
 import warnings
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from torch.nn import functional
 from unseam.data.checks import within
 from unseam.data.table import Table, TableDataset
 from unseam.errors import BadInput
-from unseam.read import Columns, load_array
+from unseam.read import DAMAGE, Columns, load_array
 from unseam.types import Array, Factor, FactorSpace
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
@@ -77,7 +75,7 @@ def opened(file: Any, name: str) -> Iterator[Any]:
         raise BadInput(f"{name!r}: no such file") from None
     except Image.DecompressionBombError:
         raise BadInput(f"{name!r} has more than {PIXELS:,} pixels; make it smaller") from None
-    except (OSError, SyntaxError, ValueError, struct.error, zlib.error) as error:
+    except DAMAGE as error:
         raise BadInput(f"{name!r} is no readable image: {' '.join(str(error).split())}") from None
 
 

@@ -4,6 +4,7 @@ k         exactly k factors take another value (k = -1: k uniform in 1..F-1)
 laplace   every factor that has an order moves by a discrete Laplace draw around its value, at least one of them
 share     one factor is kept, every other is drawn anew
 time      row i with row i + 1 of the user's own data
+FILE      the user's own pairs: two columns of row numbers, counted from 0 (.csv or .npy)
 
 The second of a pair is a row of the same split as the first where rows can be found by their factors (held out means
 held out), and a new observation where factors are continuous. All draws come from the generator that is handed over.
@@ -14,8 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,6 +28,7 @@ from unseam.data.grid import GridDataset
 from unseam.data.perturbed import Perturbed
 from unseam.data.wrappers import Subset, Wrapper
 from unseam.errors import BadInput, unknown
+from unseam.read import existing, load_table
 from unseam.types import Factor, FactorSpace
 
 How = Literal["k", "laplace", "share", "time"]
@@ -34,14 +39,19 @@ TRIES = 64  # draws of a partner that must lie among the given rows; a row that 
 class Pairing:
     """How the second observation follows from the first."""
 
-    how: How = "k"
+    how: str = "k"  # one of How, or a file with a table of pairs
     change: int = -1  # with "k": how many factors change
     rate: float = 1.0  # with "laplace": large rates move little
     resample: bool = False  # with "k": a drawn value may be the old one (Locatello 2020)
 
+    @property
+    def file(self) -> bool:
+        """Whether the pairs are the user's own."""
+        return self.how not in get_args(How)
+
     def __post_init__(self) -> None:
-        if self.how not in get_args(How):
-            raise unknown("pairs", self.how, get_args(How))
+        if self.file and not Path(self.how).suffix:
+            raise unknown("pairs", self.how, (*get_args(How), "FILE.csv", "FILE.npy"))
         if self.change != -1 and self.change < 1:
             raise BadInput(f"change={self.change} must be at least 1, or -1 for any number of factors")
         if not 0 < self.rate < math.inf:
@@ -96,9 +106,14 @@ def partners(data: Dataset, rows: Tensor, pairing: Pairing, generator: torch.Gen
     tensor([1])
     """
     if pairing.how == "time":
-        return following(rows, among)
+        return taken(data, rows, following(rows, among))
+    if pairing.file:
+        return own_pairs(data, rows, pairing.how, generator, among)
     if data.space is None:
-        raise BadInput(f"pairs={pairing.how!r} needs a data set with known factors; use pairs='time'")
+        raise BadInput(
+            f"pairs={pairing.how!r} needs a data set with known factors; where the objective takes other pairs, use "
+            "pairs='time' or pairs=FILE.csv, a table"
+        )
     moves: Callable[..., Tensor] = {"k": change_k, "laplace": change_laplace, "share": change_all_but_one}[pairing.how]
     first = data.factors(rows)
     if (grid := cells(data)) is None:
@@ -118,14 +133,59 @@ def partners(data: Dataset, rows: Tensor, pairing: Pairing, generator: torch.Gen
     return Pairs(second, chosen, second != first)
 
 
-def following(rows: Tensor, among: Tensor) -> Pairs:
+def read_pairs(path: str, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """A table of pairs as lists of partners: where those of each row begin (count,), how many, and all of them."""
+    stat = existing(path, f"pairs={path!r}").stat()
+    return _read_pairs(path, count, (stat.st_mtime_ns, stat.st_size))
+
+
+@lru_cache(maxsize=4)
+def _read_pairs(path: str, count: int, stamp: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
+    """Read once; again when the file has changed (`stamp`)."""
+    read = load_table(path, f"pairs={path!r}").numbers(f"pairs={path!r}")
+    if read.shape[1] != 2 or (read != np.floor(read)).any():
+        raise BadInput(f"pairs={path!r}: two columns of row numbers are needed, got an array of shape {read.shape}")
+    if not len(read) or read.min() < 0 or read.max() >= count:
+        raise BadInput(f"pairs={path!r}: row numbers must lie between 0 and {count - 1}")
+    both = np.concatenate([read, read[:, ::-1]]).astype(np.int64)  # a pair has no order
+    first, second = torch.from_numpy(both).unbind(1)
+    order = first.argsort(stable=True)
+    many = torch.bincount(first, minlength=count)
+    return many.cumsum(0) - many, many, second[order]
+
+
+def own_pairs(data: Dataset, rows: Tensor, path: str, generator: torch.Generator, among: Tensor) -> Pairs:
+    """One of the partners that the user's table gives a row; a row that has none among the given rows is its own."""
+    begin, many, partner = read_pairs(path, len(data))
+    allowed = torch.zeros(len(data), dtype=torch.bool)
+    allowed[among] = True
+    chosen, waiting = rows.clone(), torch.arange(len(rows))[many[rows] > 0]
+    for _ in range(TRIES):
+        drawn = (torch.rand(len(waiting), generator=generator) * many[rows[waiting]]).long()
+        place = partner[begin[rows[waiting]] + drawn]
+        chosen[waiting[allowed[place]]] = place[allowed[place]]
+        waiting = waiting[~allowed[place]]
+        if not len(waiting):
+            break
+    return taken(data, rows, chosen)
+
+
+def taken(data: Dataset, rows: Tensor, chosen: Tensor) -> Pairs:
+    """Rows and their partners, and what changed between them where factors are known."""
+    if data.space is None:
+        return Pairs(None, chosen, torch.zeros(len(rows), 0, dtype=torch.bool))
+    second = data.factors(chosen)
+    return Pairs(second, chosen, second != data.factors(rows))
+
+
+def following(rows: Tensor, among: Tensor) -> Tensor:  # (B,) -> (B,)
     """Row i with the next row that is among the given ones; the last with the one before it."""
     if len(among) < 2:
         raise BadInput(f"pairs='time' needs at least 2 rows, got {len(among)}")
     ordered = among.sort().values
     place = torch.searchsorted(ordered, rows)
     after = torch.where(place + 1 < len(ordered), place + 1, place - 1)
-    return Pairs(None, ordered[after], torch.zeros(len(rows), 0, dtype=torch.bool))
+    return ordered[after]
 
 
 def fresh(data: Dataset, first: Tensor, generator: torch.Generator, other: bool) -> Tensor:  # (B, F) -> (B, F)

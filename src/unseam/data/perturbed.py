@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -18,18 +19,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from unseam.data.base import Dataset
 from unseam.data.wrappers import fold
-from unseam.errors import BadInput
+from unseam.errors import BadInput, lookup
 from unseam.files import write_atomic
+from unseam.read import load_array, refusing
 from unseam.types import Array, FactorSpace
 
 FILE = "perturbed.json"  # a folder that has it is a perturbed data set
-HIDDEN = 128  # units of the picture's hidden layers
+HIDDEN = 64  # units of the picture's hidden layers
+ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}  # tanh: with relu m stays small for longer (docs/perturb.md)
 
 
 def reach(values: Tensor) -> tuple[Tensor, Tensor]:  # (N, F) -> (F,), (F,)
@@ -46,13 +48,13 @@ def reach(values: Tensor) -> tuple[Tensor, Tensor]:  # (N, F) -> (F,), (F,)
 class Mover(nn.Module):
     """m: w (B, W) -> (B, *shape), between -1 and 1."""
 
-    def __init__(self, inputs: int, shape: tuple[int, ...]) -> None:
+    def __init__(self, inputs: int, shape: tuple[int, ...], activation: str = "tanh", hidden: int = HIDDEN) -> None:
         super().__init__()
-        self.inputs, self.shape = inputs, shape
+        self.inputs, self.shape, self.activation = inputs, shape, activation
         self.scalar = nn.Linear(inputs, 1)
-        n = math.prod(shape)
+        act, n = lookup(ACTIVATIONS, activation, "activation"), math.prod(shape)
         self.picture = nn.Sequential(
-            nn.Linear(1, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, n)
+            nn.Linear(1, hidden), act(), nn.Linear(hidden, hidden), act(), nn.Linear(hidden, n)
         )
 
     def along(self, w: Tensor) -> Tensor:  # (B, W) -> (B, 1)
@@ -78,19 +80,26 @@ class Perturbed(Dataset):
     @cached_property
     def document(self) -> dict[str, Any]:
         path = Path(self.folder) / FILE
-        try:
-            document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            _ = document["base"]["name"], float(document["eps"]), int(document["inputs"])
-            _ = document["reach"] if not (path.parent / "w.npy").exists() else None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise BadInput(f"data={self.folder!r}: {FILE} is missing or damaged ({error!r})") from None
-        return document
+        with self.whole(FILE):
+            found = json.loads(path.read_bytes())
+            if (
+                not isinstance(found["base"]["name"], str)
+                or type(found["inputs"]) is not int
+                or not 0 < found["eps"] <= 0.5
+            ):
+                raise ValueError("base, inputs or eps is not what it should be")
+        return dict(found)
 
     @cached_property
     def base(self) -> Dataset:
-        from unseam.data import load_data
+        from unseam.data import load_config
 
-        return load_data(**self.document["base"])
+        with self.whole(f"the base in {FILE}"):
+            return load_config(self.document["base"], f"data={self.folder!r}: base")
+
+    def whole(self, what: str) -> AbstractContextManager[None]:
+        """Whatever goes wrong inside is one line about this file of the folder."""
+        return refusing(f"data={self.folder!r}: {what}", "missing, damaged or does not fit")
 
     @property
     def eps(self) -> float:
@@ -98,19 +107,29 @@ class Perturbed(Dataset):
 
     @cached_property
     def mover(self) -> Mover:
-        path = Path(self.folder) / "m.safetensors"
-        found = Mover(int(self.document["inputs"]), self.base.shape)
-        try:
-            found.load_state_dict(load(path.read_bytes()))
-        except (OSError, RuntimeError, SafetensorError) as error:
-            raise BadInput(f"data={self.folder!r}: m.safetensors is missing or does not fit ({error})") from None
+        with self.whole("m.safetensors"):
+            weights = load((Path(self.folder) / "m.safetensors").read_bytes())
+            kind = self.document.get("activation", "relu"), len(weights["picture.0.weight"])  # folders of before: relu
+            found = Mover(self.document["inputs"], self.base.shape, *kind)
+            found.load_state_dict(weights)
+            if not all(torch.isfinite(tensor).all() for tensor in weights.values()):
+                raise ValueError("weights that are not finite")
         return found.eval()
 
     @cached_property
     def own(self) -> Tensor | None:  # (N, W)
         """w of every row where the base has no factors."""
         path = Path(self.folder) / "w.npy"
-        return torch.as_tensor(np.load(path, allow_pickle=False)).float() if path.exists() else None
+        if not path.exists():
+            return None
+        found = load_array(path, f"data={self.folder!r}: w.npy")
+        fits = found.shape == (len(self.base), self.document["inputs"]) and found.dtype.kind == "f"
+        w = np.asarray(found[:]) if fits else np.array(np.nan)
+        if not np.isfinite(w).all():
+            raise BadInput(
+                f"data={self.folder!r}: w.npy ({found.dtype} {found.shape}) is not one row of numbers a row of data"
+            )
+        return torch.from_numpy(w).float()
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -146,8 +165,18 @@ class Perturbed(Dataset):
 
     def scaled(self, factors: Tensor) -> Tensor:  # (B, F) -> (B, F)
         """Factors on [-1, 1], as far as they go in the base."""
-        middle, half = (torch.tensor(numbers) for numbers in self.document["reach"])
+        middle, half = self.reach
         return (factors.float() - middle) / half
+
+    @cached_property
+    def reach(self) -> Tensor:  # (2, F)
+        """The middle of each factor and how far it goes from there."""
+        with self.whole(f"reach in {FILE}"):
+            found = torch.tensor(self.document["reach"], dtype=torch.float32)
+            factors = len(self.base.space or ())
+            if found.shape != (2, factors) or not found.isfinite().all() or not (found[1] > 0).all():
+                raise ValueError(f"shape {tuple(found.shape)}, or numbers that cannot be")
+        return found
 
     @torch.no_grad()
     def moved(self, x: Tensor, w: Tensor) -> Tensor:
@@ -177,7 +206,7 @@ def write_perturbed(
         content = BytesIO()
         np.save(content, np.asarray(own, dtype=np.float32), allow_pickle=False)
         write_atomic(folder / "w.npy", content.getvalue())
-    document = {"base": base, "eps": eps, "inputs": mover.inputs}
+    document = {"base": base, "eps": eps, "inputs": mover.inputs, "activation": mover.activation}
     if scale is not None:
         document["reach"] = [numbers.tolist() for numbers in scale]
     write_atomic(folder / FILE, json.dumps(document, indent=2))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,13 +16,6 @@ from unseam.errors import BadInput
 from unseam.types import Array, FactorSpace
 
 Layout = Literal["vectors", "hw", "hwc", "chw"]
-
-
-def still_there(x: Any) -> None:
-    """A mapped file that was cut short since would end the process, not the call: look first."""
-    path = getattr(x, "filename", None) if isinstance(x, np.memmap) else None
-    if path is not None and (not Path(path).exists() or Path(path).stat().st_size < x.offset + x.nbytes):
-        raise BadInput(f"file {str(path)!r} was cut short or removed while it was in use; copy it again")
 
 
 class Table(NamedTuple):
@@ -43,7 +35,6 @@ class Table(NamedTuple):
         return (one[2], one[0], one[1]) if self.layout == "hwc" else one
 
     def observations(self, index: Array) -> Tensor:  # (B,) -> (B, *shape)
-        still_there(self.x)
         out = torch.from_numpy(np.asarray(self.x[index], dtype=np.float32))
         if self.x.dtype == np.uint8:
             out.div_(255)

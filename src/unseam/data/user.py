@@ -206,6 +206,6 @@ class UserData(TableDataset):
                 raise BadInput(
                     f"{self.where} has values from {low:g} to {high:g}, outside [0, 1] that a Bernoulli likelihood "
                     f"needs; {'divide them by 255' if low >= 0 and 1 < high <= 255 else 'rescale them'} or pass "
-                    "likelihood=gaussian (--data.likelihood gaussian)"
+                    "likelihood=gaussian (--likelihood gaussian when training, else --data.likelihood gaussian)"
                 )
         return layout

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm, normaltest
 
-from unseam.find.density import Density, density, gaussian_log, rotation_by_independence
+from unseam.find.density import Density, density, gain, gaussian_log, log_marginals, rotation_by_independence
 from unseam.find.dimension import ANALYSED, FLOOR, WHOLE, Start, by_columns, dependent, isotropic
-from unseam.linear.ppca import principal_axes
+from unseam.linear.ppca import axes_of_rows
 from unseam.statistics import matched, rank_correlations
 from unseam.types import Array
 
-CHANCE = 1e-4  # a test of normality below this says no
+CHANCE = 1e-5  # a test of normality below this says no: what bends a little looks a little non-Gaussian
 NETWORK = 400  # rows below which no network is trained
-BENT = 2.5  # deviations above shuffled columns from which on a network is tried
-FAR = 2.5  # Anderson-Darling: 1.09 is passed by 1 % of Gaussian samples
+FEW = 2000  # rows up to which components are also tested together
+FAR = 4.0  # Anderson-Darling: 1.09 is passed by 1 % of Gaussian samples
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Axes:
     R: Array  # (d, d)
     gaussian: Array  # (d,) bool: no axis by independence
     densities: tuple[Density, ...]
+    likelier: bool = False  # Gaussian components keep the axes of independence: unseen rows are likelier in them
 
     @property
     def W(self) -> Array:  # (n, d)
@@ -72,16 +73,18 @@ class Axes:
 
 def subspace(x: Array, d: int) -> tuple[Array, Array, Array, float]:  # (N, n) -> mean, U, L, s2
     """PPCA's maximum likelihood; with d = n nothing is left to tell the noise by: a hundredth of L_n stands for it."""
-    l, U = principal_axes(np.atleast_2d(np.cov(x.T, bias=True)))
+    l, U = axes_of_rows(x)
     l = np.maximum(l, FLOOR * l.mean())
     s2 = float(l[d:].mean()) if d < len(l) else float(l[-1]) / 100
+    U = np.pad(U, ((0, 0), (0, max(0, d - U.shape[1]))))  # fewer rows than factors
     return x.mean(0), U[:, :d], l[:d], s2
 
 
-def fit_axes(x: Array, d: int, seed: int = 0, like: Axes | None = None) -> Axes:  # (N, n)
+def fit_axes(x: Array, d: int, seed: int = 0, like: Axes | None = None, principal: bool = False) -> Axes:  # (N, n)
     """The model with d factors, the strongest first, each with the sign of what it moves most.
 
-    Which components are Gaussian is tested, or taken from a model of more rows that this one should be `like`.
+    Which components are Gaussian is tested, or taken from a model of more rows that this one should be `like`; with
+    `principal` none has an axis by independence.
 
     >>> g = np.random.default_rng(0)
     >>> s, A = g.uniform(-1, 1, (2000, 2)), g.standard_normal((2, 5))
@@ -91,14 +94,20 @@ def fit_axes(x: Array, d: int, seed: int = 0, like: Axes | None = None) -> Axes:
     """
     mean, U, L, s2 = subspace(x, d)
     white = (x - mean) @ U / np.sqrt(L)
-    cloud = like is not None and bool(like.gaussian.all())  # then every start would give other axes, and none is kept
+    as_like = like is not None and bool(like.gaussian.all()) and not like.likelier  # every start would give other axes
+    cloud = principal or as_like
     R = np.eye(d) if cloud else rotation_by_independence(white, seed)
-    flat = without_axes(white, R, seed) if like is None else like.gaussian[_places(white @ R, like.encode(x))]
-    R = _principal(R, L, flat)
+    flat = np.ones(d, bool) if cloud else _flat(white, R, seed, like, x)
+    likelier = not cloud and flat.sum() > 1 and (_likelier(white, seed) if like is None else like.likelier)
+    R = R if likelier else _principal(R, L, flat)
     order = np.argsort(-(((U * np.sqrt(L)) @ R) ** 2).sum(0), kind="stable")
     R, flat = R[:, order], flat[order]
     R = R * np.where(_largest((U * np.sqrt(L)) @ R) < 0, -1.0, 1.0)
-    return Axes(mean, U, L, s2, R, flat, tuple(density(column) for column in (white @ R).T))
+    return Axes(mean, U, L, s2, R, flat, tuple(density(column) for column in (white @ R).T), bool(likelier))
+
+
+def _flat(white: Array, R: Array, seed: int, like: Axes | None, x: Array) -> Array:  # -> (d,) bool
+    return without_axes(white, R, seed) if like is None else like.gaussian[_places(white @ R, like.encode(x))]
 
 
 def _places(codes: Array, others: Array) -> Array:  # (N, d), (N, d) -> (d,)
@@ -120,6 +129,24 @@ def without_axes(white: Array, R: Array, seed: int) -> Array:  # (N, d), (d, d) 
     unseen = _white(white[1::2]) @ half
     shaped = np.array([not_gaussian(column) for column in unseen.T])
     return np.asarray(~shaped[matched(np.abs(R.T @ half)).columns])
+
+
+def _likelier(white: Array, seed: int, folds: int = 5) -> bool:  # (N, d)
+    """Whether axes of independence make unseen rows likelier than principal ones, each by densities of its axes.
+
+    Few rows that no component alone shows to be non-Gaussian may show it together.
+    """
+    if not 50 <= len(white) <= FEW:
+        return False
+    fold, gained = np.arange(len(white)) % folds, []
+    for f in range(folds):
+        train, test = white[fold != f], white[fold == f]
+        l, V = np.linalg.eigh(np.cov(train.T))
+        T = (V / np.sqrt(np.maximum(l, 1e-9))) @ V.T  # symmetric, which turns no axis
+        a, b = (train - train.mean(0)) @ T, (test - train.mean(0)) @ T
+        R = rotation_by_independence(a, seed, starts=1)
+        gained.append(log_marginals(a @ R, b @ R).sum(1) - log_marginals(a, b).sum(1))
+    return gain(np.concatenate(gained)).sure()
 
 
 def _white(u: Array) -> Array:
@@ -150,11 +177,13 @@ def _principal(R: Array, L: Array, flat: Array) -> Array:
     return out
 
 
-def begin(x: Array, seed: int = 0) -> Start:  # (N, n)
+def begin(x: Array, seed: int = 0, smooth: Array | None = None) -> Start:  # (N, n), (n,) bool
     """How many factors a linear model has, and the noise of each column where they differ.
 
     Isotropic noise is believed (PPCA's evidence), unless all n components are non-Gaussian and come back, so that no
-    dimension is noise, or factor analysis, whose columns have noise of their own, needs fewer.
+    dimension is noise, or factor analysis, whose columns have noise of their own, needs fewer. To factor analysis a
+    factor that bends looks like the noise of its columns, so that it must leave nothing that bends (in columns that
+    are `smooth`: the noise of counts and of two numbers always depends on their mean).
     """
     N, n = x.shape
     d = isotropic(x, seed)
@@ -162,10 +191,13 @@ def begin(x: Array, seed: int = 0) -> Start:  # (N, n)
         return Start(n)
     if d < 3 or n > ANALYSED or N < 100 or 2 * n >= N:
         return Start(d)
-    if n <= WHOLE and N >= 0.8 * NETWORK and bends(x, d, seed):
-        return Start(d)  # to factor analysis a factor that bends looks like the noise of its columns
-    found = by_columns(x, min(d, n // 2 + 1))
-    return found if 0 < found.d < d else Start(d)
+    most = n // 2 + 1  # more factors than that n columns with noise of their own cannot tell
+    found = by_columns(x, min(d, most))
+    if not 0 < found.d < min(d, most):
+        return Start(d)
+    if n <= WHOLE and N >= 0.8 * NETWORK and bends(x, d, seed) and bends(x / found.noise, found.d, seed, smooth):
+        return Start(d)
+    return found
 
 
 def no_noise(x: Array, seed: int) -> bool:
@@ -177,10 +209,18 @@ def no_noise(x: Array, seed: int) -> bool:
     return bool(matched(np.abs(rank_correlations(one, two))).values.min() > 0.9)
 
 
-def bends(x: Array, d: int, seed: int) -> bool:  # (N, n)
-    """Whether anything is left for a network: linear components, or what they leave over, that depend on each other."""
-    axes = fit_axes(x, d, seed)
-    centred = x - axes.mean
-    left = centred - (centred @ axes.U) @ axes.U.T
-    rest = principal_axes(np.cov(left.T))[1][:, : min(d + 2, x.shape[1] - d)]
-    return bool(dependent(np.concatenate([axes.encode(x), left @ rest], axis=1), seed, least=0.0, sure=BENT).any())
+def bends(x: Array, d: int, seed: int, smooth: Array | None = None) -> bool:  # (N, n), (n,) bool
+    """Whether anything is left for a network: linear components, or what they leave over (of the columns that are
+    `smooth`), that depend on each other."""
+    mean, U, _, _ = subspace(x, d)
+    left = x - mean - (x - mean) @ U @ U.T
+    left = left if smooth is None else left[:, smooth]
+    rest = axes_of_rows(left)[1][:, : max(0, min(d + 2, left.shape[1] - d))]
+    return bool(dependent(np.concatenate([independent(x, d, seed), left @ rest], axis=1), seed).any())
+
+
+def independent(x: Array, d: int, seed: int) -> Array:  # (N, n) -> (N, d)
+    """The components by independence alone, also of those that a test takes for Gaussian."""
+    mean, U, L, _ = subspace(x, d)
+    white = (x - mean) @ U / np.sqrt(L)
+    return np.asarray(white @ rotation_by_independence(white, seed))

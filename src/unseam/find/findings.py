@@ -5,8 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from io import StringIO
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -14,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from unseam.errors import BadInput
-from unseam.files import write_atomic
+from unseam.files import atomic_file, write_atomic
 from unseam.find.columns import Prepared
+from unseam.find.source import flat, read
 from unseam.types import Array
 
 Grade = Literal["found", "pair", "unstable"]
@@ -33,6 +33,11 @@ class Model(Protocol):
     def encode(self, x: Array) -> Array: ...  # (N, n) -> (N, k)
 
     def decode(self, u: Array) -> Array: ...  # (N, k) -> (N, n)
+
+
+def encoded(model: Model, prepared: Prepared, x: Array) -> Array:  # (M, n), NaN where missing -> (M, k)
+    """Codes of rows in model units, missing cells filled by their expectation given the row."""
+    return model.encode(prepared.filler(x) if np.isnan(x).any() else x)
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,13 @@ class FoundFactor:
     def features(self) -> list[str]:
         return [move.name for move in self.moves]
 
+    def graded(self) -> str:
+        """Its grade, and with whom: up to three others by number."""
+        if not self.with_:
+            return self.grade
+        others = ", ".join(map(str, self.with_))
+        return f"{self.grade} with {others}" if len(self.with_) <= 3 else f"{self.grade} ({len(self.with_)} others)"
+
     def to_json(self) -> dict[str, Any]:
         return {
             "latent": self.latent, "grade": self.grade, "nats": self.nats, "agreement": self.agreement,
@@ -95,9 +107,11 @@ class Findings:
         return len(self.factors)
 
     def transform(self, new: Any) -> Array:  # (M, columns) -> (M, count)
-        """Codes of new rows: a table with the same columns, or an array with as many."""
-        raw = self._raw(new)
-        return self.model.encode(self.prepared.again(raw)) if self.model is not None else np.zeros((len(raw), 0))
+        """Codes of new rows: a file or table with the same columns, or an array with as many; cells may be missing."""
+        columns = self._columns(new)
+        if self.model is None:
+            return np.zeros((len(columns[0]), 0))
+        return encoded(self.model, self.prepared, self.prepared.again(columns))
 
     def inverse_transform(self, codes: Any) -> Array:  # (M, count) -> (M, used columns)
         """Rows from codes, in the columns' own units (`prepared.features` names them)."""
@@ -107,21 +121,40 @@ class Findings:
         x = self.model.decode(u) if self.model is not None else np.zeros((len(u), len(self.prepared.used)))
         return self.prepared.raw(x)
 
-    def _raw(self, new: Any) -> Array:
+    def traversals(self, frames: int = 7) -> Array:  # (count, T, C, H, W) in [0, 1]
+        """Images: what each factor does, from -2 to 2 standard deviations at the mean of the others."""
+        p = self.prepared
+        if p.shape is None or p.rest is None or not self.count:
+            raise BadInput("traversals are pictures; this data is no set of images with factors: look at .factors")
+        codes = self.codes.to_numpy()
+        u = np.tile(codes.mean(0), (self.count, frames, 1))
+        for j in range(self.count):
+            u[j, :, j] += np.linspace(-2, 2, frames) * codes[:, j].std()
+        made = np.tile(p.rest, (self.count * frames, 1))
+        made[:, list(p.used)] = self.inverse_transform(u.reshape(-1, self.count))
+        low, high = float(made.min()), float(made.max())
+        return ((made - low) / max(high - low, 1e-12)).reshape(self.count, frames, *p.shape)
+
+    def _columns(self, new: Any) -> list[Array]:
         names = self.prepared.names
-        if hasattr(new, "columns") and hasattr(new, "iloc"):
-            gone = [name for name in self.prepared.features if name not in map(str, new.columns)]
+        if isinstance(new, (str, Path)) or hasattr(new, "iloc") or hasattr(new, "var_names"):
+            table = read(new).table
+            gone = [name for name in self.prepared.needed if name not in table.names]
             if gone:
                 raise BadInput(f"the new rows have no column {gone[0]!r}, which the findings rest on")
-            new = new.rename(columns=str).reindex(columns=list(names))
-            new = np.stack([pd.to_numeric(new[name], errors="coerce").to_numpy(float) for name in names], axis=1)
-        raw = np.asarray(new)
-        raw = raw.reshape(len(raw), -1) if raw.ndim > 2 else raw
-        if raw.ndim != 2 or raw.shape[1] != len(names):
-            raise BadInput(f"new rows have shape {raw.shape}; the findings were made of {len(names)} columns")
-        if not np.isfinite(raw[:, list(self.prepared.used)].astype(float)).all():
-            raise BadInput("new rows hold NaN or infinity in columns that the findings rest on")
-        return raw
+            given = dict(zip(table.names, table.columns, strict=True))
+            columns = [given.get(name, np.full(len(table), np.nan)) for name in names]
+        else:
+            raw = np.asarray(new.detach().cpu() if hasattr(new, "detach") else new)
+            raw = flat(raw) if raw.ndim > 2 else raw
+            if raw.ndim != 2 or raw.shape[1] != len(names):
+                raise BadInput(f"new rows have shape {raw.shape}; the findings were made of {len(names)} columns")
+            columns = list(raw.T)
+        if any(
+            np.isinf(c.astype(float)).any() for c in (columns[i] for i in self.prepared.used) if c.dtype.kind in "f"
+        ):
+            raise BadInput("new rows hold infinity in columns that the findings rest on")
+        return columns
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -149,10 +182,12 @@ class Findings:
     def __str__(self) -> str:
         lines = [self.sentence]
         for f in self.factors:
-            beside = f" with {', '.join(map(str, f.with_))}" if f.with_ else ""
+            moved = (
+                f"; moves {', '.join(map(str, f.moves[:5])) or 'nothing much'}" if self.prepared.shape is None else ""
+            )
             lines.append(
-                f"  factor {f.latent}: {f.grade}{beside}, {f.nats:.2f} nats, comes back {f.agreement:.2f} (chance "
-                f"{f.chance:.2f}); moves {', '.join(map(str, f.moves[:5])) or 'nothing much'}"
+                f"  factor {f.latent}: {f.graded()}, {f.nats:.2f} nats, comes back {f.agreement:.2f} (chance "
+                f"{f.chance:.2f}){moved}"
             )
         for name, row in self.rivals.items():
             cells = [f"{what} {value:.3g}" for what, value in row.items() if value is not None]
@@ -163,13 +198,16 @@ class Findings:
         table = self.table().to_html(index=False, float_format=lambda value: f"{value:.3g}")
         return f"<p>{html.escape(self.sentence)}</p>{table}"
 
-    def write(self, folder: str | Path) -> dict[str, str]:
-        """codes.csv and findings.json in a folder; their paths."""
-        folder = Path(folder)
-        text = StringIO()
-        self.codes.to_csv(text, index=False)
-        write_atomic(folder / "codes.csv", text.getvalue())
-        paths = {"codes": str(folder / "codes.csv"), **self.paths}
-        document = json.dumps({**self.to_json(), "codes": paths["codes"]}, indent=2, allow_nan=False, default=float)
-        write_atomic(folder / "findings.json", document)
+    def write(self, folder: str | Path, codes: Literal["csv", "parquet"] = "csv") -> dict[str, str]:
+        """codes.csv (or .parquet) and findings.json in a folder; their paths."""
+        path = Path(folder) / f"codes.{codes}"
+        with atomic_file(path) as temporary:
+            self.codes.to_csv(temporary, index=False) if codes == "csv" else self.codes.to_parquet(temporary)
+        paths = {"codes": str(path), **self.paths}
+        replace(self, paths=paths).write_json(folder)
         return paths
+
+    def write_json(self, folder: str | Path) -> None:
+        """findings.json in a folder."""
+        document = json.dumps(self.to_json(), indent=2, allow_nan=False, default=float)
+        write_atomic(Path(folder) / "findings.json", document)

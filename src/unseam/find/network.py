@@ -1,28 +1,28 @@
-"""The non-linear answer: a cohort of sigma-VAEs over seeds, its axes by geometry and by independence.
+"""The non-linear model: a cohort of VAEs over seeds, its axes by geometry and by independence.
 
-The decoder's variance is learned (Rybkin et al. 2021), so that the KL has weight 1 and the loss is a bound on
+The decoder's variances are learned (Rybkin et al. 2021), so that the KL has weight 1 and the loss is a bound on
 -log p(x), comparable with the linear models'. The bound used is the importance-weighted one (Burda et al. 2016).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from unseam.find.density import Gain, gain, log_marginals, rotation_by_independence
+from unseam.find.density import rotation_by_independence
 from unseam.geometry import align, jacobian
 from unseam.geometry.align import Frame
 from unseam.geometry.degeneracy import pairs_of, plane_differences
 from unseam.geometry.regime import active_latents
-from unseam.linear.ppca import principal_axes
 from unseam.models import Autoencoder
-from unseam.rng import generator, numpy_generator
-from unseam.train import Run, fit
+from unseam.rng import generator
+from unseam.train import Run, fit, resume
 from unseam.types import Array
 
 FALLING = 0.05  # nats of held-out loss per 1,000 steps that count as falling
@@ -36,49 +36,44 @@ class Effort:
     seeds: int = 4
     steps: int = 3000
     width: int = 64
+    again: int = 0  # times that training goes on while the held-out loss falls
+    beta: float = 1.0  # weight of the KL
+    linear: bool = False  # a decoder without hidden layers
+    device: str = "auto"
 
 
-EFFORTS = {"quick": Effort(2, 2000, 64), "normal": Effort(), "thorough": Effort(6, 12_000, 128)}
+EFFORTS = {"quick": Effort(2, 2000, 64), "normal": Effort(), "thorough": Effort(6, 12_000, 128, again=2)}
+SNAPSHOTS = 6  # weights are kept this often, to see whether axes still turn
 START = 0.01  # the variance that learning begins with: too small rather than too large, or latents die early
-RESOLUTION = 0.05  # of the rows' spread: finer structure is not modelled, and tables without noise stay comparable
 
 
-@dataclass(frozen=True)
-class Projection:
-    """y = (x - mean) U / c: leading principal axes, an isometry up to c, so that the geometry is that of x."""
-
-    mean: Array  # (n,)
-    U: Array  # (n, p)
-    c: float
-
-    def __call__(self, x: Array) -> Array:  # (N, n) -> (N, p)
-        return (x - self.mean) @ self.U / self.c
-
-    def back(self, y: Array) -> Array:  # (N, p) -> (N, n)
-        return self.mean + self.c * y @ self.U.T
-
-
-def project(x: Array, d: int) -> Projection:  # (N, n)
-    """d dimensions for the factors and as many and two for curvature and noise."""
-    l, U = principal_axes(np.atleast_2d(np.cov(x.T, bias=True)))
-    p = min(x.shape[1], 2 * d + 2)
-    return Projection(x.mean(0), U[:, :p], float(np.sqrt(l[: max(d, 1)].mean())))
-
-
-def blurred(y: Array, seed: int) -> Array:  # (N, p)
-    return y + RESOLUTION * numpy_generator(seed, "resolution").standard_normal(y.shape)
-
-
-def train(x: Array, latents: int, effort: Effort, seed: int, folder: Path, holdout: float, show: bool | None) -> Run:
+def train(
+    y: Array, latents: int, effort: Effort, likelihood: Mapping[str, Any], seed: int, folder: Path, holdout: float,
+    show: bool | None,
+) -> Run:  # fmt: skip
     """One stacked training of all seeds."""
     widths = (effort.width, effort.width)
     return fit(
-        x.astype(np.float32), "sigma-vae", variance="learned", s2=START,
-        seeds=range(seed, seed + effort.seeds), out=folder,
-        latents=latents, encoder=widths, decoder=widths, encoder_activation="tanh", decoder_activation="tanh",
-        steps=effort.steps, batch=min(256, len(x) // 2), holdout=holdout, log_every=max(1, effort.steps // 60),
-        watch=2048, workers=1, how="stacked", show=show, lr=3e-3,
+        y.astype(np.float32), "beta-vae", beta=effort.beta, **likelihood, scale="none",
+        seeds=range(seed, seed + effort.seeds), out=folder, latents=latents, encoder=widths,
+        decoder=() if effort.linear else widths, encoder_activation="tanh", decoder_activation="tanh",
+        steps=effort.steps, batch=min(64 if likelihood["likelihood"] == "bernoulli" else 256, len(y) // 2),
+        holdout=holdout, log_every=max(1, effort.steps // 60), watch=2048, workers=1, how="stacked", show=show, lr=3e-3,
+        snapshots=SNAPSHOTS, device=effort.device,
     )  # fmt: skip
+
+
+def until_settled(
+    y: Array, latents: int, effort: Effort, likelihood: Mapping[str, Any], seed: int, folder: Path, holdout: float,
+    show: bool | None, again: int,
+) -> Run:  # fmt: skip
+    """The training, which goes on for as long again, up to `again` times while held-out losses fall."""
+    run = train(y, latents, effort, likelihood, seed, folder, holdout, show)
+    for times in range(2, 2 + again):
+        if all(settled_run(run, m).word != "still falling" for m in range(effort.seeds)):
+            break
+        run = resume(run.folder, steps=times * effort.steps, show=show)
+    return run
 
 
 class Settled(NamedTuple):
@@ -90,10 +85,10 @@ class Settled(NamedTuple):
 
     def says(self) -> str:
         if self.word == "still falling":
-            return f"training had not settled: the held-out loss still fell by {self.per_1000:.2g} nats per 1,000 steps"
+            return f"the held-out loss still fell by {self.per_1000:.2g} nats per 1,000 steps"
         if self.word == "overfitting":
-            return f"training overfits: the held-out loss ended {self.above_best:.2g} nats above its lowest"
-        return "training had settled"
+            return f"overfitting: the held-out loss ended {self.above_best:.2g} nats above its lowest"
+        return "the held-out loss had settled"
 
 
 def settled(steps: Array, losses: Array) -> Settled:  # (T,), (T,)
@@ -119,14 +114,24 @@ def settled_run(run: Run, member: int) -> Settled:
     return settled(rows["step"].to_numpy(float), rows["value"].to_numpy(float))
 
 
+def _tensor(model: Autoencoder, x: Array | torch.Tensor) -> torch.Tensor:
+    """Rows in the model's own precision."""
+    return torch.as_tensor(x).to(next(model.parameters()).dtype)
+
+
 @torch.no_grad()
-def log_bound(model: Autoencoder, x: Array, seed: int = 0, samples: int = 64) -> Array:  # (N, n) -> (N,)
-    """log 1/S sum_s p(x|z_s) p(z_s) / q(z_s|x), z_s ~ q(z|x): a lower bound on log p(x)."""
-    data = torch.as_tensor(x, dtype=torch.float32)
+def log_bound(
+    model: Autoencoder, x: Array, seed: int = 0, samples: int = 64, shared: bool = False
+) -> Array:  # (N, n) -> (N,)
+    """log 1/S sum_s p(x|z_s) p(z_s) / q(z_s|x), z_s ~ q(z|x): a lower bound on log p(x).
+
+    With `shared` noise a row's bound does not depend on the rows beside it.
+    """
+    data = _tensor(model, x)
     q, draws = model.encode(data), generator(seed, "bound")
     weights = []
     for _ in range(samples):
-        noise = torch.randn(q.mean.shape, generator=draws)
+        noise = torch.randn((1, q.mean.shape[1]) if shared else q.mean.shape, generator=draws).to(q.mean)
         z = q.sample(noise)
         log_p = model.likelihood.log_prob(data, model.decode(z)) - 0.5 * z.square().sum(1)
         weights.append(log_p + 0.5 * (noise.square() + q.log_variance()).sum(1))
@@ -144,19 +149,20 @@ class Turned:
 
     def encode(self, x: Array) -> Array:  # (N, n) -> (N, k)
         with torch.no_grad():
-            codes = self.model.encode(torch.as_tensor(x, dtype=torch.float32)).mean
+            codes = self.model.encode(_tensor(self.model, x)).mean
         return self.frame.new(codes.double()).numpy()[:, self.kept] * self.sign
 
     def decode(self, u: Array) -> Array:  # (N, k) -> (N, n)
         z = torch.zeros(len(u), len(self.frame.shift), dtype=torch.float64)
         z[:, self.kept] = torch.as_tensor(u * self.sign)
         with torch.no_grad():
-            return self.model.mean(self.frame.old(z).float()).double().numpy()
+            old = self.frame.old(z)
+            return self.model.mean(_tensor(self.model, old)).double().numpy()
 
     @torch.no_grad()
     def nats(self, x: Array) -> Array:  # (N, n) -> (k,)
         """Mean KL of each latent's own posterior in these axes."""
-        q = self.model.encode(torch.as_tensor(x, dtype=torch.float32))
+        q = self.model.encode(_tensor(self.model, x))
         A = self.frame.linear()
         variance = (q.variance().double() @ A.square()).numpy()[:, self.kept]
         mean = self.frame.new(q.mean.double()).numpy()[:, self.kept]
@@ -165,7 +171,7 @@ class Turned:
     def columns(self, x: Array, points: int = 500) -> tuple[Array, Array]:  # -> (n, k), (p, k, k)
         """What one standard deviation of each factor does to x on average; and J'J in these axes, at some rows."""
         with torch.no_grad():
-            z = self.model.encode(torch.as_tensor(x[:points], dtype=torch.float32)).mean
+            z = self.model.encode(_tensor(self.model, x[:points])).mean
             J = jacobian(self.model.mean, z).double()  # (p, n, K)
         J = (J @ (self.frame.scale @ self.frame.rotation))[:, :, torch.as_tensor(self.kept)] * torch.as_tensor(
             self.sign
@@ -176,14 +182,14 @@ class Turned:
 
 def in_use(model: Autoencoder, x: Array) -> Array:  # -> (K,) bool
     with torch.no_grad():
-        q = model.encode(torch.as_tensor(x, dtype=torch.float32))
+        q = model.encode(_tensor(model, x))
     return np.asarray(active_latents(q.mean.std(0).numpy(), q.variance().mean(0).numpy()))
 
 
 def by_geometry(model: Autoencoder, x: Array, seed: int = 0) -> Turned:
     """The axes that the decoder's Jacobian prefers (`align`)."""
     with torch.no_grad():
-        q = model.encode(torch.as_tensor(x, dtype=torch.float32))
+        q = model.encode(_tensor(model, x))
     found = align(model, q.mean.double(), q.variance().double(), likelihood=model.likelihood, points=1000, seed=seed)
     return ordered(model, found.frame, in_use(model, x), x)
 
@@ -192,7 +198,7 @@ def by_independence(model: Autoencoder, x: Array, seed: int = 0) -> Turned:
     """The axes that make the codes most independent, of the latents in use."""
     used = np.flatnonzero(in_use(model, x))
     with torch.no_grad():
-        codes = model.encode(torch.as_tensor(x, dtype=torch.float32)).mean.double().numpy()
+        codes = model.encode(_tensor(model, x)).mean.double().numpy()
     K, mean = codes.shape[1], codes.mean(0)
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(codes[:, used].T)))
     root = (vectors * np.sqrt(np.maximum(values, 1e-9))) @ vectors.T
@@ -224,30 +230,8 @@ def separations(gram: Array) -> Array:  # (p, k, k) -> (k,)
     return np.array([d[(i.numpy() == a) | (j.numpy() == a)].min() for a in range(k)])
 
 
-def less_dependent(a: Turned, b: Turned, train: Array, test: Array) -> Gain:
-    """TC of the codes in b's axes minus that in a's, on unseen rows: above 0 if a's are more independent.
-
-    Both are whitened symmetrically, which turns no axis, so that the joint entropy is the same.
-    """
-
-    def logs(turned: Turned) -> Array:
-        u, v = turned.encode(train), turned.encode(test)
-        values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(u.T)))
-        white = (vectors / np.sqrt(np.maximum(values, 1e-9))) @ vectors.T
-        return np.asarray(log_marginals((u - u.mean(0)) @ white, (v - u.mean(0)) @ white).sum(1))
-
-    return gain(logs(a) - logs(b))
-
-
-@dataclass(frozen=True)
-class Through:
-    """A turned model of projected rows, as a model of the rows themselves."""
-
-    onto: Projection
-    turned: Turned
-
-    def encode(self, x: Array) -> Array:  # (N, n) -> (N, k)
-        return self.turned.encode(self.onto(x))
-
-    def decode(self, u: Array) -> Array:  # (N, k) -> (N, n)
-        return self.onto.back(self.turned.decode(u))
+def kept(model: Autoencoder, y: Array, mean: Array) -> float:  # (M, n)
+    """Share of the variance of unseen rows that their reconstructions keep."""
+    with torch.no_grad():
+        again = model.mean(model.encode(_tensor(model, y)).mean).double().numpy()
+    return 1 - float(((y - again) ** 2).sum() / ((y - mean) ** 2).sum())

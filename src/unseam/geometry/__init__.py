@@ -3,55 +3,25 @@
 `diagnose` and `align` are the two questions; the rest are their parts, usable as penalties inside objectives.
 """
 
-from unseam.geometry.align import Alignment, align
-from unseam.geometry.coordinates import labelled_coordinates, pair_coordinates
-from unseam.geometry.curvature import entanglement_cost, hessian_axes, pair_costs, sigma_law
-from unseam.geometry.curves import coordinate_curve, singular_curve
-from unseam.geometry.dependence import dependence
-from unseam.geometry.diagnose import diagnose
-from unseam.geometry.diagnosis import Diagnosis
-from unseam.geometry.diagonalise import joint_rotation
-from unseam.geometry.haar import haar
-from unseam.geometry.jacobian import hessian, jacobian, metrics, pullback, pullbacks, singular
-from unseam.geometry.law import law_fit
-from unseam.geometry.orthogonality import cosines, dto, ima_contrast, log_contrast
-from unseam.geometry.pushforward import component_density, log_densities
-from unseam.geometry.regime import active_latents, delta_kl, polarized_share, polarized_since, statistics
-from unseam.geometry.selfconsistency import self_consistency
-
-__all__ = [
-    "Alignment",
-    "Diagnosis",
-    "active_latents",
-    "align",
-    "component_density",
-    "coordinate_curve",
-    "cosines",
-    "delta_kl",
-    "dependence",
-    "diagnose",
-    "dto",
-    "entanglement_cost",
-    "haar",
-    "hessian",
-    "hessian_axes",
-    "ima_contrast",
-    "jacobian",
-    "joint_rotation",
-    "labelled_coordinates",
-    "law_fit",
-    "log_contrast",
-    "log_densities",
-    "metrics",
-    "pair_coordinates",
-    "pair_costs",
-    "polarized_share",
-    "polarized_since",
-    "pullback",
-    "pullbacks",
-    "self_consistency",
-    "sigma_law",
-    "singular",
-    "singular_curve",
-    "statistics",
-]
+# isort: off
+from unseam.geometry.align import Alignment as Alignment, align as align
+from unseam.geometry.coordinates import labelled_coordinates as labelled_coordinates
+from unseam.geometry.coordinates import pair_coordinates as pair_coordinates
+from unseam.geometry.curvature import entanglement_cost as entanglement_cost, hessian_axes as hessian_axes
+from unseam.geometry.curvature import pair_costs as pair_costs, sigma_law as sigma_law
+from unseam.geometry.curves import coordinate_curve as coordinate_curve, singular_curve as singular_curve
+from unseam.geometry.dependence import dependence as dependence
+from unseam.geometry.diagnose import diagnose as diagnose
+from unseam.geometry.diagnosis import Diagnosis as Diagnosis
+from unseam.geometry.diagonalise import joint_rotation as joint_rotation
+from unseam.geometry.haar import haar as haar
+from unseam.geometry.jacobian import hessian as hessian, jacobian as jacobian, metrics as metrics, pullback as pullback
+from unseam.geometry.jacobian import pullbacks as pullbacks, singular as singular
+from unseam.geometry.law import law_fit as law_fit
+from unseam.geometry.orthogonality import cosines as cosines, dto as dto, ima_contrast as ima_contrast
+from unseam.geometry.orthogonality import log_contrast as log_contrast
+from unseam.geometry.pushforward import component_density as component_density, log_densities as log_densities
+from unseam.geometry.regime import active_latents as active_latents, delta_kl as delta_kl
+from unseam.geometry.regime import polarized_share as polarized_share, polarized_since as polarized_since
+from unseam.geometry.regime import statistics as statistics
+from unseam.geometry.selfconsistency import self_consistency as self_consistency

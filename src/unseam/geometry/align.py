@@ -7,8 +7,6 @@ An autoencoder has no prior that fixes the scale of its codes; `whiten` first gi
 prior would: z = shift + T R z' with T the square root of the codes' covariance. Without it T = I and shift = 0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from torch import Tensor, nn
 
 from unseam.errors import BadInput
 from unseam.geometry.curvature import MIXED, entanglement_cost, sigma_law
-from unseam.geometry.diagnosis import number
+from unseam.geometry.diagnosis import html_table, number
 from unseam.geometry.diagonalise import joint_rotation
 from unseam.geometry.haar import haar
 from unseam.geometry.jacobian import Decoder
@@ -60,7 +58,7 @@ def frame_of(codes: Array, whiten: bool) -> Frame:
     >>> frame.shift, frame.scale
     (tensor([2., 2.], dtype=torch.float64), tensor([[1., 0.], [0., 2.]], dtype=torch.float64))
     """
-    eye = torch.eye(codes.shape[1], dtype=torch.float64)
+    eye = torch.eye(codes.shape[1], dtype=torch.float64, device="cpu")
     if not whiten:
         return Frame(eye, eye, 0 * eye[0])
     values, axes = torch.linalg.eigh(torch.as_tensor(np.cov(codes.T, bias=True)).reshape(eye.shape))
@@ -128,11 +126,8 @@ class Alignment:
         return "\n".join([self.verdict, f"  {'':<34} {'before':>9} {'after':>9}", *rows])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{r['what']}</td><td>{number(r['before'])}</td><td>{number(r['after'])}</td></tr>"
-            for r in self.table
-        )
-        return f"<p>{self.verdict}</p><table><tr><th></th><th>before</th><th>after</th></tr>{rows}</table>"
+        rows = [[r["what"], number(r["before"]), number(r["after"])] for r in self.table]
+        return f"<p>{self.verdict}</p>{html_table([['', 'before', 'after'], *rows])}"
 
 
 @torch.no_grad()
@@ -173,6 +168,7 @@ def align(
     if encoder is None and isinstance(decoder, nn.Module):
         encoder = getattr(decoder, "encode", None)
     helped = judge(rows)
+    words = say(rows, helped) if used.sum() > 1 else nothing_to_turn(int(used.sum()))
     return Alignment(
         rotation=frame.rotation,
         frame=frame,
@@ -182,7 +178,7 @@ def align(
         variances=sigma_law(frame.rotation.T @ M @ frame.rotation, beta).numpy(),
         table=rows,
         helped=helped,
-        verdict="; ".join(part for part in (say(rows, helped), about_beta(beta, q.beta_source), *q.notes) if part),
+        verdict="; ".join(part for part in (words, about_beta(beta, q.beta_source), *q.notes) if part),
     )
 
 
@@ -193,7 +189,7 @@ def embed(small: Tensor, used: Array) -> Tensor:  # (k, k), (K,) -> (K, K)
     tensor([[1., 0.],
             [0., 2.]])
     """
-    R, keep = torch.eye(len(used), dtype=small.dtype), np.flatnonzero(used)
+    R, keep = torch.eye(len(used), dtype=small.dtype, device=small.device), np.flatnonzero(used)
     R[np.ix_(keep, keep)] = small
     return R
 
@@ -235,6 +231,14 @@ def judge(rows: tuple[dict[str, Any], ...]) -> bool:
     unseen, contrast = rows[1], rows[2]
     fell = contrast["after"] < contrast["before"] - FALLS or math.isinf(contrast["before"])
     return bool(unseen["after"] < (1 - HELPED) * unseen["before"] and fell)
+
+
+def nothing_to_turn(used: int) -> str:
+    """
+    >>> nothing_to_turn(0)
+    'align did nothing: the decoder makes use of no latent, so there is no axis to turn'
+    """
+    return f"align did nothing: the decoder makes use of {'one' if used else 'no'} latent, so there is no axis to turn"
 
 
 def say(rows: tuple[dict[str, Any], ...], helped: bool) -> str:

@@ -1,10 +1,9 @@
 """The door of the room: what a decoder and points must be, refused in one line with the remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -29,7 +28,7 @@ def as_points(codes: Any, decoder: Any = None) -> Tensor:  # (N, K)
     >>> as_points([[0.0, 1.0]]).shape
     torch.Size([1, 2])
     """
-    z = codes.detach() if isinstance(codes, Tensor) else torch.as_tensor(codes)
+    z = codes.detach() if isinstance(codes, Tensor) else torch.from_numpy(np.array(codes))
     if z.ndim != 2 or 0 in z.shape:
         raise BadInput(f"codes have shape {tuple(z.shape)}; give points (N, K): N points of K latents")
     if not torch.isfinite(z).all():

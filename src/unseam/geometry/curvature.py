@@ -11,7 +11,7 @@ safe in single precision for small beta. Its limit gap/beta for beta -> 0 is the
 import torch
 from torch import Tensor
 
-from unseam.geometry.orthogonality import cosines
+from unseam.geometry.orthogonality import cosines, log_contrast
 
 Beta = float | Tensor
 MIXED = 0.02  # nats of loss per beta above which latents are mixed: a cosine of 0.2 between two columns
@@ -41,7 +41,7 @@ def entanglement_cost(M: Tensor, beta: Beta = 1.0) -> Tensor:  # (..., K, K) -> 
     >>> round(entanglement_cost(torch.tensor([[3.0, 2.0], [2.0, 3.0]]), beta=1.0).item(), 4)  # 1/2 log(16 / 12)
     0.1438
     """
-    return -0.5 * beta * torch.linalg.slogdet(cosines(precision(M, beta))).logabsdet
+    return beta * log_contrast(precision(M, beta))
 
 
 def pair_costs(M: Tensor, beta: Beta = 1.0) -> Tensor:  # (..., K, K) -> (..., K, K)

@@ -40,7 +40,7 @@ def coordinate_curve(decode: Decoder, z: Tensor, latent: int, values: Tensor) ->
         raise BadInput(f"latent={latent} is not among the {z.shape[1]} latents 0..{z.shape[1] - 1}")
     path = z.unsqueeze(1).repeat(1, len(values), 1)
     path[:, :, latent] = values.to(path)
-    return finish(decode, path, torch.full((len(z),), len(values)), [REASONS[0]] * len(z))
+    return finish(decode, path, torch.full((len(z),), len(values), device=z.device), [REASONS[0]] * len(z))
 
 
 def finish(decode: Decoder, path: Tensor, steps: Tensor, reason: list[str]) -> Curve:
@@ -85,8 +85,8 @@ def singular_curve(
     V = singular(pullbacks(decode, z, dtype=torch.float64).gram)[1]
     v, at = V[:, :, component], z.double()
     v = sign * v * v.gather(1, v.abs().argmax(1, keepdim=True)).sign()  # start towards + of the latent it moves most
-    path, why = [at], torch.full((len(z),), -1)
-    steps = torch.ones(len(z), dtype=torch.long)
+    path, why = [at], torch.full((len(z),), -1, device=z.device)
+    steps = torch.ones(len(z), dtype=torch.long, device=z.device)
     for _ in range(round(length / step)):
         new, v_new, gap = runge_kutta(lambda y, last: directions(decode, y.to(z.dtype), last, component), at, v, step)
         stop = torch.where(gap < crossing, 1, torch.where(new.norm(dim=1) > region, 2, -1))

@@ -18,7 +18,7 @@ ANGLES = 24
 
 def pairs_of(K: int) -> tuple[Tensor, Tensor]:
     """All pairs i < j, as two index tensors (P,)."""
-    i, j = torch.triu_indices(K, K, 1)
+    i, j = torch.triu_indices(K, K, 1, device="cpu")
     return i, j
 
 

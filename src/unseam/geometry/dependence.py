@@ -50,20 +50,3 @@ def dependence(x: ArrayLike, y: ArrayLike, permutations: int = 199, seed: int = 
     chance = np.array([(A * B[np.ix_(order, order)]).mean() for order in orders])
     p_value = (1 + int((chance >= here).sum())) / (1 + permutations)
     return Dependence(float(np.sqrt(max(here, 0) / size)), p_value)
-
-
-def pairwise_dependence(codes: ArrayLike, permutations: int = 199) -> tuple[Array, Array]:  # (N, K) -> (K, K), (K, K)
-    """Distance correlations and p-values between all components.
-
-    >>> codes = np.random.default_rng(0).normal(size=(200, 2))
-    >>> correlation, p = pairwise_dependence(codes)
-    >>> bool(p[0, 1] > 0.05), correlation.shape
-    (True, (2, 2))
-    """
-    z = np.asarray(codes, dtype=float)
-    K = z.shape[1]
-    correlation, p_value = np.eye(K), np.zeros((K, K))
-    for i, j in zip(*np.triu_indices(K, 1), strict=True):
-        correlation[i, j], p_value[i, j] = dependence(z[:, i], z[:, j], permutations)
-        correlation[j, i], p_value[j, i] = correlation[i, j], p_value[i, j]
-    return correlation, p_value

@@ -1,7 +1,5 @@
 """`diagnose`: a decoder and codes in, a `Diagnosis` out. It works on our models and on anybody's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -29,7 +27,7 @@ from unseam.types import Array
 @torch.no_grad()
 def diagnose(
     decoder: Decoder | nn.Module,
-    codes: Any,  # (N, K) posterior means
+    codes: Any,  # (N, K) posterior means; or a torch.distributions object, or (mean, log-variance), for both
     posterior: Any = None,  # a posterior object, variances (N, K) or covariances (N, K, K)
     *,
     data: Tensor | None = None,  # (N, ...) the observations, for the ELBO
@@ -92,9 +90,8 @@ def diagnose(
 def det_elbo(q: Question, data: Tensor) -> float:
     """log p(x | z = mean) - 1/2 tr(M Sigma) - beta KL, the mean over the points (Allen 2024, eq. 5 with H = -M)."""
     x = matched(q, data)
-    log_p = torch.cat(
-        [q.likelihood.log_prob(a, q.decode(z)) for a, z in zip(x.split(512), q.z.split(512), strict=True)]
-    )
+    parts = zip(x.split(512), q.z.split(512), strict=True)
+    log_p = torch.cat([q.likelihood.log_prob(a, q.decode(z)) for a, z in parts])
     at = q.posterior_at_points()
     if at is None or q.stats is None:
         return float(log_p.mean())
@@ -135,11 +132,10 @@ def rounding(q: Question) -> float:
 
 def dependent(contrast: Tensor | None) -> list[str]:
     """Points at which active latents do not move the output in as many directions."""
-    where = 0 if contrast is None else int(torch.isinf(contrast).sum())
-    many = (
-        f"the columns of active latents are linearly dependent at {where} of {0 if contrast is None else len(contrast)}"
-    )
-    return [f"{many} points: some of them do the same to the output, and the IMA contrast is infinite"] if where else []
+    if contrast is None or not (where := int(torch.isinf(contrast).sum())):
+        return []
+    many = f"the columns of active latents are linearly dependent at {where} of {len(contrast)} points"
+    return [f"{many}: some of them do the same to the output, and the IMA contrast is infinite"]
 
 
 def consistent(q: Question, encoder: Callable[[Tensor], Any]) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from html import escape
 from typing import Any, NamedTuple
@@ -151,15 +151,9 @@ class Diagnosis:
     def rows(self) -> list[list[str]]:
         """The per-latent table as text, its header first."""
         header = ["latent", "active", "KL", "sigma^2", "by the law", "|J_i|", "std(mu)"]
-        body = [
-            [
-                str(z.index),
-                "yes" if z.active else "no",
-                *map(number, (z.kl, z.sigma2, z.sigma2_law, z.jacobian_norm, z.mu_std)),
-            ]
-            for z in self.latents
-        ]
-        return [header, *body]
+        values = [(z.kl, z.sigma2, z.sigma2_law, z.jacobian_norm, z.mu_std) for z in self.latents]
+        first = [[str(z.index), "yes" if z.active else "no"] for z in self.latents]
+        return [header, *([*both, *map(number, row)] for both, row in zip(first, values, strict=True))]
 
     def table(self) -> str:
         rows = self.rows()
@@ -167,11 +161,19 @@ class Diagnosis:
         return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
 
     def _repr_html_(self) -> str:
-        header, *body = self.rows()
-        cells = "".join(f"<th>{escape(name)}</th>" for name in header)
-        lines = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
         notes = "".join(f"<li>{escape(warning)}</li>" for warning in self.warnings)
-        return f"<p>{escape(self.verdict)}</p><ul>{notes}</ul><table><tr>{cells}</tr>{lines}</table>"
+        return f"<p>{escape(self.verdict)}</p><ul>{notes}</ul>{html_table(self.rows())}"
+
+
+def html_table(rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first row is its header.
+
+    >>> html_table([["a"], ["<1"]])
+    '<table><tr><th>a</th></tr><tr><td>&lt;1</td></tr></table>'
+    """
+    kinds = ["th", *["td"] * (len(rows) - 1)]
+    cells = ["".join(f"<{k}>{escape(cell)}</{k}>" for cell in row) for k, row in zip(kinds, rows, strict=True)]
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in cells)}</table>"
 
 
 def not_finite(value: Any) -> bool:

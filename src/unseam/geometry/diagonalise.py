@@ -45,7 +45,7 @@ def rounds(K: int) -> Iterator[tuple[Tensor, Tensor]]:
     half = len(players) // 2
     for _ in range(len(players) - 1):
         pairs = [(p, q) for p, q in zip(players[:half], players[: half - 1 : -1], strict=True) if max(p, q) < K]
-        p, q = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
+        p, q = torch.tensor(pairs, dtype=torch.long, device="cpu").reshape(-1, 2).unbind(1)
         yield p, q
         players = [players[0], players[-1], *players[1:-1]]
 
@@ -64,7 +64,7 @@ def best_angles(u: Tensor, v: Tensor, local: bool = False) -> Tensor:  # (P, N),
     def value(psi: Tensor) -> Tensor:  # (P,) -> (P,)
         return (level - x * psi.cos().unsqueeze(1) - y * psi.sin().unsqueeze(1)).clamp(min=tiny).log().mean(1)
 
-    grid = torch.arange(1 if local else GRID, dtype=u.dtype) * CELL
+    grid = torch.arange(1 if local else GRID, dtype=u.dtype, device=u.device) * CELL
     values = torch.stack([value(angle.expand(len(u))) for angle in grid])
     psi = newton(level, x, y, grid[values.argmin(0)])
     t = torch.remainder(psi + math.pi, 2 * math.pi) / 4 - math.pi / 4
@@ -129,8 +129,12 @@ def starts(M: Tensor, beta: float, restarts: int, seed: int) -> list[Tensor]:
     """Where to begin: as it is, the axes of the mean metric, and `restarts` random rotations."""
     K = M.shape[-1]
     scaled = M / (beta + M.diagonal(dim1=1, dim2=2).sum(1)[:, None, None] / K)
-    normal = torch.randn(restarts, K, K, generator=generator(seed, "align"), dtype=M.dtype)
-    return [torch.eye(K, dtype=M.dtype), torch.linalg.eigh(scaled.mean(0))[1], *torch.linalg.qr(normal)[0]]
+    normal = torch.randn(restarts, K, K, generator=generator(seed, "align"), dtype=M.dtype, device="cpu").to(M)
+    return [
+        torch.eye(K, dtype=M.dtype, device=M.device),
+        torch.linalg.eigh(scaled.mean(0))[1],
+        *torch.linalg.qr(normal)[0],
+    ]
 
 
 def joint_rotation(M: Tensor, beta: float = 1.0, restarts: int = 2, seed: int = 0) -> Tensor:  # (N, K, K) -> (K, K)
@@ -146,12 +150,12 @@ def joint_rotation(M: Tensor, beta: float = 1.0, restarts: int = 2, seed: int = 
     """
     M = M.double()
     if M.shape[-1] < 2:
-        return torch.eye(M.shape[-1], dtype=M.dtype)
+        return torch.eye(M.shape[-1], dtype=M.dtype, device=M.device)
     few = M[:: max(1, math.ceil(len(M) / COARSE))]
     found = [descend(few, start, beta, tolerance=1e-6) for start in starts(few, beta, restarts, seed)]
     R, _ = min(found, key=lambda pair: pair[1])
     R, cost = descend(M, R, beta)
-    eye = torch.eye(M.shape[-1], dtype=M.dtype)
+    eye = torch.eye(M.shape[-1], dtype=M.dtype, device=M.device)
     return match_axes(R) if cost < rotation_cost(M, eye, beta) else eye
 
 

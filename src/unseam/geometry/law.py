@@ -4,8 +4,6 @@ Passive latents have learned ~ predicted ~ 1 whatever the decoder does, so the l
 Turned round, 1/Sigma_ii = 1 + M_ii/beta gives the beta that a precision P_ii implies: beta = M_ii / (P_ii - 1).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unseam.errors import BadInput
 from unseam.geometry.jacobian import Decoder, jacobian, pullbacks
-from unseam.geometry.orthogonality import cosines
+from unseam.geometry.orthogonality import log_contrast
 
 
 class Densities(NamedTuple):
@@ -45,7 +45,7 @@ def log_densities(decode: Decoder, z: Tensor, chunk: int | None = None) -> Densi
         dead = (~torch.isfinite(log_lengths)).any(0).nonzero().flatten().tolist()
         raise BadInput(f"latents {dead} do not move the output at some points, so there is no density; leave them out")
     factorised = (log_prior(z) - log_lengths).sum(1)
-    gap = -0.5 * torch.linalg.slogdet(cosines(gram)).logabsdet
+    gap = log_contrast(gram)
     return Densities(factorised + gap, factorised, gap)
 
 
@@ -67,7 +67,7 @@ def component_density(decode: Decoder, z: Tensor, latent: int, span: float = 3.0
     """
     if z.ndim != 1 or not 0 <= latent < len(z):
         raise BadInput(f"latent={latent} of a point of shape {tuple(z.shape)}; give one point (K,) and 0 <= latent < K")
-    t = torch.linspace(-span, span, steps, dtype=z.dtype)
+    t = torch.linspace(-span, span, steps, dtype=z.dtype, device=z.device)
     line = z.repeat(steps, 1)
     line[:, latent] = t
     speed = jacobian(decode, line)[:, :, latent].norm(dim=1)  # |J_i|

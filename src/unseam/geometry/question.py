@@ -1,7 +1,5 @@
 """The door of `diagnose` and `align`: what they are asked about, checked, with the Jacobians taken."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -12,6 +10,7 @@ from torch import Tensor, nn
 from unseam.errors import BadInput
 from unseam.geometry.checks import as_points, check_decoder
 from unseam.geometry.curvature import sigma_law
+from unseam.geometry.given import as_given
 from unseam.geometry.jacobian import Decoder, Grams, as_likelihood, pullbacks
 from unseam.geometry.law import implied_beta
 from unseam.geometry.regime import ACTIVE_VARIANCE, LatentStatistics, active_latents, statistics
@@ -71,11 +70,12 @@ def ask(
     if not ((beta is None or beta > 0) and s2 > 0):
         raise BadInput(f"beta={beta} and s2={s2} must be positive (beta=None estimates it from the posterior)")
     decode, p = parts_of(decoder, likelihood, s2)
+    codes, posterior = as_given(codes, posterior)
     z = as_points(codes, decoder)
     if len(z) <= z.shape[1]:
         raise BadInput(f"codes are {len(z)} points of {z.shape[1]} latents; give more points than latents")
     mode = check_decoder(decode, z)
-    rows = torch.linspace(0, len(z) - 1, min(points, len(z))).round().long()
+    rows = torch.linspace(0, len(z) - 1, min(points, len(z)), device="cpu").round().long()
     M = grams(decode, z[rows], rows, p, chunk, mode)
     q = posterior_of(posterior, z, decoder)
     codes = z.double().cpu().numpy()

@@ -9,8 +9,6 @@ tiny sigma^2; the thesis takes std(mu_j) > 0.5 for "active" here, and so does `d
 All functions here are pure functions of per-latent statistics.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +52,10 @@ def statistics(
     if mu.shape != sigma2.shape or mu.ndim != 2:
         raise BadInput(f"means {mu.shape} and variances {sigma2.shape} must both be (N, K)")
     if not (np.isfinite(mu).all() and np.isfinite(sigma2).all() and (sigma2 > 0).all()):
-        raise BadInput("posterior means must be finite and variances positive; a point posterior (AE) has no KL")
+        raise BadInput(
+            "posterior means must be finite and variances positive: this model has diverged, or these are "
+            "log-variances (give their exp); a point posterior (AE) has no KL"
+        )
     logs = np.log(sigma2) if log_sigma2 is None else np.asarray(log_sigma2, dtype=float)
     return LatentStatistics((mu**2).mean(0), mu.std(0), sigma2.mean(0), logs.mean(0))
 

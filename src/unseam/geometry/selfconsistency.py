@@ -51,8 +51,8 @@ def self_consistency(
         raise BadInput(f"encoder gives codes {tuple(again.shape)} for points {tuple(z.shape)}; the latents must match")
     error = (again - z).double().square().mean(0)
     spread = z.double().var(0, unbiased=False)
-    keep = torch.ones(z.shape[1], dtype=torch.bool) if active is None else torch.as_tensor(active)
+    keep = torch.ones(z.shape[1], dtype=torch.bool, device="cpu") if active is None else torch.as_tensor(active)
     if not spread[keep].sum() > 0:
         raise BadInput("the points do not vary in any latent asked for; give points spread like the prior or the codes")
     ratio = torch.where(spread > 0, error / spread, torch.nan)
-    return SelfConsistency(float(error[keep].sum() / spread[keep].sum()), ratio.numpy())
+    return SelfConsistency(float(error[keep].sum() / spread[keep].sum()), ratio.cpu().numpy())

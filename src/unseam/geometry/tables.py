@@ -1,7 +1,5 @@
 """The two tables of a diagnosis: a row a latent, and a row a pair of active latents."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A diagnosis in plain words: one sentence a finding, the finding's number in it, and what to do about it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from unseam.geometry.diagnosis import Diagnosis, Latent, Pair, number
@@ -19,13 +17,13 @@ DEAF = 1e-3  # an active latent whose column is below this share of the longest 
 PASSIVE_LISTENS = 0.05  # a passive latent whose column is above this share of the longest still moves the output
 
 
-def words(latents: Sequence[int]) -> str:
+def words(things: Sequence[object]) -> str:
     """0, 2 and 5.
 
-    >>> words([0, 2, 5])
-    '0, 2 and 5'
+    >>> words([0, 2, 5]), words(["x", "y"]), words(["x"])
+    ('0, 2 and 5', 'x and y', 'x')
     """
-    names = [str(k) for k in latents]
+    names = [str(thing) for thing in things]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -75,24 +73,20 @@ def law(d: Diagnosis) -> str:
     numbers = f"median error {error:.0%}" if r is None else f"r = {r:.2f}, median error {error:.0%}"
     if fits(r, error):
         how = "follow the Sigma law" if r is not None else "do not vary and are as the Sigma law has them"
-    elif (
-        d.sigma_law_factor is not None
-        and off(d.sigma_law_factor)
-        and fits(d.sigma_law_rescaled_r, d.sigma_law_rescaled_error)
-    ):
-        return f"posterior variances have {scale(d.sigma_law_factor)} ({numbers}, active latents)"
+    elif off(d.sigma_law_factor) and fits(d.sigma_law_rescaled_r, d.sigma_law_rescaled_error):
+        how = f"have {scale(d.sigma_law_factor or 1.0)}"
     else:
         how = loosely(r, error)
     return f"posterior variances {how} ({numbers}, active latents)"
 
 
-def off(factor: float) -> bool:
+def off(factor: float | None) -> bool:
     """Whether a scale is wrong enough to be said so: by a quarter or more, either way.
 
-    >>> off(1.13), off(1.3), off(0.5)
-    (False, True, True)
+    >>> off(1.13), off(1.3), off(0.5), off(None)
+    (False, True, True, False)
     """
-    return max(factor, 1 / factor) >= WRONG_SCALE
+    return factor is not None and max(factor, 1 / factor) >= WRONG_SCALE
 
 
 def loosely(r: float | None, error: float) -> str:

@@ -6,8 +6,6 @@ A = I - 2 v v^T a reflection without a zero entry (v_1 = sqrt(a), v_i = sqrt((1 
 A model cannot tell u from f(u) by looking at data; a metric can, with the true factors.
 """
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 import numpy as np

@@ -148,6 +148,25 @@ def principal_axes(S: Array) -> tuple[Array, Array]:  # (n, n) -> (n,), (n, n)
     return l[::-1], U[:, ::-1]
 
 
+def axes_of_rows(x: Array) -> tuple[Array, Array]:  # (N, n) -> (n,), (n, min(N, n))
+    """`principal_axes` of the rows' covariance C = X'X / N; of a wide table by X X' / N, whose eigenvalues are the same
+    but for zeros: X X' v = N l v, u = X'v / sqrt(N l). Axes without variance are 0 there.
+
+    >>> x = np.random.default_rng(0).normal(size=(4, 6))
+    >>> l, U = axes_of_rows(x)
+    >>> bool(np.allclose((U * l[:4]) @ U.T, np.cov(x.T, bias=True)))
+    True
+    """
+    N, n = x.shape
+    x = x - x.mean(0)
+    if n <= N:
+        return principal_axes(x.T @ x / N)
+    l, V = principal_axes(x @ x.T / N)
+    there = l > 1e-12 * max(float(l[0]), 1e-300)
+    U = (x.T @ V) * np.where(there, 1 / np.sqrt(N * np.maximum(l, 1e-300)), 0.0)
+    return np.concatenate([np.where(there, l, 0.0), np.zeros(n - N)]), U
+
+
 def rotation_of(W: Any, S: Any, s2: float) -> Array:  # (n, d) -> (d, d)
     """R made explicit: the least-squares R in W = U (L - s2 I)^{1/2} R; orthogonal at a maximum of the likelihood.
 

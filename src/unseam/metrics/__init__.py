@@ -29,8 +29,14 @@ from unseam.metrics.downstream import downstream as downstream
 from unseam.metrics.unsupervised import gaussian_tc as gaussian_tc, gaussian_tc_sampled as gaussian_tc_sampled
 from unseam.metrics.unsupervised import wasserstein_dependency as wasserstein_dependency
 from unseam.metrics.unsupervised import code_mutual_information as code_mutual_information
+from unseam.metrics.med import med as med, med_topk as med_topk
+from unseam.metrics.min_suf import minimality as minimality, sufficiency as sufficiency
+from unseam.metrics.restrictive import consistency as consistency, restrictiveness as restrictiveness
+from unseam.metrics.dci_es import es_explicitness as es_explicitness, es_size as es_size
+from unseam.metrics.omes import omes as omes
 # isort: on
 
+from unseam.metrics.centrality import model_centrality as model_centrality
 from unseam.metrics.suite import Scores as Scores
 from unseam.metrics.suite import score as score
 from unseam.metrics.suite import score_representation as score_representation

@@ -30,6 +30,7 @@ from unseam.types import Array
     "Can a linear classifier tell which factor two observations share?",
     "Higgins et al. 2017, openreview Sy2fzU9gl",
     ceiling="1, reached already when all factors but one are held",
+    vectors=True,
 )
 def beta_vae(inputs: Inputs, batch: int = 64, train: int = 10_000, test: int = 5_000) -> Score:
     """BetaVAE score, from arrays or from a sampler `factors (B, F) -> codes (B, K)` with its space.

@@ -40,7 +40,7 @@ class Importances:
     test: Array
 
 
-@metric("dci-disentanglement", "Does each latent serve one factor?", EASTWOOD, cheap=False)
+@metric("dci-disentanglement", "Does each latent serve one factor?", EASTWOOD, cheap=False, vectors=True)
 def disentanglement(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
     found = importances(inputs, backend)
     per_latent = concentration(found.matrix.T)
@@ -50,7 +50,7 @@ def disentanglement(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
     )
 
 
-@metric("dci-completeness", "Does each factor need one latent only?", EASTWOOD, cheap=False)
+@metric("dci-completeness", "Does each factor need one latent only?", EASTWOOD, cheap=False, vectors=True)
 def completeness(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
     found = importances(inputs, backend)
     per_factor = concentration(found.matrix)
@@ -65,6 +65,7 @@ def completeness(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
     "How well do boosted trees predict the factors from the whole code?",
     EASTWOOD,
     cheap=False,
+    vectors=True,
 )
 def informativeness(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
     found = importances(inputs, backend)
@@ -119,7 +120,8 @@ def importances(inputs: Inputs, backend: Backend) -> Importances:
         return model.importances, correct(inputs, f, model, seen), correct(inputs, f, model, test)
 
     rows = factor_by_factor(one_factor, inputs)
-    return Importances(*(np.array(column) for column in zip(*rows, strict=True)))
+    matrix, seen_well, test_well = (np.array(column) for column in zip(*rows, strict=True))
+    return Importances(inputs.by_latent(matrix), seen_well, test_well)
 
 
 def fit_factor(inputs: Inputs, rows: Sample, f: int, backend: str) -> Fitted:

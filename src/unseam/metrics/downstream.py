@@ -107,6 +107,7 @@ for model, about in MODELS:
             f"How accurate is {about} fitted on {labels} labels?",
             LOCATELLO,
             cheap=model == "logistic",
+            vectors=True,
         )
 for model, _ in MODELS:
     register(
@@ -117,4 +118,5 @@ for model, _ in MODELS:
         range=(0.0, float("inf")),
         ceiling="about 1",
         cheap=model == "logistic",
+        vectors=True,
     )

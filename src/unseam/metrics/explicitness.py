@@ -24,6 +24,7 @@ from unseam.types import Array
     "Can a linear classifier read each value of each factor from the code?",
     "Ridgeway & Mozer 2018, arXiv:1802.05312",
     ceiling="1; 0.5 is chance",
+    vectors=True,
 )
 def explicitness(inputs: Inputs, penalty: float = 1.0) -> Score:
     """Explicitness of codes against factors.

@@ -48,12 +48,21 @@ def factor_vae(inputs: Inputs, batch: int = 64, train: int = 10_000, test: int =
     if not len(alive):
         return Score("factor-vae", 0.0, settings=settings, notes=("every latent is pruned; factor-vae is 0",))
     votes = [ballot(source, n, batch, variance, alive, rng) for n in (train, test)]
-    winner = votes[0].argmax(axis=0)
-    right = [v[winner, np.arange(v.shape[1])].sum() / v.sum() for v in votes]
+    winner, right = majority(votes)
     share = votes[1] / np.maximum(votes[1].sum(axis=1, keepdims=True), 1)
     per_factor = np.where(winner == np.arange(source.count)[:, None], share, 0.0).sum(axis=1)
     extra = {"train": float(right[0]), "standard_error": standard_error(right[1], test)}
     return Score("factor-vae", float(right[1]), per_factor=per_factor, matrix=share, settings=settings, extra=extra)
+
+
+def majority(votes: list[Array]) -> tuple[Array, list[float]]:  # (F, K) each -> (K,), one share each
+    """The factor that each latent stands for by the first votes, and the share of each set of votes that says so.
+
+    >>> majority([np.array([[3, 0], [1, 2]]), np.array([[1, 1], [0, 2]])])
+    (array([0, 1]), [0.8333333333333334, 0.75])
+    """
+    winner = votes[0].argmax(axis=0)
+    return winner, [float(v[winner, np.arange(v.shape[1])].sum() / v.sum()) for v in votes]
 
 
 def ballot(

@@ -51,7 +51,7 @@ def infom(inputs: Inputs) -> Score:
     return Score("infom", value, per_latent=per_latent, matrix=nmi, settings=settings(inputs, active))
 
 
-@metric("infoe", "How much of each factor can a linear model read from the code?", HSU)
+@metric("infoe", "How much of each factor can a linear model read from the code?", HSU, vectors=True)
 def infoe(inputs: Inputs) -> Score:
     """InfoE of codes against factors.
 

@@ -7,12 +7,13 @@ made of it takes arrays of any kind; `call.of` is the formula, for those that ha
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast
 
-from unseam.errors import unknown
+from unseam.errors import BadInput, unknown
 from unseam.metrics.base import Score
 from unseam.metrics.estimators.interventions import Encode, from_sampler
 from unseam.metrics.inputs import Inputs, prepare
@@ -32,6 +33,7 @@ class About(TypedDict, total=False):
     supervised: bool
     cheap: bool
     halving: bool
+    vectors: bool
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Metric:
     supervised: bool = True  # needs factors
     cheap: bool = True  # computes in well under a second at 10,000 rows; decides the default number of bootstraps
     halving: bool = False  # its bias falls as 1/N, so half-samples show it (measured: docs/metrics/uncertainty.md)
+    vectors: bool = False  # knows latents of several numbers (`groups=` with more than one component)
 
 
 METRICS: dict[str, Metric] = {}  # filled by `@metric` and `register`, in the order of unseam.metrics.__init__
@@ -73,6 +76,9 @@ class Call(Protocol[P, R_co]):
         variances: Any = None,
         bin_continuous: int | None = None,
         prune: float = 0.0,
+        active: Any = None,
+        groups: str | Sequence[Sequence[int]] | None = None,
+        components: int = 1,
         seed: int = 0,
         workers: int | None = None,
         **settings: Any,
@@ -87,7 +93,16 @@ def register(name: str, compute: Callable[[Inputs], Score], question: str, paper
     METRICS[name] = Metric(name, compute, question, paper, **about)
 
 
-def public(formula: Callable[Concatenate[Inputs, P], R]) -> Call[P, R]:
+def knows_vectors(name: str, inputs: Inputs, vectors: bool) -> None:
+    """Refuse latents of several numbers, for a metric that reads one number a latent."""
+    if inputs.group is not None and not vectors:
+        able = dict.fromkeys(
+            re.sub(r"^(dci|downstream|efficiency)-.*", r"\1", m.name) for m in METRICS.values() if m.vectors
+        )
+        raise BadInput(f"{name} reads one number a latent; give components=1. Vectors are read by {', '.join(able)}")
+
+
+def public(formula: Callable[Concatenate[Inputs, P], R], vectors: bool = True) -> Call[P, R]:
     """The formula as a function of arrays."""
     settings = list(inspect.signature(formula).parameters.values())[1:]
     known = {p.name for p in (*DOOR, *settings)}
@@ -99,6 +114,7 @@ def public(formula: Callable[Concatenate[Inputs, P], R]) -> Call[P, R]:
         own = {p.name: options.pop(p.name) for p in settings if p.name in options}
         sampler = options.pop("sampler", None)
         inputs = from_sampler(sampler, space, **options) if sampler else prepare(codes, factors, space, **options)
+        knows_vectors(formula.__name__, inputs, vectors)
         return cast(Callable[..., R], formula)(inputs, **own)
 
     own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in settings]
@@ -113,6 +129,6 @@ def metric(
 
     def decorate(formula: Callable[Concatenate[Inputs, P], Score]) -> Call[P, Score]:
         register(name, cast(Callable[[Inputs], Score], formula), question, paper, **about)
-        return public(formula)
+        return public(formula, about.get("vectors", False))
 
     return decorate

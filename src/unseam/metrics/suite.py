@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from unseam.errors import BadInput, lookup
 from unseam.metrics.base import Score
 from unseam.metrics.estimators.uncertainty import add_chance, add_intervals
 from unseam.metrics.inputs import Inputs, prepare
-from unseam.metrics.registry import METRICS, Metric
+from unseam.metrics.registry import METRICS, Metric, knows_vectors
 from unseam.progress import bar
 from unseam.types import FactorSpace, Representation
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+CERTAIN = ("dci-disentanglement", "beta-vae", "factor-vae", "med", "med-topk")  # 1 when there is one factor
 COLLAPSED = 0.05  # standard deviation of a latent's posterior means
 
 
@@ -25,10 +30,29 @@ class Scores(dict[str, Score]):
         self.refused = refused
         self.inputs = inputs
 
-    @property
-    def table(self) -> Inputs:
-        """The old name of `inputs`."""
-        return self.inputs
+    def table(self) -> pd.DataFrame:
+        """A row a metric: its value, interval, bias and chance level where they were asked for, and each factor's.
+
+        >>> v = [[i, j] for i in range(3) for j in range(4)]
+        >>> score([[float(i), float(j)] for i, j in v], v, metrics="mig", names=("shape", "x")).table()
+             value  shape    x
+        mig    1.0    1.0  1.0
+        """
+        import pandas as pd
+
+        names = self.inputs.space.names
+        rows = {name: numbers_of(s, names) for name, s in self.items()}
+        return pd.DataFrame.from_dict(rows, orient="index").dropna(axis=1, how="all")
+
+    def __str__(self) -> str:
+        from unseam.metrics.render import as_text
+
+        return "\n".join([as_text(self), *self.notes])
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return self.table().to_html(float_format="{:.3f}".format, na_rep="-") + (f"<ul>{notes}</ul>" if notes else "")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -45,10 +69,19 @@ class Scores(dict[str, Score]):
                 "train": len(self.inputs),
                 "test": 0 if test is None else len(test),
             },
+            "passive": list(self.inputs.passive or self.inputs.suspects),
             "refused": self.refused,
             "notes": list(self.notes),
             "seed": self.inputs.seed,
         }
+
+
+def numbers_of(s: Score, names: Sequence[str]) -> dict[str, float | None]:
+    """A row of the table."""
+    low, high = s.ci or (None, None)
+    found = {"value": s.value, "low": low, "high": high, "bias": s.bias, "chance": s.chance}
+    own = [f"factor {name}" if name in found else name for name in names]  # a factor may be called "value"
+    return found | (dict(zip(own, map(float, s.per_factor), strict=True)) if s.per_factor is not None else {})
 
 
 def score(
@@ -68,8 +101,10 @@ def score(
     """Score codes against factors by some or all metrics.
 
     `ci`, `bias` and `chance` may be numbers of rounds. `about` may hold `names`, `kinds`, `variances` (posterior
-    variances of the codes), `bin_continuous` and `prune` (see factor-vae). With `metrics="all"` a metric that cannot
-    use the input is left out and its reason kept in `.refused`; a metric asked for by name raises.
+    variances of the codes), `bin_continuous`, `prune` (see factor-vae), `active` (latents that vote: a mask, or
+    numbers), and `groups` with `components` for latents that are vectors ([[0, 1], [2, 3]], or "0-1,2-3"). With
+    `metrics="all"` a metric that cannot use the input is left out and its reason kept in `.refused`; a metric asked
+    for by name raises.
 
     >>> import numpy as np
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
@@ -81,6 +116,9 @@ def score(
     )
     chosen, by_name = choose(metrics)
     scores, refused = compute(inputs, chosen, by_name)
+    if len(inputs.space) == 1:
+        told = {name: f"with one factor {name} is 1 whatever the codes are" for name in CERTAIN if name in scores}
+        scores |= {name: scores[name].having(notes=(*scores[name].notes, note)) for name, note in told.items()}
     kept = [m for m in chosen if m.name in scores]
     if ci or bias:
         add_intervals(scores, kept, inputs, rounds_of(ci, bias), bool(ci), bool(bias))
@@ -143,6 +181,7 @@ def compute(inputs: Inputs, chosen: Sequence[Metric], by_name: bool) -> tuple[di
             try:
                 if metric.supervised and not len(inputs.space):
                     raise BadInput(f"{metric.name} needs factors; give them, or choose metrics of the codes alone")
+                knows_vectors(metric.name, inputs, metric.vectors)
                 scores[metric.name] = metric.compute(inputs)
             except BadInput as reason:
                 if by_name:

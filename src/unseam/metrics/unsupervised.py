@@ -48,7 +48,7 @@ def code_metric(
 
     def decorate(formula: Callable[Concatenate[Inputs, P], Score]) -> CodesCall[P]:
         register(name, cast(Callable[[Inputs], Score], formula), question, LOCATELLO, **about)
-        with_factors = public(formula)
+        with_factors = public(formula, vectors=False)
 
         @wraps(formula)
         def call(codes: Any, variances: Any = None, **settings: Any) -> Score:

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from unseam.errors import BadInput, check_literals, lookup
-from unseam.models.likelihood import Bernoulli, Gaussian
+from unseam.models import half
+from unseam.models.likelihood import LIKELIHOODS, Gaussian, Likelihood
+from unseam.models.mixed import Mixed, parts_of
 from unseam.models.networks import conv_decoder, conv_encoder, conv_grid, mlp_decoder, mlp_encoder
 from unseam.models.posterior import POSTERIORS, Posterior
 from unseam.rng import derive
@@ -20,9 +22,11 @@ class Architecture:
     """Everything that fixes a model but its weights. "auto" fields follow the data (`for_data`)."""
 
     network: Literal["auto", "mlp", "conv", "linear"] = "auto"
-    """conv for images whose sides are multiples of 16, mlp for the rest"""
+    """auto: conv for images whose sides are multiples of 16, mlp for the rest; conv takes images of any size"""
     latents: int = 10
     """K, the size of the latent space"""
+    small_kernels: bool = False
+    """conv: 2x2 kernels in the encoder's last two layers, as in the code of Locatello 2019"""
     encoder: tuple[int, ...] = (256, 256)
     """hidden widths of an mlp encoder"""
     decoder: tuple[int, ...] = (256, 256)
@@ -31,8 +35,12 @@ class Architecture:
     """relu, tanh, elu or softplus"""
     decoder_activation: str = "relu"
     """tanh makes the decoder smooth, as the theory wants it"""
-    likelihood: Literal["auto", "bernoulli", "gaussian"] = "auto"
-    """what the data is modelled with; the data's own choice by default"""
+    likelihood: Literal["auto", "bernoulli", "gaussian", "poisson", "negative-binomial", "categorical", "mixed"] = (
+        "auto"
+    )
+    """what the data is modelled with; the data's own choice by default (categorical: classes, or shares of a sum)"""
+    columns: tuple[str, ...] = ()
+    """of a mixed likelihood, from left to right: gaussian:5 bernoulli:2 (models/mixed.py)"""
     s2: float = 0.5
     """variance of a Gaussian likelihood (1/2: the squared error itself, as in Zietlow 2022)"""
     learned_s2: bool = False
@@ -62,6 +70,8 @@ class Architecture:
         """
         image = len(shape) == 3 and shape[1] % 16 == 0 and shape[2] % 16 == 0
         network = ("conv" if image else "mlp") if self.network == "auto" else self.network
+        if self.likelihood == "mixed":
+            parts_of(self.columns, shape[0] if len(shape) == 1 else -1)
         if network == "conv":
             conv_grid(shape)
         return replace(self, network=network, likelihood=likelihood if self.likelihood == "auto" else self.likelihood)
@@ -71,6 +81,13 @@ class Architecture:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(seed, "weights"))
             return Autoencoder(self, shape)
+
+
+def likelihood_of(a: Architecture) -> Likelihood:
+    if a.likelihood == "mixed":
+        return Mixed(a.columns, a.s2)
+    gaussian = a.likelihood in ("auto", "gaussian")
+    return Gaussian(a.s2, a.learned_s2) if gaussian else LIKELIHOODS[a.likelihood]()
 
 
 class Autoencoder(nn.Module):
@@ -83,7 +100,7 @@ class Autoencoder(nn.Module):
         self.family = POSTERIORS[a.posterior]
         outputs = self.family.outputs(k)
         if a.network == "conv":
-            self.encoder, self.decoder = conv_encoder(shape, outputs), conv_decoder(shape, k)
+            self.encoder, self.decoder = conv_encoder(shape, outputs, a.small_kernels), conv_decoder(shape, k)
         else:
             hidden = ((), ()) if a.network == "linear" else (a.encoder, a.decoder)
             self.encoder = mlp_encoder(shape, hidden[0], outputs, a.encoder_activation)
@@ -93,20 +110,27 @@ class Autoencoder(nn.Module):
         for name, value in own.items():
             self.register_parameter(name, nn.Parameter(value))
         self.bfloat16_networks = False  # run the networks, not the likelihood, in bfloat16
-        self.likelihood = Bernoulli() if a.likelihood == "bernoulli" else Gaussian(a.s2, a.learned_s2)
+        self.likelihood: Likelihood = likelihood_of(a)
 
     def encode(self, x: Tensor) -> Posterior:  # (B, *shape) -> q(z|x)
+        if not isinstance(x, Tensor):
+            raise BadInput(
+                f"x is a {type(x).__name__}; a model takes torch tensors, `run.encode` also NumPy and pandas"
+            )
         own = {name: getattr(self, name) for name in self.own}
-        return self.family.from_outputs(self._run(self.encoder, x), self.latents, **own)
+        return self.family.from_outputs(self.run(self.encoder, self.likelihood.inputs(x)), self.latents, **own)
 
     def decode(self, z: Tensor) -> Tensor:  # (B, K) -> theta (B, *shape)
-        return self._run(self.decoder, z)
+        return self.run(self.decoder, z)
 
-    def _run(self, network: nn.Module, inputs: Tensor) -> Tensor:
+    def run(self, network: nn.Module, inputs: Tensor) -> Tensor:
+        """A network of this member (its own, a critic) in the precision of its networks."""
         if not self.bfloat16_networks:
             outputs: Tensor = network(inputs)
             return outputs
-        with torch.autocast("cpu", torch.bfloat16):
+        if inputs.device.type == "cpu" and isinstance(network, nn.Sequential):
+            return half.run(network, inputs)
+        with torch.autocast(inputs.device.type, torch.bfloat16):
             outputs = network(inputs)
         return outputs.float()
 
@@ -114,8 +138,8 @@ class Autoencoder(nn.Module):
         """xhat = E[x|z] (B, *shape)."""
         return self.likelihood.mean(self.decode(z))
 
-    def forward(self, x: Tensor, noise: Tensor) -> tuple[Posterior, Tensor, Tensor]:
-        """q(z|x), z and theta, with the noise handed over."""
+    def forward(self, x: Tensor, noise: Tensor | None = None) -> tuple[Posterior, Tensor, Tensor]:
+        """q(z|x), z and theta, with the noise handed over; without any, z is the mean."""
         posterior = self.encode(x)
-        z = posterior.sample(noise)
+        z = posterior.mean if noise is None else posterior.sample(noise)
         return posterior, z, self.decode(z)

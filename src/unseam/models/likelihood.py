@@ -1,13 +1,22 @@
 """p(x|z): exponential families with natural parameter theta = d(z). Sums over dimensions; nothing is averaged.
 
-`curvature` is A^2 = -d^2 log p / d theta^2 (MATHS: Gaussian I/s2, Bernoulli diag(mean (1 - mean))).
+`curvature` is A^2 = -E d^2 log p / d theta^2 (MATHS: Gaussian I/s2, Bernoulli diag(mean (1 - mean))), of which only the
+diagonal is given. `inputs` is what the encoder is shown: logarithms of counts, the data itself otherwise.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Union
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+if TYPE_CHECKING:
+    from unseam.models.mixed import Mixed
+
+MOST = 15.0  # largest log mean of a count: e^15 is three million
 
 
 class Gaussian(nn.Module):
@@ -15,7 +24,9 @@ class Gaussian(nn.Module):
 
     def __init__(self, s2: float = 0.5, learned: bool = False) -> None:
         super().__init__()
-        log_s2 = torch.tensor(math.log(s2), dtype=torch.float64)  # so that a model in double precision has s2 itself
+        log_s2 = torch.tensor(
+            math.log(s2), dtype=torch.float64, device="cpu"
+        )  # so that a model in double precision has s2 itself
         if learned:
             self.log_s2 = nn.Parameter(log_s2.float())
         else:
@@ -32,6 +43,9 @@ class Gaussian(nn.Module):
     def curvature(self, theta: Tensor) -> Tensor:
         return torch.exp(-self.log_s2) * torch.ones_like(theta)
 
+    def inputs(self, x: Tensor) -> Tensor:
+        return x
+
 
 class Bernoulli(nn.Module):
     """x in [0, 1], mean = sigmoid(theta): log p = x theta - log(1 + e^theta), exact for x exactly 0 or 1."""
@@ -46,6 +60,83 @@ class Bernoulli(nn.Module):
         mean = torch.sigmoid(theta)
         return mean * (1 - mean)
 
+    def inputs(self, x: Tensor) -> Tensor:
+        return x
 
-Likelihood = Gaussian | Bernoulli
-LIKELIHOODS: dict[str, type[Likelihood]] = {"bernoulli": Bernoulli, "gaussian": Gaussian}
+
+class Poisson(nn.Module):
+    """Counts of mean e^theta: log p = x theta - e^theta - log x!."""
+
+    def log_prob(self, x: Tensor, theta: Tensor) -> Tensor:  # (B, ...), (B, ...) -> (B,)
+        theta = theta.clamp(max=MOST)
+        return (x * theta - theta.exp() - torch.lgamma(x + 1)).flatten(1).sum(1)
+
+    def mean(self, theta: Tensor) -> Tensor:
+        return theta.clamp(max=MOST).exp()
+
+    def curvature(self, theta: Tensor) -> Tensor:
+        return self.mean(theta)
+
+    def inputs(self, x: Tensor) -> Tensor:
+        return torch.log1p(x)
+
+
+def negative_binomial(x: Tensor, theta: Tensor, log_r: Tensor) -> Tensor:  # cells of one shape
+    """log p = log G(x + r) - log G(r) - log x! + r log(r / (r + m)) + x log(m / (r + m)), m = e^theta, of each cell."""
+    theta, r = theta.clamp(max=MOST), log_r.exp()
+    below = torch.logaddexp(theta, log_r)  # log(m + r)
+    ways = torch.lgamma(x + r) - torch.lgamma(r) - torch.lgamma(x + 1)
+    return ways + r * (log_r - below) + x * (theta - below)
+
+
+class NegativeBinomial(nn.Module):
+    """Counts of mean m = e^theta and variance m + m^2 / r, r learned."""
+
+    def __init__(self, r: float = 10.0) -> None:
+        super().__init__()
+        self.log_r = nn.Parameter(torch.tensor(math.log(r)))
+
+    def log_prob(self, x: Tensor, theta: Tensor) -> Tensor:  # (B, ...), (B, ...) -> (B,)
+        return negative_binomial(x, theta, self.log_r).flatten(1).sum(1)
+
+    def mean(self, theta: Tensor) -> Tensor:
+        return theta.clamp(max=MOST).exp()
+
+    def curvature(self, theta: Tensor) -> Tensor:
+        m, r = self.mean(theta), self.log_r.exp()
+        return m * r / (m + r)
+
+    def inputs(self, x: Tensor) -> Tensor:
+        return torch.log1p(x)
+
+
+class Categorical(nn.Module):
+    """One of n classes (a row of 0 and one 1), or counts given their sum l, the library size: shares softmax(theta).
+
+    log p = log l! - sum log x_i! + sum x_i log softmax(theta)_i; for l = 1 the first two are 0.
+    """
+
+    def log_prob(self, x: Tensor, theta: Tensor) -> Tensor:  # (B, ...), (B, ...) -> (B,)
+        x, logs = x.flatten(1), theta.flatten(1).log_softmax(1)
+        return torch.lgamma(x.sum(1) + 1) - torch.lgamma(x + 1).sum(1) + (x * logs).sum(1)
+
+    def mean(self, theta: Tensor) -> Tensor:
+        return theta.flatten(1).softmax(1).view_as(theta)
+
+    def curvature(self, theta: Tensor) -> Tensor:
+        mean = self.mean(theta)
+        return mean * (1 - mean)
+
+    def inputs(self, x: Tensor) -> Tensor:
+        return torch.log1p(x)
+
+
+Likelihood = Union[Gaussian, Bernoulli, Poisson, NegativeBinomial, Categorical, "Mixed"]
+LIKELIHOODS: dict[str, type[Gaussian | Bernoulli | Poisson | NegativeBinomial | Categorical]] = {
+    "bernoulli": Bernoulli,
+    "gaussian": Gaussian,
+    "poisson": Poisson,
+    "negative-binomial": NegativeBinomial,
+    "categorical": Categorical,
+}
+COUNTS = ("poisson", "negative-binomial", "categorical")

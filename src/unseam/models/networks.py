@@ -57,12 +57,14 @@ class ChannelsLast(nn.Module):
         return x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)  # vmap knows permute, not memory formats
 
 
-def conv_encoder(shape: tuple[int, ...], outputs: int) -> nn.Module:
-    """4x4 stride-2 convolutions 32-32-64-64, FC 256 (Burgess 2018; Locatello 2019)."""
+def conv_encoder(shape: tuple[int, ...], outputs: int, small: bool = False) -> nn.Module:
+    """4x4 stride-2 convolutions 32-32-64-64, FC 256 (Burgess 2018); small: 2x2 in the last two (Locatello 2019)."""
     channels, rows, columns = conv_grid(shape)
-    layers: list[nn.Module] = [ChannelsLast()]
-    for inputs, width in zip((channels, 32, 32, 64), (32, 32, 64, 64), strict=True):
-        layers += [nn.Conv2d(inputs, width, 4, 2, 1), nn.ReLU()]
+    right, below = 16 * columns - shape[2], 16 * rows - shape[1]
+    layers: list[nn.Module] = [*([nn.ZeroPad2d((0, right, 0, below))] if right or below else []), ChannelsLast()]
+    sizes = (4, 4, 2, 2) if small else (4, 4, 4, 4)
+    for inputs, width, k in zip((channels, 32, 32, 64), (32, 32, 64, 64), sizes, strict=True):
+        layers += [nn.Conv2d(inputs, width, k, 2, k // 2 - 1), nn.ReLU()]
     return nn.Sequential(*layers, nn.Flatten(), *dense_layers((64 * rows * columns, 256, outputs), "relu"))
 
 
@@ -73,14 +75,27 @@ def conv_decoder(shape: tuple[int, ...], latents: int) -> nn.Module:
     layers += [nn.Unflatten(1, (64, rows, columns)), ChannelsLast()]
     for inputs, width in zip((64, 64, 32, 32), (64, 32, 32, channels), strict=True):
         layers += [nn.ConvTranspose2d(inputs, width, 4, 2, 1), nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
+    whole = (16 * rows, 16 * columns) == shape[1:]
+    return nn.Sequential(*layers[:-1], *([] if whole else [Crop(shape[1], shape[2])]))
+
+
+class Crop(nn.Module):
+    """The first rows and columns: what lies beyond them was padding."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        super().__init__()
+        self.rows, self.columns = rows, columns
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, C, H', W') -> (B, C, H, W)
+        return x[..., : self.rows, : self.columns]
 
 
 def conv_grid(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """(C, H/16, W/16), or an error when the image does not fit the network."""
-    if len(shape) != 3 or shape[1] % 16 or shape[2] % 16 or 0 in shape:
-        raise BadInput(
-            f"network='conv' needs images (C, H, W) with H and W multiples of 16, the data has shape {shape}; "
-            "use --network mlp, --data.pad 16 or another image size"
-        )
-    return shape[0], shape[1] // 16, shape[2] // 16
+    """(C, H/16, W/16), rounded up (the network pads below and to the right); an error where these are no images.
+
+    >>> conv_grid((1, 28, 28))
+    (1, 2, 2)
+    """
+    if len(shape) != 3 or 0 in shape:
+        raise BadInput(f"network='conv' needs images (C, H, W), the data has shape {shape}; use --network mlp")
+    return shape[0], -(-shape[1] // 16), -(-shape[2] // 16)

@@ -1,4 +1,5 @@
-"""q(z|x): diagonal (VAE), full through a Cholesky factor (beta-VAE_Sigma), a point (AE), or a point on a grid (QLAE).
+"""q(z|x): diagonal (VAE), full through a Cholesky factor (beta-VAE_Sigma), a point (AE), or a point on a grid (QLAE,
+Tripod).
 
 KL(q || N(0, I)) = 1/2 (|e|^2 + tr Sigma - log|Sigma| - K), summed over latents, per sample.
 Noise is an argument: a posterior never draws. A family is its own plan: how many outputs of the encoder it takes, how
@@ -118,7 +119,7 @@ class Full(Posterior):
         """Row i of L takes its entries j < i from the outputs' tail; every other entry the zero appended to it."""
         mean = t[:, :K]
         tail = torch.cat([t[:, 2 * K :], torch.zeros_like(mean[:, :1])], dim=1)
-        return cls(mean, 0.5 * t[:, K : 2 * K], tail[:, lower_index(K)].unflatten(1, (K, K)))
+        return cls(mean, 0.5 * t[:, K : 2 * K], tail[:, lower_index(K, t.device)].unflatten(1, (K, K)))
 
     @classmethod
     def of(cls, mean: Tensor, covariance: Tensor) -> Full:  # (B, K), (B, K, K)
@@ -189,7 +190,7 @@ class Quantised(Point):
     @staticmethod
     def parameters(K: int, levels: int) -> dict[str, Tensor]:
         """The grid: `levels` values of each latent (K, L)."""
-        return {"values": torch.linspace(-0.5, 0.5, levels).repeat(K, 1)}
+        return {"values": torch.linspace(-0.5, 0.5, levels, device="cpu").repeat(K, 1)}
 
     @classmethod
     def from_outputs(cls, t: Tensor, K: int, **own: Tensor) -> Quantised:
@@ -206,16 +207,42 @@ class Quantised(Point):
         return cls(straight_through, t, nearest)
 
 
-def lower_index(k: int) -> Tensor:
+@dataclass(frozen=True)
+class Rounded(Quantised):
+    """tanh of what the encoder says, rounded to a grid on [-1, 1] that is not learned (Mentzer et al. 2024)."""
+
+    @staticmethod
+    def parameters(K: int, levels: int) -> dict[str, Tensor]:
+        """The grid (K, L); it gets no gradient, so it stays."""
+        return {"values": torch.linspace(-1, 1, levels, device="cpu").repeat(K, 1)}
+
+    @classmethod
+    def from_outputs(cls, t: Tensor, K: int, **own: Tensor) -> Rounded:
+        """Each latent to the nearest of L even steps; the gradient goes through to tanh.
+
+        >>> Rounded.from_outputs(torch.tensor([[0.1, 9.0]]), 2, values=Rounded.parameters(2, 3)["values"]).mean
+        tensor([[0., 1.]])
+        """
+        found = Quantised.from_outputs(torch.tanh(t), K, values=own["values"].detach())
+        return cls(found.mean, found.continuous, found.nearest)
+
+
+def lower_index(k: int, device: torch.device | str = "cpu") -> Tensor:
     """Where entry (i, j) of a strictly lower triangular matrix stands in a row-wise list; k(k-1)/2 means zero.
 
     >>> lower_index(3).view(3, 3).tolist()
     [[3, 3, 3], [0, 3, 3], [1, 2, 3]]
     """
-    index = torch.full((k, k), k * (k - 1) // 2)
-    rows, columns = torch.tril_indices(k, k, -1)
-    index[rows, columns] = torch.arange(len(rows))
+    index = torch.full((k, k), k * (k - 1) // 2, device=device)
+    rows, columns = torch.tril_indices(k, k, -1, device=device)
+    index[rows, columns] = torch.arange(len(rows), device=device)
     return index.flatten()
 
 
-POSTERIORS: dict[str, type[Posterior]] = {"diagonal": Diagonal, "full": Full, "point": Point, "quantised": Quantised}
+POSTERIORS: dict[str, type[Posterior]] = {
+    "diagonal": Diagonal,
+    "full": Full,
+    "point": Point,
+    "quantised": Quantised,
+    "rounded": Rounded,
+}

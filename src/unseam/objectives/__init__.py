@@ -8,12 +8,14 @@ from unseam.objectives.deterministic import DetVAE
 from unseam.objectives.dip import DIPVAEI, DIPVAEII
 from unseam.objectives.elbo import AE, VAE, BetaVAE, BetaVAESigma
 from unseam.objectives.factor import FactorVAE
+from unseam.objectives.hfs import HFS
 from unseam.objectives.info import InfoVAE
 from unseam.objectives.orthogonal import IMAVAE, OrthoVAE
 from unseam.objectives.quantised import QLAE
 from unseam.objectives.sigma import SigmaVAE
 from unseam.objectives.slow import SlowVAE
 from unseam.objectives.total_correlation import BetaTCVAE
+from unseam.objectives.tripod import Tripod
 from unseam.objectives.weak_gan import WeakGAN
 
 OBJECTIVES: dict[str, type[Objective]] = {
@@ -37,6 +39,8 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "slow-vae": SlowVAE,
     "pcl": PCL,
     "weak-gan": WeakGAN,
+    "tripod": Tripod,
+    "hfs": HFS,
 }
 
 __all__ = ["OBJECTIVES", "Context", "Objective", "Optimiser", "Player", "hyperparameters"]

@@ -12,9 +12,10 @@ loss = mean over both images of -E_q log p(x|z) + beta KL(q(z|x) || p(z))       
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -46,7 +47,7 @@ def shared(a: Diagonal, b: Diagonal) -> Tensor:  # (B, K) bool
 
 def averaged(a: Diagonal, b: Diagonal) -> Diagonal:
     """The mean of the two means and of the two variances."""
-    return Diagonal(0.5 * (a.mean + b.mean), torch.logaddexp(a.log_var, b.log_var) - torch.log(torch.tensor(2.0)))
+    return Diagonal(0.5 * (a.mean + b.mean), torch.logaddexp(a.log_var, b.log_var) - math.log(2))
 
 
 def multiplied(a: Diagonal, b: Diagonal) -> Diagonal:
@@ -54,7 +55,7 @@ def multiplied(a: Diagonal, b: Diagonal) -> Diagonal:
     precision = torch.exp(-a.log_var), torch.exp(-b.log_var)
     total = precision[0] + precision[1]
     mean = (a.mean * precision[0] + b.mean * precision[1]) / total
-    return Diagonal(mean, torch.log(torch.tensor(2.0)) - torch.log(total))
+    return Diagonal(mean, math.log(2) - torch.log(total))
 
 
 def tied(a: Diagonal, b: Diagonal, join: Callable[[Diagonal, Diagonal], Diagonal]) -> tuple[Diagonal, Diagonal]:
@@ -72,12 +73,13 @@ class Adaptive(Objective):
 
     beta: float = 1.0
     """weight of the KL (Locatello 2020 sweeps 1 to 16)"""
-    pairs: Literal["k", "laplace", "share", "time"] = "k"
-    """how the second image of a pair follows from the first (data/pairs.py)"""
+    pairs: str = "k"
+    """how the second image of a pair follows from the first: k, laplace, share, time, or a file of pairs"""
     change: int = -1
     """with pairs k: how many factors change; -1 for any number"""
 
     beta_is: ClassVar[str] = "beta"
+    reads_theta: ClassVar[bool] = False
     batches: ClassVar[int] = 2
     join: ClassVar[Any]  # two posteriors -> one
 

@@ -42,6 +42,10 @@ class Optimiser:
         check_literals(self, {"name": "optimiser"})
         if not self.lr > 0:
             raise BadInput(f"lr={self.lr} must be positive")
+        if not (0 <= self.b1 < 1 and 0 <= self.b2 < 1):
+            raise BadInput(f"b1={self.b1} and b2={self.b2} must be at least 0 and below 1: they are Adam's memories")
+        if not self.eps >= 0:
+            raise BadInput(f"eps={self.eps} must be 0 or positive: it is added to the root of Adam's second moment")
         if self.weight_decay < 0 or (self.weight_decay and self.name != "adam"):
             raise BadInput(f"weight_decay={self.weight_decay} must be 0, or positive with name='adam'")
 
@@ -74,7 +78,9 @@ class Objective(ABC):
     paper: ClassVar[str]
     posterior: ClassVar[str] = "diagonal"  # a family of models.posterior.POSTERIORS
     beta_is: ClassVar[float | str | None] = None  # the KL's weight in the loss, or the field that holds it
+    reads_theta: ClassVar[bool] = True  # False: theta = d(z) of the pass is not asked for, and not computed
     decodes: ClassVar[bool] = True  # False: no decoder is trained, so there is nothing to reconstruct or differentiate
+    cannot: ClassVar[str] = ""  # what of the library's numbers its models do not have, in one line
     learned_s2: ClassVar[bool] = False  # True: the decoder's variance is a parameter, so the likelihood is Gaussian
     batches: ClassVar[int] = 1  # independent batches a step needs
     smallest_batch: ClassVar[int] = 1  # below this the objective is not defined

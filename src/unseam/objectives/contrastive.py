@@ -51,15 +51,20 @@ def standardised(codes: Tensor) -> Tensor:  # (B, K)
 class PCL(Objective):
     """Permutation-contrastive learning: an encoder and a classifier of true and shuffled pairs, no decoder."""
 
-    pairs: Literal["k", "laplace", "share", "time"] = "laplace"
-    """how the second image of a pair follows from the first (data/pairs.py)"""
+    pairs: str = "laplace"
+    """how the second image of a pair follows from the first: k, laplace, share, time, or a file of pairs"""
     change: int = -1
     """with pairs k: how many factors change; -1 for any number"""
 
     formula: ClassVar[str] = "-E log sigmoid(r(x_t, x_t-1)) - E log sigmoid(-r(x_t, x_random))"
     paper: ClassVar[str] = "Hyvarinen & Morioka 2017, Nonlinear ICA of temporally dependent stationary sources"
+    reads_theta: ClassVar[bool] = False
     posterior: ClassVar[Literal["point"]] = "point"
     decodes: ClassVar[bool] = False
+    cannot: ClassVar[str] = (
+        "pcl trains no decoder, so nothing can be reconstructed, traversed, differentiated, aligned or exported, and "
+        "no member be chosen without labels"
+    )
     batches: ClassVar[int] = 2
     smallest_batch: ClassVar[int] = 2
 

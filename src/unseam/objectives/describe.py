@@ -21,6 +21,7 @@ def describe(kind: type[Objective]) -> dict[str, Any]:
         "paper": kind.paper,
         "hyperparameters": {n: {"default": d, "locatello_2019": grids[n]} for n, d in varying.items()},
         "settings": {f.name: f.default for f in fields(kind) if f.name not in varying},  # type: ignore[arg-type]
+        "cannot": kind.cannot,
         "posterior": kind.posterior,
         "batches": kind.batches,
         "smallest_batch": kind.smallest_batch,

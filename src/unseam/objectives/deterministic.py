@@ -51,6 +51,7 @@ class DetVAE(Objective):
 
     formula: ClassVar[str] = "-log p(x|e(x)) - 1/2 tr(H Sigma) + beta KL(q(z|x) || p(z))"
     paper: ClassVar[str] = "Kumar & Poole 2020, On implicit regularization in beta-VAEs; Allen 2024, eq. 5"
+    reads_theta: ClassVar[bool] = False
     beta_is: ClassVar[str] = "beta"
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:

@@ -59,7 +59,7 @@ class FactorVAE(Objective):
     grid: ClassVar[dict[str, tuple[float, ...]]] = {"gamma": (10, 20, 30, 40, 50, 100)}
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
-        tc = context.modules["critic"](pass_.z)
+        tc = context.model.run(context.modules["critic"], pass_.z)
         return Terms(elbo_terms(pass_, context) | {"tc": tc}, {"tc": self.gamma})
 
     def critic_terms(self, pass_: Pass, context: Context) -> Terms:
@@ -68,7 +68,7 @@ class FactorVAE(Objective):
         with torch.no_grad():
             second = context.model.encode(context.second).sample(context.noise["second"])
             shuffled = permute_dims(second, context.noise["shuffle"])
-        both = context.modules["critic"](torch.cat([pass_.z.detach(), shuffled]))
+        both = context.model.run(context.modules["critic"], torch.cat([pass_.z.detach(), shuffled]))
         true, false = both.chunk(2)
         return Terms({"critic": 0.5 * (softplus(-true) + softplus(false))})
 

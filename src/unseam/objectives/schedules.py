@@ -31,7 +31,7 @@ def cyclical(t: Number, ramp: Number = 0.5, cycles: int = 4) -> Tensor:
 
 def constant(t: Number, ramp: Number = 0.5) -> Tensor:
     """1, all the time."""
-    return torch.ones(())
+    return torch.ones_like(torch.as_tensor(t, dtype=torch.get_default_dtype()))
 
 
 SCHEDULES = {"constant": constant, "warm-up": warm_up, "cyclical": cyclical}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -51,8 +51,8 @@ class SlowVAE(Objective):
     """weight of the transition prior"""
     rate: float = 6.0
     """rate of the Laplace density: large for small steps"""
-    pairs: Literal["k", "laplace", "share", "time"] = "laplace"
-    """how the second image of a pair follows from the first (data/pairs.py)"""
+    pairs: str = "laplace"
+    """how the second image of a pair follows from the first: k, laplace, share, time, or a file of pairs"""
     change: int = -1
     """with pairs k: how many factors change; -1 for any number"""
 

@@ -2,7 +2,7 @@
 
 torch's own forward mode convolves once more with a zero tangent of the weights, and keeps a zero gradient of every
 ReLU's sign for the backward pass: a quarter of the whole step of det-VAE. Here a linear layer maps tangents as it maps
-values, without its bias; an activation scales them by its slope; the rest only moves numbers.
+values, without its bias (`models.half`); an activation scales them by its slope; the rest only moves numbers.
 """
 
 from collections.abc import Iterator
@@ -10,25 +10,20 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 from torch.func import jvp
-from torch.nn.functional import conv_transpose2d
 
 from unseam.geometry.jacobian import push, slice_size
-from unseam.models import Autoencoder
-from unseam.models.networks import ACTIVATIONS, ChannelsLast, Dense
+from unseam.models import Autoencoder, half
+from unseam.models.networks import ACTIVATIONS, ChannelsLast, Crop, Dense
 
-MOVES = (nn.Unflatten, nn.Flatten, ChannelsLast)
+MOVES = (nn.Unflatten, nn.Flatten, ChannelsLast, Crop)
 
 
 def through(layer: nn.Module, value: Tensor, tangent: Tensor) -> tuple[Tensor, Tensor]:
     """One layer: value (B, ...), and the K tangents of each sample (B K, ...)."""
-    if isinstance(layer, Dense):
-        return layer(value), tangent @ layer.weight
-    if isinstance(layer, nn.ConvTranspose2d):
-        geometry = (layer.stride, layer.padding, layer.output_padding, layer.groups, layer.dilation)
-        return layer(value), conv_transpose2d(tangent, layer.weight, None, *geometry)  # type: ignore[arg-type]
-    if isinstance(layer, MOVES):
-        return layer(value), layer(tangent)
-    after, slope = layer(value), _slope(layer, value)
+    after = half.through(layer, value)
+    if not isinstance(layer, tuple(ACTIVATIONS.values())):
+        return after, half.through(layer, tangent, bias=False)
+    slope = _slope(layer, value)
     scaled = tangent.unflatten(0, (len(value), -1)) * slope.unsqueeze(1)
     return after, scaled.flatten(0, 1)
 
@@ -54,7 +49,7 @@ def columns(decoder: nn.Sequential, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, 
     True
     """
     B, K = z.shape
-    value, tangent = z, torch.eye(K, dtype=z.dtype).repeat(B, 1)  # (B K, K)
+    value, tangent = z, torch.eye(K, dtype=z.dtype, device=z.device).repeat(B, 1)  # (B K, K)
     for layer in decoder:
         value, tangent = through(layer, value, tangent)
     return value.flatten(1), tangent.flatten(1).unflatten(0, (B, K))
@@ -62,10 +57,12 @@ def columns(decoder: nn.Sequential, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, 
 
 def slices(model: Autoencoder, z: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """(theta (b, n), columns of D (b, K, n)), a cache-sized slice of the points at a time; any decoder."""
-    by_hand = known(model.decoder) and not model.bfloat16_networks
-    for points in z.split(slice_size(model.decode, z)):
+    by_hand = known(model.decoder)
+    here = z.bfloat16() if by_hand and model.bfloat16_networks else z
+    for points in here.split(slice_size(model.decode, z)):
         if by_hand:
-            yield columns(model.decoder, points)  # type: ignore[arg-type]
+            theta, D = columns(model.decoder, points)  # type: ignore[arg-type]
+            yield theta.to(z), D.to(z)
         else:
             theta, D = push(model.decode, points)
             yield theta.flatten(1), D.flatten(1, -2).mT

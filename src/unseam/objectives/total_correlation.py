@@ -37,7 +37,7 @@ def log_normal(z: Tensor, mean: Tensor, log_var: Tensor) -> Tensor:
     return -0.5 * ((z - mean).square() * torch.exp(-log_var) + log_var + math.log(2 * math.pi))
 
 
-def log_weights(estimator: str, B: int, N: int) -> Tensor:  # (B, B)
+def log_weights(estimator: str, B: int, N: int, device: torch.device | str = "cpu") -> Tensor:  # (B, B)
     """log W of the weighted or the stratified estimator, for batches of B out of N samples.
 
     >>> log_weights("stratified", 3, 5).exp()
@@ -46,9 +46,9 @@ def log_weights(estimator: str, B: int, N: int) -> Tensor:  # (B, B)
             [0.4000, 0.4000, 0.2000]])
     """
     if estimator == "weighted":
-        return torch.full((B, B), -math.log(N * B))
+        return torch.full((B, B), -math.log(N * B), device=device)
     own, other = 1 / N, (N - 1) / (N * (B - 1))
-    return torch.where(torch.eye(B, dtype=torch.bool), own, other).log()
+    return torch.where(torch.eye(B, dtype=torch.bool, device=device), own, other).log()
 
 
 def log_aggregate(z: Tensor, posterior: Diagonal, log_w: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,7 +94,7 @@ class BetaTCVAE(Objective):
         return float(self.alpha) or None if self.alpha == self.gamma else None
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
-        log_w = log_weights(self.estimator, len(pass_.z), context.size).to(pass_.z)
+        log_w = log_weights(self.estimator, len(pass_.z), context.size, pass_.z.device).to(pass_.z)
         assert isinstance(pass_.posterior, Diagonal)
         parts = decompose(pass_.z, pass_.posterior, log_w)
         weights = {"mutual_information": self.alpha, "tc": self.beta, "dimension_kl": self.gamma, "kl": 0.0}

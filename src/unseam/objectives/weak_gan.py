@@ -58,8 +58,8 @@ class PairCritic(nn.Module):
         self.w, self.b = Dense(width, latents), Dense(width, 1)
 
     def forward(self, x1: Tensor, x2: Tensor, shared: Tensor) -> Tensor:
-        h = torch.cat([self._through(self.image, x.flatten(1)) for x in (x1, x2)], 1)
-        h = self._through(self.pair, h)
+        both = self._through(self.image, torch.cat([x1, x2]).flatten(1))  # at once: a layer's norm is found once
+        h = self._through(self.pair, torch.cat(both.chunk(2), 1))
         return (self._linear(self.w, h) * shared).sum(1) + self._linear(self.b, h)[:, 0]
 
     def _through(self, layers: nn.ModuleList, x: Tensor) -> Tensor:
@@ -81,6 +81,11 @@ class WeakGAN(Objective):
 
     formula: ClassVar[str] = "min_G max_D of pairs that share factor i, G's pairs sharing z_i; -E log q(z|G(z))"
     paper: ClassVar[str] = "Shu et al. 2020, Weakly supervised disentanglement with guarantees (full sharing)"
+    reads_theta: ClassVar[bool] = False
+    cannot: ClassVar[str] = (
+        "weak-gan has no ELBO, so KL, costs in nats, the Sigma law and a beta say nothing of its training; cosines, "
+        "DtO and scores are its own"
+    )
     batches: ClassVar[int] = 2
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
@@ -111,8 +116,8 @@ class WeakGAN(Objective):
         assert context.second is not None
         with torch.no_grad():
             _, x1, x2, shared = self.fakes(context)
-        critic = context.modules["critic"]
-        true, false = critic(pass_.x, context.second, shared), critic(x1, x2, shared)
+        pairs = torch.cat([pass_.x, x1]), torch.cat([context.second, x2]), torch.cat([shared, shared])
+        true, false = context.modules["critic"](*pairs).chunk(2)
         return Terms({"critic": softplus(-true) + softplus(false)})
 
     def pairing(self) -> Pairing:

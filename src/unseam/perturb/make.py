@@ -1,5 +1,6 @@
 """Data and its models -> a perturbed data set: choose two layouts, train m, write the folder.
 
+DIR/asked.json            what the folder was begun with: the same call goes on, another one is refused
 DIR/original/             the restarts that were trained (unless a run was given)
 DIR/manipulation.safetensors   m's training, so that a stopped one goes on
 DIR/perturbed.json, m.safetensors   the data set: `unseam train DIR`
@@ -36,9 +37,10 @@ from unseam.train import Run, fit, resume
 from unseam.types import Array, FactorSpace
 
 How = Literal["turned", "restart"]
+Asked = dict[str, Any]
 ROWS = 20_000  # observations that m is trained on
 NETWORK = {"network": "mlp", "encoder": (128, 128), "decoder": (128, 128), "decoder_activation": "tanh"}
-TRAINING = {"likelihood": "gaussian", "s2": 0.05, "beta": 6.0, "steps": 8000}  # all latents of small images stay in use
+TRAINING = {"likelihood": "gaussian", "s2": 0.05, "beta": 1.0, "steps": 3000, "lr": 2e-3}  # small images: all latents
 LATENTS = 6  # where the number of factors is not known
 
 
@@ -72,14 +74,12 @@ def restarts(data: Dataset, out: Path, seeds: Sequence[int], show: bool | None =
     return fit(data, "beta-vae", seeds=list(seeds), out=folder, show=show, **settings)
 
 
-def choose(run: Run, show: bool | None = None) -> tuple[int, int, str]:
-    """(most, least disentangled member, by what): MIG where factors are known, else the label-free order."""
+def choose(run: Run, show: bool | None = None) -> tuple[list[int], str]:
+    """(members from the most to the least disentangled, by what): MIG where factors are known, else without labels."""
     if run.data.space is not None:
         found = evaluate(run, "mig", show=show)
-        order = sorted(found, key=lambda member: -found[member]["mig"].value)
-        return order[0], order[-1], "MIG"
-    ordered = ranking(run, diagnose(run, show=show))["order"]
-    return ordered[0], ordered[-1], "the label-free order (DtO over chance)"
+        return sorted(found, key=lambda member: -found[member]["mig"].value), "MIG"
+    return ranking(run, diagnose(run, show=show))["order"], "the label-free order (DtO over chance)"
 
 
 def perturb(
@@ -90,24 +90,43 @@ def perturb(
     how: How = "turned",
     seeds: Sequence[int] = range(6),
     show: bool | None = None,
+    ensemble: int = 1,
     **training: Any,
 ) -> Made:
-    """Change every observation by at most eps, so that other axes become cheaper to decode."""
+    """Change every observation by at most eps, so that other axes become cheaper to decode.
+
+    With an ensemble the losses of several models on each side are summed: the most and the least disentangled ones.
+    """
     folder, settings = Path(out), settings or Settings()
     if data.stochastic:
         raise BadInput("perturb needs observations that stay the same from one look to the next; this data is random")
+    if run is not None and data_config(run.data) != data_config(data):
+        raise BadInput(f"the models in {str(run.folder)!r} were trained on other data; choose another folder or run")
+    began(folder, asked(settings, run, how, seeds, training | ({"ensemble": ensemble} if ensemble > 1 else {})))
     run = run or restarts(data, folder, seeds, show, **training)
     if data_config(run.data) != data_config(data):
         raise BadInput(f"the models in {str(run.folder)!r} were trained on other data; choose another folder or run")
-    best, worst, by = choose(run, show)
+    order, by = choose(run, show)
+    if not 1 <= ensemble <= max(1, len(order) // 2):
+        raise BadInput(f"ensemble={ensemble} needs twice as many restarts, there are {len(order)}")
+    best, worst = order[0], order[-1]
     rows = some(torch.arange(len(data)), ROWS)
-    x, (dis, ent) = data.batch(rows), layouts(run, data, rows, best, worst, how)
+    pairs = [layouts(run, data, rows, order[i], order[-1 - i], how) for i in range(ensemble)]
+    x, (dis, ent) = data.batch(rows), pairs[0]
     own = None if data.space is not None else codes_of(run, data, best)
     scale = reach(data.factors(rows)) if own is None else None
     w = torch.as_tensor(own)[rows] if scale is None else (data.factors(rows).float() - scale[0]) / scale[1]
     pair = ent.pair or strongest(dis)
     before = preferred_turn(dis, pair)
-    found = manipulate(x, w, [dis], [ent], settings, folder / "manipulation.safetensors", show)
+    found = manipulate(
+        x,
+        w,
+        [one for one, _ in pairs],
+        [other for _, other in pairs],
+        settings,
+        folder / "manipulation.safetensors",
+        show,
+    )
     made = write_perturbed(folder, data_config(data), settings.eps, found.mover, scale, own)
     moved = made.batch(rows)
     told = Made(
@@ -126,6 +145,31 @@ def perturb(
     )
     write_atomic(folder / "manipulation.json", json.dumps(summary(told, settings, how), indent=2))
     return told
+
+
+def asked(settings: Settings, run: Run | None, how: How, seeds: Sequence[int], training: dict[str, Any]) -> Asked:
+    """All that a folder hangs on, as JSON has it."""
+    own = {"seeds": [int(seed) for seed in seeds], **training} if run is None else {"run": str(run.folder.resolve())}
+    found: Asked = json.loads(json.dumps({**asdict(settings), "teacher": how, **own}))
+    return found
+
+
+def began(folder: Path, wanted: Asked) -> None:
+    """Note what a new folder is begun with; refuse one that was begun with something else."""
+    path = folder / "asked.json"
+    if not path.exists() and (folder / "perturbed.json").exists():
+        raise BadInput(f"out={str(folder)!r} holds a perturbed data set of an earlier version; choose another folder")
+    if not path.exists():
+        write_atomic(path, json.dumps(wanted, indent=2))
+        return
+    try:
+        before: Asked = dict(json.loads(path.read_bytes()))
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"{path} is damaged ({error}); choose another folder") from None
+    for name in (*before, *wanted):
+        if before.get(name) != wanted.get(name):
+            told = f"{name}={wanted.get(name)}, but {str(folder)!r} was begun with {before.get(name)}"
+            raise BadInput(f"{told}; choose another folder")
 
 
 def contrast(x: Tensor, moved: Tensor) -> float:
@@ -148,7 +192,7 @@ def layouts(run: Run, data: Dataset, rows: Tensor, best: int, worst: int, how: H
         if not isinstance(posterior, Diagonal):
             kind = type(posterior).__name__
             raise BadInput(f"run={str(run.folder)!r}: perturb needs diagonal posteriors, these are {kind}")
-        found.append(teacher(model, posterior, f"member {member}"))
+        found.append(teacher(model, posterior, run.beta(member) or 1.0, f"member {member}"))
     if how == "restart":
         return found[0], found[1]
     return found[0], turned(found[0], worst_pair(found[0], data, rows))

@@ -1,10 +1,16 @@
 """The manipulation: a small change of the data that makes an entangled layout cheaper to decode than the disentangled.
 
     x' = fold(x + eps m(w))
-    decoders   minimise their own -log p(x'|z), z ~ q(z|x), for `decoder_steps` batches
-    m          then minimises L_ent - L_dis for one
+    both sides   minimise their own L for `decoder_steps` batches
+    m            then minimises L_ent - L_dis for one
 
-(Zietlow 2022, section 4.2.4.) Both encoders see the original x and do not learn.
+(Zietlow 2022, section 4.2.4.) Both encoders see the original x, and their means do not learn. What L is:
+
+    reconstruction   E_q -log p(x'|z), as published: decoders learn
+    elbo             the same + beta KL(q || N(0, I)): how much noise each latent carries is chosen anew as well
+
+With the first m can win without turning an axis: it makes the factor of an imprecise latent matter more, or dims the
+picture. A VAE that is trained again simply gives that latent more precision, so the second lets both sides do that.
 """
 
 from __future__ import annotations
@@ -13,13 +19,14 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from unseam.data.perturbed import Mover
 from unseam.data.wrappers import fold
-from unseam.errors import BadInput
+from unseam.errors import BadInput, unknown
 from unseam.objectives import Optimiser
 from unseam.perturb.teachers import Teacher
 from unseam.progress import bar
@@ -28,9 +35,10 @@ from unseam.train.checkpoint import load_checkpoint, save_checkpoint
 from unseam.train.optimiser import Stepper
 from unseam.train.stack import Stack
 
+Gap = Literal["elbo", "reconstruction"]
 EVERY = 50  # rounds between two looks at the gap
 LOOK = 4096  # rows behind one look
-SETTLE = 300  # steps of the decoders alone before the gap is read for the last time
+SETTLE = 300  # steps of the two sides alone before the gap is read for the first time, and for the last
 SAVE = 500  # rounds between two checkpoints
 TRIAL = 150  # rounds after which starts of m are compared
 
@@ -40,17 +48,20 @@ class Settings:
     """How m is trained."""
 
     eps: float = 0.1
-    rounds: int = 2000
+    rounds: int = 800
     batch: int = 64
-    samples: int = 5  # of z for each observation
+    samples: int = 3  # of z for each observation; published: 5
     decoder_steps: int = 3  # of both decoders for one of m
     lr: float = 1e-3
-    starts: int = 4  # of m: the game has many ends, and the start with the lowest gap goes on
+    starts: int = 1  # of m: of several, the one with the lowest gap goes on
+    gap: Gap = "elbo"  # what is compared; "reconstruction" as published
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.eps <= 0.5:
             raise BadInput(f"eps={self.eps} must be in (0, 0.5]: beyond that folding back into [0, 1] hides the change")
+        if self.gap not in get_args(Gap):
+            raise unknown("gap", self.gap, get_args(Gap))
         for name in ("rounds", "batch", "samples", "decoder_steps", "starts"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name}={getattr(self, name)} must be at least 1")
@@ -65,8 +76,8 @@ class Manipulation:
     mover: Mover
     rounds: list[int]
     gaps: list[float]  # L_ent - L_dis at these rounds, nats an observation
-    gap_before: float  # on the original data, the decoders as they were trained
-    gap_after: float  # on the perturbed data, the decoders settled
+    gap_before: float  # on the original data, both sides settled
+    gap_after: float  # on the perturbed data, both sides settled
     decoders: dict[str, list[nn.Module]] = field(default_factory=dict)  # what the two sides have become
 
 
@@ -104,7 +115,7 @@ class Game:
             self.mover = Mover(w.shape[1], tuple(x.shape[1:]))
         self.m = Player(self.mover, settings.lr)
         self.decoders = {
-            f"{side}-{i}": Player(teacher.decoder, settings.lr)
+            f"{side}-{i}": Player(nn.ModuleList([teacher.decoder, teacher.precision]), settings.lr)
             for side, teachers in sides.items()
             for i, teacher in enumerate(teachers)
         }
@@ -114,24 +125,28 @@ class Game:
         return fold(self.x[rows] + self.settings.eps * self.mover(self.w[rows]))
 
     def losses(self, rows: Tensor, x: Tensor, draw: torch.Generator) -> dict[str, Tensor]:  # side -> (B,)
-        """Each side's loss, the mean over its teachers."""
-        out = {}
-        for side, teachers in self.sides.items():
-            K = teachers[0].mean.shape[1]
-            noise = torch.randn(len(rows), self.settings.samples, K, generator=draw)
-            each = [teacher.loss(x, teacher.sample(rows, noise)) for teacher in teachers]
-            out[side] = torch.stack(each).mean(0)
-        return out
+        """Each side's loss, the mean over its teachers; both see the same noise, so that it does not blur the gap."""
+        K = self.sides["disentangled"][0].mean.shape[1]
+        noise = torch.randn(len(rows), self.settings.samples, K, generator=draw)
+        return {
+            side: torch.stack([self.loss(teacher, rows, x, noise) for teacher in teachers]).mean(0)
+            for side, teachers in self.sides.items()
+        }
+
+    def loss(self, teacher: Teacher, rows: Tensor, x: Tensor, noise: Tensor) -> Tensor:  # -> (B,)
+        if self.settings.gap == "reconstruction":
+            return teacher.reconstruction(x, teacher.sample(rows, noise).detach())
+        return teacher.reconstruction(x, teacher.sample(rows, noise)) + teacher.beta * teacher.kl(rows)
 
     def rows(self, *address: str | int) -> tuple[Tensor, torch.Generator]:
         draw = generator(self.settings.seed, "perturb", self.start, *address)
         return torch.randint(len(self.x), (self.settings.batch,), generator=draw), draw
 
-    def teach(self, *address: str | int) -> None:
-        """One step of every decoder on its own reconstruction."""
+    def teach(self, *address: str | int, original: bool = False) -> None:
+        """One step of every teacher on its own loss."""
         rows, draw = self.rows("decoders", *address)
         with torch.no_grad():
-            x = self.moved(rows)
+            x = self.x[rows] if original else self.moved(rows)
         for side, loss in self.losses(rows, x, draw).items():
             teachers = self.sides[side]
             total = loss.mean() * len(teachers)
@@ -139,8 +154,17 @@ class Game:
             for i, player in enumerate(players):
                 player.stack.gradient.zero_()
                 more = i + 1 < len(players)
-                torch.autograd.backward(total, inputs=player.stack.leaves, retain_graph=more)
+                torch.autograd.backward(total, inputs=self.learning(player), retain_graph=more)
                 player.stepper.step()
+
+    def learning(self, player: Player) -> list[Tensor]:
+        """Decoder and precisions; as published the decoder alone."""
+        leaves = player.stack.leaves
+        return leaves[:-1] if self.settings.gap == "reconstruction" else leaves
+
+    def settle(self, name: str, original: bool = False) -> None:
+        for i in range(min(SETTLE, self.settings.rounds * self.settings.decoder_steps)):
+            self.teach(name, i, original=original)
 
     def move(self, *address: str | int) -> None:
         """One step of m against the gap."""
@@ -179,9 +203,11 @@ def manipulate(
     goes_on = checkpoint is not None and checkpoint.exists()
     start = started(checkpoint) if goes_on else best_start(x, w, sides, settings, show)  # type: ignore[arg-type]
     game = Game(x, w, sides, settings, start)
-    before, seen = game.gap(original=True), [(0, game.gap())]
     if goes_on:
         before, seen = resume(game, checkpoint)  # type: ignore[arg-type]
+    else:
+        game.settle("first", original=True)
+        before, seen = game.gap(original=True), [(0, game.gap())]
     with bar("moving the data", settings.rounds, show) as advance:
         advance(game.step)
         while game.step < settings.rounds:
@@ -189,10 +215,9 @@ def manipulate(
             advance()
             if game.step % EVERY == 0 or game.step == settings.rounds:
                 seen.append((game.step, game.gap()))
-            if checkpoint is not None and game.step % SAVE == 0:
+            if checkpoint is not None and (game.step % SAVE == 0 or game.step == settings.rounds):
                 save(game, checkpoint, before, seen)
-    for i in range(SETTLE):
-        game.teach("settle", i)
+    game.settle("settle")
     rounds, gaps = zip(*seen, strict=True)
     after = {side: [t.decoder for t in teachers] for side, teachers in sides.items()}
     return Manipulation(copy.deepcopy(plain(game)), list(rounds), list(gaps), before, game.gap(), after)

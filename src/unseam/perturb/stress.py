@@ -37,6 +37,7 @@ from unseam.types import Array
 TURN = 15.0  # degrees by which axes must turn to count as lost
 SLOPE = 0.6057  # E[1 - tanh(t)^2], t ~ N(0, 1): what a scalar s = tanh keeps of a unit slope
 ANGLES = 360  # mixtures a of the two latents that are tried
+HALVINGS = 9  # of 45 degrees: a turn is known to a tenth of a degree
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Break:
     radius: float  # eps, in the data's units
     mix: tuple[float, float]  # how the scalar mixes the two latents
     image: Array  # (n,) u: the sign of the change of each value
+    turn: float | None = None  # degrees by which a change of the eps that was asked for can turn them, 45 at most
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,20 @@ def break_pair(c_i: Array, c_j: Array, M: Array, W: Array, degrees: float = TURN
     return best
 
 
+def turn_by(c_i: Array, c_j: Array, M: Array, W: Array, e: float) -> float:
+    """The largest turn, in degrees up to 45, that a change of size e can make: the inverse of `break_pair`.
+
+    >>> pair = np.array([2.0, 0.0]), np.array([0.0, 1.0]), np.diag([4.0, 1.0]), np.ones(2)
+    >>> round(turn_by(*pair, break_pair(*pair, degrees=20.0)[0]))
+    20
+    """
+    low, high = 0.0, 45.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if break_pair(c_i, c_j, M, W, middle)[0] <= e else (low, middle)
+    return high if high == 45.0 else low
+
+
 def smallest_root(F0: float, linear: Array, square: Array) -> Array:
     """The smallest e > 0 with F0 + linear e + square e^2 = 0; infinite where there is none or u is not `sign g`."""
     disc = linear**2 - 4 * square * F0
@@ -131,8 +147,11 @@ def stress(
     spread: float = 1.0,
     latents: tuple[int, ...] | None = None,
     degrees: float = TURN,
+    eps: float | None = None,
 ) -> Stress:
     """The robustness radius of a decoder at these codes; `latents` are those in use (all by default).
+
+    With `eps` also how far a change of that size can turn each pair.
 
     >>> codes = torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
     >>> found = stress(lambda z: z * torch.tensor([3.0, 1.0]), codes)
@@ -141,6 +160,8 @@ def stress(
     """
     if not 0 < degrees < 45:
         raise BadInput(f"degrees={degrees} must be between 0 and 45: beyond that two axes have changed places")
+    if eps is not None and not 0 < eps < math.inf:
+        raise BadInput(f"eps={eps} must be positive and finite: no value changes by more")
     z = torch.as_tensor(codes).float()
     if z.ndim != 2 or z.shape[1] < 2:
         raise BadInput(
@@ -152,21 +173,44 @@ def stress(
     J, M = J * scale, M * np.outer(scale, scale)
     breaks = []
     for i, j in combinations(latents or range(z.shape[1]), 2):
-        e, b, u = break_pair(J[:, i], J[:, j], M[np.ix_([i, j], [i, j])], W, degrees)
-        breaks.append(Break((i, j), e / SLOPE, (math.cos(b), math.sin(b)), u))
+        pair = J[:, i], J[:, j], M[np.ix_([i, j], [i, j])], W
+        e, b, u = break_pair(*pair, degrees)
+        turn = None if eps is None else turn_by(*pair, eps * SLOPE)
+        breaks.append(Break((i, j), e / SLOPE, (math.cos(b), math.sin(b)), u, turn))
     return Stress(tuple(sorted(breaks, key=lambda found: found.radius)), spread, degrees)
+
+
+def caveat(likelihood: str) -> str:
+    """What a radius under this likelihood does not say; empty where it is what it is called.
+
+    >>> caveat("gaussian"), caveat("bernoulli")[:27]
+    ('', 'Bernoulli: pixels that the ')
+    """
+    if likelihood != "bernoulli":
+        return ""
+    return (
+        "Bernoulli: pixels that the decoder is sure of weigh up to a million times more, and first order ends where a "
+        "change reaches their variance; so a small radius shows sure pixels, not weak axes. Train with --likelihood "
+        "gaussian for a radius in the data's units"
+    )
 
 
 def as_rows(found: Stress) -> list[dict[str, Any]]:
     """One row a pair, for tables and JSON."""
     return [
         {"pair": list(b.pair), "radius": b.radius, "radius_relative": b.radius / found.spread, "mix": list(b.mix)}
+        | ({} if b.turn is None else {"turn": b.turn})
         for b in found.breaks
     ]
 
 
 def stress_run(
-    run: Run, members: Iterable[int] | None = None, points: int = 1000, degrees: float = TURN, show: bool | None = None
+    run: Run,
+    members: Iterable[int] | None = None,
+    points: int = 1000,
+    degrees: float = TURN,
+    eps: float | None = None,
+    show: bool | None = None,
 ) -> dict[int, Stress]:
     """The radius of each member, at held-out rows, over the latents in use."""
     out = {}
@@ -178,6 +222,6 @@ def stress_run(
         if len(latents) < 2:
             out[member] = Stress((), spread, degrees)
             continue
-        z, used = seen.posterior.mean, {"latents": latents, "spread": spread, "degrees": degrees}
+        z, used = seen.posterior.mean, {"latents": latents, "spread": spread, "degrees": degrees, "eps": eps}
         out[member] = stress(model.decode, z, model.likelihood, **used)  # type: ignore[arg-type]
     return out

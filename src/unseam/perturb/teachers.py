@@ -28,21 +28,39 @@ class Turned(nn.Module):
         return self.decoder(z @ self.R)
 
 
+class Precision(nn.Module):
+    """v exp(10 t): how much noise each latent carries may be chosen anew; 10 lets it settle faster than weights do."""
+
+    def __init__(self, K: int) -> None:
+        super().__init__()
+        self.t = nn.Parameter(torch.zeros(K))
+
+    def forward(self, variance: Tensor) -> Tensor:  # (B, K)
+        return variance * (10 * self.t).exp()
+
+
 @dataclass(frozen=True)
 class Teacher:
-    """A layout: q(z|x) of every row, a decoder that may learn, and the likelihood."""
+    """A layout: q(z|x) of every row, a decoder and precisions that may learn, and the likelihood."""
 
     mean: Tensor  # (N, K)
     variance: Tensor  # (N, K)
     decoder: nn.Module
     likelihood: nn.Module
+    precision: Precision
+    beta: float = 1.0  # what it was trained with
     label: str = ""
     pair: tuple[int, int] | None = None  # the latents that were turned, if any
 
     def sample(self, rows: Tensor, noise: Tensor) -> Tensor:  # (B,), (B, samples, K) -> (B, samples, K)
-        return self.mean[rows, None] + self.variance[rows, None].sqrt() * noise
+        return self.mean[rows, None] + self.precision(self.variance[rows])[:, None].sqrt() * noise
 
-    def loss(self, x: Tensor, z: Tensor) -> Tensor:  # (B, ...), (B, samples, K) -> (B,)
+    def kl(self, rows: Tensor) -> Tensor:  # (B,) -> (B,)
+        """KL(q || N(0, I)) = 1/2 sum_i (m_i^2 + v_i - 1 - log v_i)."""
+        m, v = self.mean[rows], self.precision(self.variance[rows])
+        return (m.square() + v - 1 - v.log()).sum(1) / 2
+
+    def reconstruction(self, x: Tensor, z: Tensor) -> Tensor:  # (B, ...), (B, samples, K) -> (B,)
         """-log p(x|z), the mean over the samples, in nats."""
         B, samples = z.shape[:2]
         theta = self.decoder(z.flatten(0, 1))
@@ -50,10 +68,11 @@ class Teacher:
         return -self.likelihood.log_prob(repeated, theta).unflatten(0, (B, samples)).mean(1)  # type: ignore[operator]
 
 
-def teacher(model: Autoencoder, posterior: Diagonal, label: str = "") -> Teacher:
+def teacher(model: Autoencoder, posterior: Diagonal, beta: float = 1.0, label: str = "") -> Teacher:
     """A trained model at the rows its posterior was computed on; its decoder is copied, it may learn."""
-    decoder, likelihood = copy.deepcopy(model.decoder), copy.deepcopy(model.likelihood)
-    return Teacher(posterior.mean.detach(), posterior.variance().detach(), decoder, likelihood, label)
+    mean, variance = posterior.mean.detach(), posterior.variance().detach()
+    parts = copy.deepcopy(model.decoder), copy.deepcopy(model.likelihood), Precision(mean.shape[1])
+    return Teacher(mean, variance, *parts, beta, label)
 
 
 def strongest(layout: Teacher) -> tuple[int, int]:
@@ -68,7 +87,7 @@ def turned(layout: Teacher, pair: tuple[int, int] | None = None, degrees: float 
     The turned posterior is R diag(v) R^T; what a diagonal one keeps of it is its diagonal.
 
     >>> q = Diagonal(torch.eye(3), torch.tensor([[-4.0, -2.0, 0.0]]).expand(3, 3))
-    >>> flat = Teacher(q.mean, q.variance(), nn.Identity(), nn.Identity())
+    >>> flat = Teacher(q.mean, q.variance(), nn.Identity(), nn.Identity(), Precision(3))
     >>> turned(flat).mean[0].round(decimals=3)
     tensor([0.7070, 0.7070, 0.0000])
     """
@@ -82,6 +101,7 @@ def turned(layout: Teacher, pair: tuple[int, int] | None = None, degrees: float 
         mean=layout.mean @ R.T,
         variance=layout.variance @ R.square().T,
         decoder=Turned(copy.deepcopy(layout.decoder), R),
+        precision=copy.deepcopy(layout.precision),
         pair=pair,
         label=f"{layout.label} turned by {degrees:g} degrees in latents {first} and {second}",
     )

@@ -23,7 +23,7 @@ from unseam.runs.diagnose import SAMPLES, beta_of, chosen_members, needs_decoder
 from unseam.runs.represent import without_constants
 from unseam.statistics import matched, rank_correlations
 from unseam.train import Run, load_run
-from unseam.train.typed import typed
+from unseam.typed import typed
 from unseam.types import Array
 
 ROW = {"member": int, "helped": bool, "verdict": str, "table": tuple[Mapping[str, Any], ...]}  # of alignment.json

@@ -2,9 +2,9 @@
 
 The one rule, asked by `diagnose`, `report` and `demo`:
 1. Count active latents. The *stable* count is the largest on which all seeds of some setting agree (two seeds at
-   least, and a posterior that could have pruned: an autoencoder keeps all its latents and has no say). Where no
-   setting agrees, it is the commonest count. A member that pruned a latent is orthogonal for a bad reason, one that
-   keeps an extra latent by chance is not to be trusted.
+   least). To agree on all latents there are says nothing: an autoencoder does, and so does every setting too weak to
+   prune; such settings are asked only when no other agrees. Where none does, it is the commonest count. A member that
+   pruned a latent is orthogonal for a bad reason, one that keeps an extra latent by chance is not to be trusted.
 2. Among members with that many active latents, the lowest DtO over its chance level; ties by entanglement cost / beta.
 The others follow: first those with more active latents, then those with fewer.
 """
@@ -24,8 +24,8 @@ from unseam.statistics import spearman
 from unseam.types import Array
 
 RULE = (
-    "the lowest DtO over chance among members with the stable number of active latents (the largest on which all seeds "
-    "of a setting agree; where none do, the commonest)"
+    "the lowest DtO over chance among members with the stable number of active latents (the largest, short of all, on "
+    "which all seeds of a setting agree; where none do, all or the commonest)"
 )
 
 
@@ -39,8 +39,14 @@ class Ranking(NamedTuple):
     compared: int | None = None  # position of the least orthogonal member with as many; None when there are no axes
 
 
-def rank(members: Sequence[Diagnosis], settings: Sequence[Hashable] | None = None) -> Ranking:
+def rank(
+    members: Sequence[Diagnosis],
+    settings: Sequence[Hashable] | None = None,
+    beside: Mapping[str, ArrayLike] | None = None,
+) -> Ranking:
     """Order trained members without labels; those with equal `settings` differ in their seed only.
+
+    `beside` are further label-free scores (higher = better): listed among the criteria, they do not change the order.
 
     >>> import torch
     >>> from unseam.geometry import diagnose
@@ -61,6 +67,7 @@ def rank(members: Sequence[Diagnosis], settings: Sequence[Hashable] | None = Non
     alike = [i for i in order if active[i] == stable]
     axes = np.where([bool(d.dto_haar) for d in members], distance, np.nan)  # one latent alone has no axes to judge
     criteria = {"entanglement-cost": cost, "dto": axes, "ima-contrast": contrasts(members), "pruned": pruned}
+    criteria |= {name: -np.asarray(values, dtype=float) for name, values in (beside or {}).items()}
     return Ranking(order, np.argsort(order), criteria, stable, alike[-1] if stable > 1 and len(alike) > 1 else None)
 
 
@@ -74,14 +81,16 @@ def contrasts(members: Sequence[Diagnosis]) -> Array:  # (S,)
 
 
 def stable_active(members: Sequence[Diagnosis], settings: Sequence[Hashable]) -> int:
-    """The largest number of active latents on which all seeds of some setting agree; if none agree, the usual one."""
-    by_setting: dict[Hashable, list[int]] = {}
+    """The largest number of active latents, short of all, on which all seeds of some setting agree; if none agree, all
+    latents where a setting that could prune keeps them, else the usual number."""
+    by_setting: dict[Hashable, list[Diagnosis]] = {}
     for d, setting in zip(members, settings, strict=True):
         if d.latents[0].kl is not None:
-            by_setting.setdefault(setting, []).append(d.active)
-    agreed = [counts[0] for counts in by_setting.values() if len(counts) > 1 and len(set(counts)) == 1]
+            by_setting.setdefault(setting, []).append(d)
+    agreed = [same[0] for same in by_setting.values() if len(same) > 1 and len({d.active for d in same}) == 1]
+    chose = [d.active for d in agreed if d.active < len(d.latents)] or [d.active for d in agreed]
     usual = Counter(d.active for d in members)
-    return max(agreed) if agreed else max(usual, key=lambda count: (usual[count], count))
+    return max(chose) if chose else max(usual, key=lambda count: (usual[count], count))
 
 
 def agreement(ranking: Ranking, scores: Mapping[str, ArrayLike]) -> dict[str, dict[str, float | None]]:
@@ -103,5 +112,5 @@ def correlate(a: Array, b: ArrayLike) -> float | None:
     other = np.asarray(b, dtype=float)
     if a.shape != other.shape:
         raise BadInput(f"scores have shape {other.shape} for {len(a)} members; give one score a member")
-    known = ~np.isnan(a + other)
+    known = np.isfinite(a + other)  # one latent in use has no contrast
     return spearman(a[known], other[known])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,10 +13,12 @@ from unseam.geometry import diagnose as diagnose_codes
 from unseam.metrics.registry import METRICS
 from unseam.models import Autoencoder
 from unseam.objectives import OBJECTIVES
-from unseam.progress import bar
+from unseam.progress import bar, stderr
 from unseam.runs.choose import agreement, rank
-from unseam.runs.kept import Parts, once
+from unseam.runs.kept import Parts, if_kept, once
+from unseam.runs.overfit import gap, warned
 from unseam.runs.represent import Sample, Seen, represent, sample
+from unseam.runs.seeds import beside, seeds
 from unseam.train import Run
 
 POINTS = 1000  # rows at which a member's decoder is differentiated
@@ -23,7 +26,60 @@ SAMPLES = 2000  # rows that are encoded at least
 
 
 def chosen_members(run: Run, members: Iterable[int] | None) -> list[int]:
-    return list(range(len(run.members)) if members is None else members)
+    """The members asked for, or all that are whole; of the others it is said why they are left out."""
+    if members is not None:
+        return list(members)
+    wrong = not_whole(run)
+    whole = [m for m in range(len(run.members)) if not wrong.get(m)]
+    if not whole:
+        raise BadInput(f"run={str(run.folder)!r} has no whole member ({in_words(wrong)}); train it again, "
+                       "scaled (--scale standard) or with a smaller --lr, or ask for one by --member")  # fmt: skip
+    if not len(run.table()):
+        stderr.print("this run is unfinished: what follows is as of its last checkpoints", soft_wrap=True)
+    say_left_out(run)
+    return whole
+
+
+def say_left_out(run: Run) -> None:
+    """Which members are not looked at, and why; nothing where all are whole."""
+    if told := in_words(not_whole(run)):
+        stderr.print(f"left out: {told}", soft_wrap=True)
+
+
+def in_words(wrong: Mapping[int, str]) -> str:
+    """
+    >>> in_words({0: "", 2: "is unfinished"})
+    'member 2 is unfinished'
+    """
+    return "; ".join(f"member {m} {why}" for m, why in wrong.items() if why)
+
+
+def one_member(run: Run, asked: int | None) -> int:
+    """The member asked for; else the label-free choice if it was made already, else the first that is whole."""
+    if asked is not None:
+        return asked
+    whole, choice = chosen_members(run, None), chosen_already(run)
+    return whole[0] if choice is None else choice
+
+
+def heading(run: Run, member: int) -> str:
+    """A member as every table and page names it, and what is wrong with it, if anything is."""
+    hyper = "".join(f", {name} {value:g}" for name, value in run.members[member].hyper.items())
+    wrong = not_whole(run).get(member)
+    return f"member {member} (seed {run.members[member].seed}{hyper})" + (f", {wrong}" if wrong else "")
+
+
+def not_whole(run: Run) -> dict[int, str]:
+    """Of each member what is wrong with it, in words; "" where nothing is.
+
+    A run in which no member is done yet is looked at as it stands.
+    """
+    table = run.table().set_index("member")
+    if not len(table):
+        return {}
+    status = {m: str(table.loc[m, "status"]) if m in table.index else "is unfinished" for m in range(len(run.members))}
+    notes = {m: str(table.loc[m, "note"]) if m in table.index else "" for m in status}
+    return {m: "" if s == "finished" else f"{s}: {notes[m]}".removesuffix(": ") for m, s in status.items()}
 
 
 def rows_of(run: Run, count: int, seed: int = 0) -> Sample:
@@ -61,26 +117,37 @@ def needs_decoder(run: Run) -> None:
     """Refuse runs whose objective trains no decoder: there is nothing to differentiate."""
     kind = OBJECTIVES.get(run.config.objective)
     if kind is not None and not kind.decodes:
-        raise BadInput(
-            f"{run.config.objective} trains no decoder, so there is no Jacobian to look at; "
-            "`unseam evaluate` scores its codes"
-        )
+        raise BadInput(f"{kind.cannot}; `unseam evaluate` scores its codes, `unseam report` shows them")
 
 
 def diagnosis(run: Run, member: int, points: int, seed: int) -> Diagnosis:
     """A member's diagnosis, as it was kept or computed now."""
     needs_decoder(run)
-    rows = rows_of(run, max(points, SAMPLES), seed)
-    settings = {"rows": rows.to_json(), "points": points, "seed": seed}
+    rows, settings = asked(run, points, seed)
     make = partial(fresh, run, member, rows, points, seed)
     return Diagnosis.from_parts(*once(run, "diagnosis", member, settings, lambda: Parts(*make().to_parts())))
 
 
+def asked(run: Run, points: int = POINTS, seed: int = 0) -> tuple[Sample, dict[str, Any]]:
+    """The rows of a diagnosis, and what it is found again by."""
+    rows = rows_of(run, max(points, SAMPLES), seed)
+    return rows, {"rows": rows.to_json(), "points": points, "seed": seed}
+
+
+def chosen_already(run: Run) -> int | None:
+    """The member that the label-free choice picks if every finished one was diagnosed before; nothing is computed."""
+    settings = asked(run)[1]
+    parts = {m: if_kept(run, "diagnosis", m, settings) for m in finished(run)}
+    found = {m: Diagnosis.from_parts(*kept) for m, kept in parts.items() if kept is not None}
+    return ranking(run, found)["chosen"] if found and len(found) == len(parts) else None
+
+
 def fresh(run: Run, member: int, rows: Sample, points: int, seed: int) -> Diagnosis:
     """A member's diagnosis, computed."""
-    model = run.model(member)
+    model, kind = run.model(member), OBJECTIVES.get(run.config.objective)
+    cannot = "" if kind is None else kind.cannot
     seen = represent(model, run.data, rows.rows, seed)
-    return diagnose_codes(
+    found = diagnose_codes(
         model,
         seen.posterior.mean,
         seen.posterior,
@@ -90,6 +157,10 @@ def fresh(run: Run, member: int, rows: Sample, points: int, seed: int) -> Diagno
         points=points,
         factors=None if run.data.space is None else sum(f.size != 1 for f in run.data.space),
     )
+    found = warned(found, gap(run, model, seed))
+    if not cannot:
+        return found
+    return replace(found, warnings=(cannot, *(text for text in found.warnings if "beta" not in text)))  # it has none
 
 
 def beta_of(run: Run, member: int) -> float:
@@ -98,15 +169,21 @@ def beta_of(run: Run, member: int) -> float:
     return beta if beta is not None else diagnose(run, [member], show=False)[member].beta
 
 
-def ranking(run: Run, found: Mapping[int, Diagnosis]) -> dict[str, Any]:
+def ranking(run: Run, found: Mapping[int, Diagnosis], show: bool | None = None) -> dict[str, Any]:
     """Finished members from best to worst without labels, and how far scores that `evaluate` has stored agree.
 
-    `chosen` is None unless every finished member was diagnosed.
+    `chosen` is None unless every finished member was diagnosed. `seeds`: how far members agree with each other.
     """
     done = finished(run)
     members = [m for m in found if m in done] or list(found)
-    order, stored = rank([found[m] for m in members], [settings_of(run, m) for m in members]), stored_scores(run)
+    agreed = seeds(run, members, show=show) if len(members) > 1 else {}
+    settings = [settings_of(run, m) for m in members]
+    order, stored = (
+        rank([found[m] for m in members], settings, beside([agreed[m] for m in members if m in agreed])),
+        stored_scores(run),
+    )
     return {
+        "seeds": {m: each._asdict() for m, each in agreed.items()},
         "order": [members[position] for position in order.order],
         "chosen": members[order.order[0]] if set(done) <= set(members) else None,
         "agreement": agreement(order, common([stored.get(m, {}) for m in members])) if len(members) > 2 else {},
@@ -116,7 +193,7 @@ def ranking(run: Run, found: Mapping[int, Diagnosis]) -> dict[str, Any]:
 def finished(run: Run) -> list[int]:
     """Members that trained to the end; all of them while the run has no rows yet."""
     table = run.table()
-    return table["member"][table["status"] == "finished"].tolist() if len(table) else chosen_members(run, None)
+    return table["member"][table["status"] == "finished"].tolist() if len(table) else list(range(len(run.members)))
 
 
 def settings_of(run: Run, member: int) -> tuple[Any, ...]:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+from unseam.data.wrappers import Labelled
 from unseam.errors import BadInput
 from unseam.metrics import Score, score
 from unseam.metrics.suite import choose
 from unseam.progress import bar
+from unseam.runs.diagnose import chosen_members
 from unseam.runs.represent import ENOUGH, Sample, Which, represent, sample, without_constants
 from unseam.train import Run
 
@@ -29,6 +34,8 @@ def evaluate(
 ) -> dict[int, dict[str, Score]]:
     """Scores of each member, also written to the run's `scores` table; `rows_for` says on which rows.
 
+    Factors that came later, in a table of their own: `evaluate(with_factors(run, "truth.csv"))`.
+
     >>> import tempfile
     >>> from unseam.train import fit
     >>> small = {"network": "linear", "latents": 2, "steps": 5, "data_parameters": {"size": 300}}
@@ -37,17 +44,30 @@ def evaluate(
     (['mcc', 'mig'], '300 rows, held-out and trained on')
     """
     if run.data.space is None:
-        raise BadInput(f"data={run.config.data['name']!r} has no factors to score against; give --data.factors FILE")
+        raise BadInput(f"data={run.config.data['name']!r} has no factors to score against; give --factors FILE")
     taken = rows_for(run, metrics, rows, samples, seed)
-    chosen = list(range(len(run.members)) if members is None else members)
+    chosen = chosen_members(run, members)
     out: dict[int, dict[str, Score]] = {}
     with bar("scoring", len(chosen), show) as advance:
         for member in chosen:
             out[member] = scores_of(run, member, taken, metrics, seed, ci)
-            told = {n: (s.value, {**s.settings, "rows": taken.to_json()}) for n, s in out[member].items()}
-            run.rows.write_scores(member, told)
+            if run.keeps or isinstance(run.given, Labelled):
+                on = {"rows": taken.to_json(), **named_table(run)}
+                run.rows.write_scores(member, {n: (s.value, {**s.settings, **on}) for n, s in out[member].items()})
             advance()
     return out
+
+
+def named_table(run: Run) -> dict[str, str]:
+    """The name of a table of factors that was given; its folder is nobody else's business."""
+    if not isinstance(run.given, Labelled):
+        return {}
+    return {"factors": Path(run.given.table).name if isinstance(run.given.table, str | Path) else "given"}
+
+
+def with_factors(run: Run, table: Any) -> Run:
+    """The run with the factors of a table (path, DataFrame or array), one row an observation of its data."""
+    return replace(run, given=Labelled(run.data, table))
 
 
 def rows_for(
@@ -80,9 +100,12 @@ def rows_needed(metrics: str | Sequence[str]) -> int:
 def scores_of(
     run: Run, member: int, taken: Sample, metrics: str | Sequence[str], seed: int, ci: bool
 ) -> dict[str, Score]:
-    seen = without_constants(represent(run.model(member), run.data, taken.rows))
+    seen = without_constants(represent(run.model(member), taken.of or run.data, taken.rows))
     if seen.space is None:
         raise BadInput("every factor of the data is constant on these rows; there is nothing to score against")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # each Score keeps its notes
-        return dict(score(seen.codes, seen.factors, seen.space, metrics, ci=ci, seed=seed, variances=seen.variances))
+        about: dict[str, Any] = {"variances": seen.variances, "active": seen.active}
+        found = score(seen.codes, seen.factors, seen.space, metrics, ci=ci, seed=seed, **about)
+        passive = {"passive": list(found.inputs.passive)}
+        return {name: s.having(settings={**s.settings, **passive}) for name, s in found.items()}

@@ -43,15 +43,27 @@ def once(
     run: Run, what: str, member: int, settings: Mapping[str, Any], make: Callable[[], Parts], step: int | None = None
 ) -> Parts:
     """The kept result, or what `make` returns, which is kept from then on."""
-    on = {"weights": run.weights_digest(member, step), "unseam": __version__, "code": code()}
-    told = json.dumps({**settings, **on}, sort_keys=True)
-    key = hashlib.sha256(told.encode()).hexdigest()[:16]
+    if not run.keeps:
+        return make()
+    key, told = identity(run, member, settings, step)
     found = read(run.folder, what, member, key)
     if found is not None:
         return found
     made = make()
     write(run.folder, (what, member, step, key, told, __version__), made)
     return made
+
+
+def if_kept(run: Run, what: str, member: int, settings: Mapping[str, Any]) -> Parts | None:
+    """The kept result; None where it would have to be computed."""
+    return read(run.folder, what, member, identity(run, member, settings)[0]) if run.keeps else None
+
+
+def identity(run: Run, member: int, settings: Mapping[str, Any], step: int | None = None) -> tuple[str, str]:
+    """What a result depends on: a key, and the same in words."""
+    on = {"weights": run.weights_digest(member, step), "unseam": __version__, "code": code()}
+    told = json.dumps({**settings, **on}, sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:16], told
 
 
 @lru_cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
@@ -11,23 +11,30 @@ import torch
 from torch import Tensor, nn
 
 from unseam.data.base import Dataset
+from unseam.data.wrappers import Labelled, whole
 from unseam.errors import BadInput
+from unseam.geometry.regime import active_latents
 from unseam.models import Posterior
 from unseam.rng import generator
 from unseam.train import Run
 from unseam.types import Array, FactorSpace
 
 CHUNK = 512  # samples encoded at a time
+BEYOND = {  # rows that the run's data does not have, because it is a part of a set
+    "full": "the full data, what was left out among them",
+    "left-out": "combinations that were left out of the data",
+}
 ENOUGH = 500  # held-out rows from which on scores are taken on them alone
-Which = Literal["held-out", "trained", "all"]
+Which = Literal["held-out", "trained", "all", "full", "left-out"]
 
 
 class Sample(NamedTuple):
-    """Some rows of a run's data, and whether its members were trained on them."""
+    """Some rows of a run's data, or of the set that it is a part of, and whether its members were trained on them."""
 
     which: Which
     rows: Tensor  # (N,)
     held: bool  # whether the run held out any rows at all
+    of: Dataset | None = None  # whose rows these are, if not the run's
 
     def to_json(self) -> dict[str, Any]:
         return {"which": self.which, "count": len(self.rows)}
@@ -37,7 +44,11 @@ class Sample(NamedTuple):
 
         >>> print(Sample("all", torch.arange(3), held=False))
         3 rows, all trained on (none were held out)
+        >>> print(Sample("left-out", torch.arange(3), held=True))
+        3 rows of combinations that were left out of the data
         """
+        if self.which in BEYOND:
+            return f"{len(self.rows)} rows of {BEYOND[self.which]}"
         if self.which == "held-out":
             return f"{len(self.rows)} held-out rows"
         if not self.held:
@@ -50,12 +61,30 @@ def sample(
 ) -> Sample:
     """At most `count` rows, the same for the same seed and use; held-out ones if there are `enough`, else any."""
     held = run.split("held-out")
+    if which in BEYOND:
+        return beyond(run, which, count, seed, use)
     if which is None:
         which = "held-out" if len(held) >= max(enough, 1) else "all"
     rows = run.split(which)
     if not len(rows):
         raise BadInput(f"rows={which!r}: this run held no rows out (holdout = 0); take rows='all', or train it again")
     return Sample(which, some(rows, count, seed, use), len(held) > 0)
+
+
+def beyond(run: Run, which: Which, count: int, seed: int, use: str) -> Sample:
+    """Rows of the set that the run's data is a part of: any, or those that were left out of it."""
+    full, kept = whole(run.data)
+    gone = torch.ones(len(full), dtype=torch.bool)
+    if which == "left-out":
+        gone[kept] = False
+    if len(full) == len(run.data):
+        if isinstance(run.data, Labelled):
+            raise BadInput(
+                f"rows={which!r} and --factors do not go together: the table has no rows for what was left out"
+            )
+        ways = "--data.without, --data.share or --data.correlate"
+        raise BadInput(f"rows={which!r}: nothing was left out of this run's data ({ways}); take rows='all'")
+    return Sample(which, some(gone.nonzero().flatten(), count, seed, use), len(run.split("held-out")) > 0, full)
 
 
 def some(rows: Tensor, count: int, seed: int = 0, use: str = "rows") -> Tensor:
@@ -93,6 +122,11 @@ class Seen:
     def variances(self) -> Array:  # (N, K)
         return self.posterior.variance().numpy()
 
+    @property
+    def active(self) -> Array | None:  # (K,) bool
+        """Latents that vote in scores: those in use; None (all of them) where there is no prior to fall back to."""
+        return active_latents(self.codes.std(0), self.variances.mean(0)) if self.posterior.has_prior else None
+
 
 def observations(data: Dataset, rows: Tensor, seed: int = 0, chunk: int = CHUNK) -> Iterator[Tensor]:
     """Chunks of x; noise, where the data has some, belongs to the seed and the chunk (with chunk 1: to the row)."""
@@ -116,11 +150,16 @@ def represent(
     """
     encode: Any = getattr(model, "encode", model)
     weights = next(model.parameters(), None) if isinstance(model, nn.Module) else None
-    parts = [encode(x if weights is None else x.to(weights.dtype)) for x in observations(data, rows, seed, chunk)]
-    kind: Any = type(parts[0])
-    posterior = kind(*(torch.cat([getattr(part, f.name) for part in parts]) for f in fields(kind)))
+    posterior = joined([encode(x if weights is None else x.to(weights)) for x in observations(data, rows, seed, chunk)])
     factors = None if data.space is None else data.factors(rows).numpy()
     return Seen(data, rows, posterior, factors, data.space, seed, chunk)
+
+
+def joined(parts: Sequence[Posterior]) -> Posterior:
+    """The posteriors of parts of the rows as one."""
+    kind: Any = type(parts[0])
+    found: Posterior = kind(*(torch.cat([getattr(part, f.name).cpu() for part in parts]) for f in fields(kind)))
+    return found
 
 
 def without_constants(seen: Seen) -> Seen:
@@ -141,3 +180,21 @@ def without_constants(seen: Seen) -> Seen:
     if not len(kept):
         return replace(seen, factors=None, space=None)
     return replace(seen, factors=seen.factors[:, kept], space=FactorSpace(tuple(seen.space[int(i)] for i in kept)))
+
+
+def codes_of_members(runs: Sequence[Run], count: int, seed: int = 0) -> dict[str, Array]:
+    """Codes (N, active latents) of the same rows by every finished member, by name; of runs on the same data."""
+    first, out = runs[0], {}
+    for run in runs[1:]:
+        if run.config.data != first.config.data:
+            raise BadInput(f"{run.folder} was trained on other data than {first.folder}; seeds of one data set compare")
+    rows = sample(first, None, count, seed, "match").rows
+    for run in runs:
+        table = run.table()
+        for member in table["member"][table["status"] == "finished"].tolist() if len(table) else ():
+            seen = represent(run.model(member), first.data, rows, seed)
+            active = np.ptp(seen.codes, axis=0) > 0 if seen.active is None else seen.active
+            if active.any():
+                where = "" if len(runs) == 1 else f"{run.folder.name} "
+                out[f"{where}member {member}"] = seen.codes[:, active]
+    return out

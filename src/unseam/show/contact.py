@@ -1,7 +1,5 @@
 """A contact sheet: what a data set looks like, one row per factor (others held still), on one PNG."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +14,7 @@ from unseam.data.perturbed import Perturbed
 from unseam.errors import BadInput
 from unseam.rng import generator
 from unseam.show.pictures import principal_plane, strip
-from unseam.show.style import save, styled
+from unseam.show.style import plain, save, styled
 from unseam.types import Array, FactorSpace
 
 COLUMNS = 12
@@ -117,7 +115,7 @@ def _draw_images(figure: Any, data: Dataset, columns: int) -> None:
     figure.set_size_inches(columns * 0.62 + 1.2, len(lines) * 0.66 + 0.1)
     for axes, line in zip(figure.subplots(len(lines), 1, squeeze=False)[:, 0], lines, strict=True):
         axes.imshow(strip(line.images, columns, GAP, PIXELS), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
-        axes.set_ylabel(line.label, rotation=0, ha="right", va="center")
+        axes.set_ylabel(plain(line.label), rotation=0, ha="right", va="center")
         axes.set(xticks=[], yticks=[], frame_on=False)
 
 
@@ -143,6 +141,6 @@ def _draw_points(figure: Any, data: Dataset) -> None:
 
 def _scatter(axes: Axes, points: Array, label: str, colour: Any, name: str) -> None:
     marks = axes.scatter(points[:, 0], points[:, 1], c=colour, s=6, linewidths=0)
-    axes.set(title=label, xlabel=f"{name}1", ylabel=f"{name}2", aspect="equal")
+    axes.set(title=plain(label), xlabel=f"{name}1", ylabel=f"{name}2", aspect="equal")
     if colour is not None:
         axes.figure.colorbar(marks, ax=axes, shrink=0.8)

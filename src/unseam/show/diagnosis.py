@@ -1,16 +1,15 @@
 """A diagnosis as one picture: cosine matrix, Sigma-law scatter, singular value spectra, cost over training."""
 
-from __future__ import annotations
+from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unseam.geometry import Diagnosis
 from unseam.geometry.regime import polarized_since
 from unseam.runs.history import History
-from unseam.show.style import INK, OTHER, styled
+from unseam.show.style import INK, shade, styled
 
 POINTS = 400  # dots per latent in the scatter
 
@@ -30,15 +29,15 @@ def diagnosis_figure(diagnosis: Diagnosis, history: History | None = None, title
 
 
 def cosine_matrix(axes: Axes, d: Diagnosis) -> None:
-    """Root mean square cosine between the columns of J: white off the diagonal = orthogonal."""
+    """Root mean square cosine between the columns of A D: white off the diagonal = orthogonal."""
     order = sorted(range(len(d.latents)), key=lambda k: (not d.latents[k].active, k))  # active ones first
     matrix = np.asarray(d.arrays["cosines"])[np.ix_(order, order)]
     K = len(matrix)
     image = axes.imshow(matrix, vmin=0, vmax=1, cmap="Greys")
     if K <= 12:
         for i, j in np.ndindex(K, K):
-            shade = "white" if matrix[i, j] > 0.5 else "black"
-            axes.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize=7, color=shade)
+            ink = "white" if matrix[i, j] > 0.5 else "black"
+            axes.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize=7, color=ink)
     labels = [str(k) if d.latents[k].active else f"({k})" for k in order]
     if 0 < d.active < K:
         axes.axhline(d.active - 0.5, color="tab:red", lw=1)
@@ -46,7 +45,7 @@ def cosine_matrix(axes: Axes, d: Diagnosis) -> None:
     if K <= 32:
         axes.set_xticks(range(K), labels)
         axes.set_yticks(range(K), labels)
-    axes.set(title="rms cosine between columns of J", xlabel="latent (in brackets: passive)", ylabel="latent")
+    axes.set(title="rms cosine between columns of A D", xlabel="latent (in brackets: passive)", ylabel="latent")
     axes.grid(visible=False)
     axes.figure.colorbar(image, ax=axes, shrink=0.8)
 
@@ -59,10 +58,9 @@ def law_scatter(axes: Axes, d: Diagnosis, rasterized: bool = False) -> None:
         axes.text(0.5, 0.5, "no posterior given", ha="center", va="center", transform=axes.transAxes)
         return
     rows = np.linspace(0, len(predicted) - 1, min(POINTS, len(predicted))).round().astype(int)
-    for k, colour in enumerate(colours(predicted.shape[1])):
-        shade = colour if d.latents[k].active else OTHER
-        axes.loglog(predicted[rows, k], learned[rows, k], ".", ms=3, alpha=0.5, color=shade, label=str(k),
-                    rasterized=rasterized)  # fmt: skip
+    for k, latent in enumerate(d.latents):
+        how: Any = {"ms": 3, "alpha": 0.5, "label": str(k), "rasterized": rasterized}
+        axes.loglog(predicted[rows, k], learned[rows, k], ".", color=shade(k, latent.active), **how)
     ends = [min(predicted.min(), learned.min()), 1.2]
     axes.plot(ends, ends, color=INK, lw=0.8)
     r = "" if d.sigma_law_r is None else f" (r = {d.sigma_law_r:.2f}, median error {d.sigma_law_error:.0%})"
@@ -105,9 +103,3 @@ def over_training(axes: Axes, h: History) -> None:
         right.plot(h.snapshot_steps, h.cost, "o-", color="tab:red", ms=3, lw=1.2)
         right.set_ylabel("entanglement cost (nats)", color="tab:red")
         right.set_ylim(bottom=0)
-
-
-def colours(count: int) -> list[tuple[float, float, float, float]]:
-    if count <= 10:
-        return [colormaps["tab10"](k) for k in range(count)]
-    return [colormaps["viridis"](k / (count - 1)) for k in range(count)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 from unseam.files import write_atomic
 from unseam.find import Findings, FoundFactor
 from unseam.find.findings import MEANING
+from unseam.show.pictures import png, strip
 from unseam.show.style import ACCENT, CHOSEN, INK, new, plain, styled, svg, template
 
 
@@ -21,16 +23,29 @@ def moves_figure(factor: FoundFactor) -> Figure:
     ax.barh(range(len(moves)), [move.share for move in moves], color=colours, height=0.7)
     ax.set_yticks(range(len(moves)), [plain(move.name[:32]) for move in moves])
     ax.axvline(0, color=INK, lw=0.6)
-    ax.set_xlabel("standard deviations of the column, per one of the factor")
+    ax.set_xlabel("standard deviations")
     return figure
+
+
+def strips(findings: Findings) -> dict[int, str]:
+    """Images: each factor's traversal as one picture, a data URI."""
+    import torch
+
+    frames = torch.as_tensor(findings.traversals())
+    return {j: f"data:image/png;base64,{b64encode(png(strip(row, gap=1))).decode()}" for j, row in enumerate(frames)}
 
 
 def write_find_page(findings: Findings, name: str, path: Path) -> Path:
     """One file, whole or not at all."""
-    pictures = {f.latent: svg(moves_figure(f), f"moves{f.latent}") for f in findings.factors if f.moves}
-    columns = ("variance_kept", "stability", "log_likelihood", "mcc")
-    page = template("find.html").render(
-        name=Path(name).name, f=findings, pictures=pictures, columns=columns, meaning=MEANING
+    images = findings.prepared.shape is not None and findings.count
+    pictures = (
+        {} if images else {f.latent: svg(moves_figure(f), f"moves{f.latent}") for f in findings.factors if f.moves}
     )
+    every = ("variance_kept", "stability", "log_likelihood", "mcc")
+    columns = [c for c in every if any(row.get(c) is not None for row in findings.rivals.values())]
+    page = template("find.html").render(
+        name=Path(name).name, f=findings, pictures=pictures, columns=columns, meaning=MEANING,
+        strips=strips(findings) if images else {},
+    )  # fmt: skip
     write_atomic(path, page)
     return path

@@ -5,8 +5,6 @@ through the range that the codes of the data take (1st to 99th percentile); the 
 come first.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path

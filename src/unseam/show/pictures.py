@@ -3,8 +3,6 @@
 Every picture is written into the page once, as a data URI behind a CSS class, and can be shown in many places.
 """
 
-from __future__ import annotations
-
 import io
 from base64 import b64decode, b64encode
 from dataclasses import dataclass, field

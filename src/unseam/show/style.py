@@ -4,8 +4,6 @@ Ink is the page's own text colour (`currentColor`), fills are translucent: the s
 writes any figure as SVG, PDF or PNG.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable
@@ -24,28 +22,33 @@ P = ParamSpec("P")
 INK = "#010203"  # stands for the page's text colour
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f")
 ANCHOR = r"(?:run-\d+-)?member-\d+"  # `View.anchor`
+LATENTS = (
+    *PALETTE[:7],
+    "#332288",
+    "#aa4499",
+    "#117733",
+    "#882255",
+)  # after eleven they come again; grey is for passive ones
 CHOSEN, OTHER, ACCENT = "#d55e00", "#7f8a99", "#0072b2"
-STYLE: Any = {
-    "font.family": "sans-serif",
+BARE: Any = {  # of every figure, the papers' too
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.grid": True,
+    "legend.frameon": False,
+    "svg.hashsalt": "unseam",
+}
+STYLE: Any = {
+    **BARE,
+    "font.family": "sans-serif",
     "axes.labelsize": 9,
     "axes.linewidth": 0.7,
-    "axes.grid": True,
     "grid.color": "#8888884d",
     "grid.linewidth": 0.5,
     "lines.linewidth": 1.4,
-    "legend.frameon": False,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
     "svg.fonttype": "none",
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
 }
 
 
@@ -65,9 +68,30 @@ def new(width: float = 3.6, height: float = 2.7) -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
+def latent_colour(k: int) -> str:
+    """The colour of a latent, on every figure and page."""
+    return LATENTS[k % len(LATENTS)]
+
+
+def shade(k: int, active: bool) -> str:
+    """The colour of a latent of a trained model: its own, or grey where it is passive."""
+    return latent_colour(k) if active else OTHER
+
+
+def frameless(axes: Axes) -> None:
+    """No grid, no frame, no ticks' marks."""
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+
+
 def plain(text: str) -> str:
-    """A name as it is: matplotlib would read dollars as mathematics."""
-    return text.replace("$", r"\$")
+    """A name as it is: matplotlib would read dollars as mathematics, and draws no half of a character.
+
+    >>> plain("a$b"), plain("\\ud800")
+    ('a\\\\$b', '\\\\ud800')
+    """
+    return text.encode("utf-8", "backslashreplace").decode().replace("$", r"\$")
 
 
 def template(name: str, **filters: Callable[..., str]) -> jinja2.Template:
@@ -106,7 +130,7 @@ def _opening(width: float, height: float) -> str:
 def content(figure: Figure, kind: str, dpi: float = 200, **how: Any) -> bytes:
     """The bytes of a figure's file (svg, pdf, png); only a PNG has a background."""
     buffer = io.BytesIO()
-    with rc_context({**STYLE, "savefig.facecolor": "white" if kind == "png" else "none", "svg.hashsalt": "unseam"}):
+    with rc_context({**STYLE, "savefig.facecolor": "white" if kind == "png" else "none"}):
         figure.savefig(buffer, format=kind, dpi=dpi, **how)
     return buffer.getvalue()
 

@@ -1,7 +1,5 @@
 """What a latent does: frames along z_i with the other latents held still, and tables over a pair of latents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

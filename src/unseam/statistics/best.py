@@ -33,6 +33,29 @@ def matched(strengths: Array) -> Matching:  # (A, B)
     return found
 
 
+def nearest_matched(strengths: Array, exact: int = 2000) -> Matching:  # (A, B), which is overwritten
+    """A one-to-one matching of many rows: pairs that are each other's best first, round by round; the last optimally.
+
+    Where both sides have at most `exact` members left, they are matched by `matched`. Strengths must be above -1.
+
+    >>> nearest_matched(np.array([[0.9, 0.8, 0.0], [0.85, 0.1, 0.0], [0.0, 0.0, 0.7]]), exact=1).columns
+    array([0, 1, 2])
+    """
+    found = Matching(np.zeros(len(strengths)), np.full(len(strengths), -1))
+    rows, columns, left = np.arange(len(strengths)), np.arange(strengths.shape[1]), strengths
+    while max(left.shape) > exact and min(left.shape):
+        best, back = left.argmax(axis=1), left.argmax(axis=0)
+        mutual = np.flatnonzero(back[best] == np.arange(len(best)))
+        found.values[rows[mutual]], found.columns[rows[mutual]] = left[mutual, best[mutual]], columns[best[mutual]]
+        rest = np.delete(np.arange(len(rows)), mutual), np.delete(np.arange(len(columns)), best[mutual])
+        rows, columns, left = rows[rest[0]], columns[rest[1]], left[np.ix_(*rest)]
+    if min(left.shape):
+        last = matched(left)
+        got = last.columns >= 0
+        found.values[rows[got]], found.columns[rows[got]] = last.values[got], columns[last.columns[got]]
+    return found
+
+
 def top_two_gap(matrix: Array) -> Array:  # (..., A, B) -> (..., A)
     """Largest minus second largest entry of each row; a row of one entry has the second 0.
 

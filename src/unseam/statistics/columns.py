@@ -1,4 +1,6 @@
-"""Columns made comparable: standardised, ranked, or as labels."""
+"""Columns made comparable: standardised, ranked, as labels, or in random axes."""
+
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.special import ndtri
@@ -29,6 +31,28 @@ def normal_scores(x: Array, generator: np.random.Generator) -> Array:  # (N, p) 
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(len(x))[:, None], axis=0)
     return np.asarray(ndtri((ranks + 0.5) / len(x)))
+
+
+def in_random_axes(
+    a: Array, b: Array, generator: np.random.Generator, draws: int
+) -> Iterator[tuple[Array, Array]]:  # (N, A), (N, B)
+    """Both codes as chance would have them: b, or a where b is one column alone, whitened and rotated at random.
+
+    Two single columns have nothing to rotate with, so the rows of b are shuffled. Constant directions stay 0.
+
+    >>> one, two = next(in_random_axes(np.arange(6.0).reshape(3, 2), np.ones((3, 1)), np.random.default_rng(0), 1))
+    >>> one.shape, two.ravel()
+    ((3, 2), array([1., 1., 1.]))
+    """
+    turn = b if b.shape[1] > 1 else a
+    u, s, _ = np.linalg.svd(turn - turn.mean(axis=0), full_matrices=False)
+    white = u * (s > 1e-9 * max(s[0], 1e-300)) * np.sqrt(len(turn))
+    for _ in range(draws):
+        if turn.shape[1] == 1:
+            yield a, generator.permuted(b, axis=0)
+        else:
+            turned = white @ np.linalg.qr(generator.normal(size=(white.shape[1],) * 2))[0]
+            yield (a, turned) if turn is b else (turned, b)
 
 
 def distinct(column: Array) -> tuple[Array, Array]:  # (N,) -> (C,), (N,)

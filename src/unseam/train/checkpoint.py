@@ -29,7 +29,10 @@ def digest(tensors: Mapping[str, Tensor], meta: str) -> str:
 
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
     document = json.dumps(meta, sort_keys=True)
-    own = {name: tensor.detach().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
+    own = {
+        name: tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+        for name, tensor in tensors.items()
+    }
     write_atomic(path, save(own, {"meta": document, "digest": digest(own, document)}))
 
 

@@ -9,10 +9,13 @@ from itertools import product
 from numbers import Integral
 from typing import Any, Literal
 
+from unseam.data.scaling import Scaling
 from unseam.errors import BadInput, check_literals, unknown
 from unseam.models import Architecture
 from unseam.objectives import Objective, Optimiser, hyperparameters
-from unseam.train.typed import typed
+from unseam.typed import typed
+
+LARGEST = 1 << 20  # samples of a batch
 
 
 @dataclass(frozen=True)
@@ -39,14 +42,20 @@ class Training:
     """stacked: all members of a process as one; side-by-side: one member at a time, a process a core"""
     workers: int = 0
     """processes (0: one a core when there is work enough, else this one)"""
+    device: str = "auto"
+    """auto (the fastest here), cpu, cuda (all GPUs), cuda:N or mps"""
     precision: Literal["auto", "float32", "bfloat16", "float64"] = "auto"
-    """auto: bfloat16 networks for conv where the CPU has it (weights, loss and optimiser stay float32), else float32"""
+    """auto: bfloat16 networks for conv where the device has it (weights, loss, optimiser stay float32), else float32"""
 
     def __post_init__(self) -> None:
         least_of = {"steps": 1, "batch": 1, "log_every": 1, "watch": 0, "checkpoint_steps": 0, "snapshots": 0}
         for name, least in least_of.items():
             if getattr(self, name) < least:
                 raise BadInput(f"{name}={getattr(self, name)} must be at least {least}")
+        if self.batch > LARGEST:
+            raise BadInput(
+                f"batch={str(self.batch)[:20]} must be at most {LARGEST:,}: a step holds all of it in memory"
+            )
         if not 0 <= self.holdout < 1:
             raise BadInput(f"holdout={self.holdout} must be in [0, 1): it is the share of the data kept for testing")
         if self.workers < 0:
@@ -76,6 +85,9 @@ class RunConfig:
     optimiser: Optimiser = field(default_factory=Optimiser)
     groups: tuple[tuple[int, ...], ...] = ()  # which members are trained together (`cohort.plan`)
     digests: Mapping[str, str] = field(default_factory=dict)  # of the user's own files (`own`), by parameter
+    shape: tuple[int, ...] = ()  # of one observation; runs from before it was kept ask their data
+    features: tuple[str, ...] = ()  # the names of a table's columns
+    scaling: Scaling | None = None  # of a table's columns; undone when a member decodes
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -86,9 +98,15 @@ class RunConfig:
         if not isinstance(document, dict):
             raise BadInput(f"it holds a {type(document).__name__}, not an object")
         names = [f.name for f in fields(RunConfig)]
+        if isinstance(document.get("training"), dict):  # from before there was a choice
+            document = {**document, "training": {"device": "cpu", **document["training"]}}
         config: RunConfig = typed(RunConfig, {k: v for k, v in document.items() if k in names}, "config")
         if not isinstance(config.data.get("name"), str):
             raise BadInput("config.data has no name")
+        if not all(0 < length < 2**31 for length in config.shape):
+            raise BadInput(f"config.shape={list(config.shape)} is no shape of an observation")
+        if config.features and config.shape != (len(config.features),):
+            raise BadInput(f"config.features are {len(config.features)} names for observations of {config.shape}")
         if sorted(m for group in config.groups for m in group) != list(range(len(config.members))) or not config.groups:
             raise BadInput(f"config.groups must hold each of the {len(config.members)} members once")
         return config

@@ -23,16 +23,17 @@ class Forward:
         self.batch, self.steps = job.config.training.batch, job.config.training.steps
         latents = job.config.architecture.latents
         self.shapes = {"z": (self.batch, latents), **objective.noise_shapes(self.batch, latents)}
-        self.dtype = state.stacks["model"].flat.dtype
+        flat = state.stacks["model"].flat
+        self.dtype, self.device = flat.dtype, flat.device
         names = job.config.members[0].hyper
         values = {n: [job.config.members[m].hyper[n] for m in job.members] for n in names}
-        self.hyper = {n: torch.tensor(v, dtype=self.dtype) for n, v in values.items()}  # (S,) each
+        self.hyper = {n: torch.tensor(v, dtype=self.dtype, device=flat.device) for n, v in values.items()}  # (S,) each
 
     def __call__(
         self, state: State, x: Tensor, noise: Mapping[str, Tensor], logging: bool
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         parameters = {name: stack.leaves for name, stack in state.stacks.items()}
-        return self.run(state, parameters, x, noise, torch.tensor(state.step), logging)
+        return self.run(state, parameters, x, noise, torch.tensor(state.step, device=x.device), logging)
 
     def run(
         self,
@@ -51,7 +52,9 @@ class Forward:
             modules: dict[str, Any] = {name: stack.bind(parameters[name]) for name, stack in state.stacks.items()}
             objective = replace(self.objective, **hyper)  # type: ignore[type-var]
             first, second = (x[: self.batch], x[self.batch :]) if objective.batches == 2 else (x, None)
-            posterior, z, theta = modules["model"](first, noise["z"])
+            posterior = modules["model"].encode(first)
+            z = posterior.sample(noise["z"])
+            theta = modules["model"].decode(z) if objective.reads_theta else z.new_empty(0)
             pass_ = Pass(first, posterior, z, theta)
             context = Context(modules["model"], step, self.steps, self.size, modules, noise, second)
             terms = {name: terms(pass_, context) for name, terms in objective.losses().items()}

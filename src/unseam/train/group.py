@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from unseam import __version__
+from unseam.device import here, known
 from unseam.errors import BadInput
 from unseam.objectives import Objective
 from unseam.rng import derive
@@ -33,6 +34,13 @@ class Job:
     @property
     def checkpoint(self) -> Path:
         return weights_path(self.folder, self.number)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is trained: what the run says, or the fastest here; several GPUs take the groups in turn."""
+        wanted = self.config.training.device
+        gpus = [name for name in here() if name.startswith("cuda")] if wanted == "cuda" else []
+        return known(gpus[self.number % len(gpus)] if gpus else wanted)
 
 
 def weights_path(folder: Path, number: int, step: int | None = None) -> Path:
@@ -64,7 +72,7 @@ def start(job: Job, objective: Objective, shape: tuple[int, ...]) -> State:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(job.config.members[m].seed, "players"))
             built.append(objective.players(model))
-    stacks = {name: Stack([players[name].module.to(dtype) for players in built]) for name in built[0]}
+    stacks = {name: Stack([players[name].module.to(job.device, dtype) for players in built]) for name in built[0]}
     optimisers = {
         name: Stepper(player.optimiser or job.config.optimiser, stacks[name].flat) for name, player in built[0].items()
     }

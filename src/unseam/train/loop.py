@@ -12,7 +12,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import isfinite
 from typing import Any
@@ -26,6 +26,7 @@ from unseam.objectives import Objective
 from unseam.train.checkpoint import save_checkpoint
 from unseam.train.forward import Forward
 from unseam.train.group import Job, State, describe, hold, resume, start, weights_path
+from unseam.train.memory import kept_memory
 from unseam.train.order import Feed, split
 from unseam.train.results import Results
 from unseam.train.trace import written_step
@@ -33,20 +34,29 @@ from unseam.train.trace import written_step
 EVALUATION = 2048  # held-out samples behind the final numbers
 SETTLING = 8192  # trained samples behind parameters that are set when training ends
 SUMS = ("loss", "reconstruction", "kl")  # what is kept of the held-out samples
+ABSENT = {"reconstruction": None}  # what does not reconstruct has no such number; no KL is a KL of 0
 LATENT = ("kl", "mu_std", "mu2", "sigma2", "log_sigma2")  # and of each latent
+LONGEST_CODE = 1e5  # nats of KL that no working code needs
+WORSE = 10  # times the reconstruction's start by which it may get worse
 Row = dict[str, Any]
 
 
-def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
-    """Train until the last step or an interrupt (which leaves a checkpoint), then write the final numbers."""
+@kept_memory()
+def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
+    """Train until the last step or an interrupt (which leaves a checkpoint), then write the final numbers.
+
+    `tick(1)` hears of every step, with the mean losses of the batch and of the held-out samples where known; it asks
+    for an interrupt by returning True.
+    """
     training, steps = job.config.training, job.config.training.steps
     objective = job.objective(**job.config.members[job.members[0]].hyper, **job.config.static)
     state = resume(job, start(job, objective, data.shape))
     results, (train_rows, test_rows) = Results(job.folder), split(len(data), training.holdout)
     seeds = [job.config.members[m].seed for m in job.members]
-    feed = Feed(data, train_rows, seeds, training.batch * objective.batches, pairing=objective.pairing())
+    batch, pairing = training.batch * objective.batches, objective.pairing()
+    feed = Feed(data, train_rows, seeds, batch, pairing=pairing, device=job.device)
     forward = Forward(job, objective, state, len(train_rows))
-    watch = HeldOut(forward, data, test_rows, seeds, training.watch) if training.watch and len(test_rows) else None
+    watch = HeldOut(forward, feed, test_rows, training.watch) if training.watch and len(test_rows) else None
     snapshots = {round(steps * (i + 1) / training.snapshots) for i in range(training.snapshots)}
     log: dict[str, list[Row]] = {"log": [], "latents": []}
     written = written_step(forward, state, feed) if state.step < steps else None
@@ -69,10 +79,12 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
                 losses = written(state, x, noise)
             if logging:
                 speed = len(job.members) * (state.step - saved_step + 1) / (time.monotonic() - saved + 1e-9)
-                record(log, job, state.step, report, watch(state) if watch else {}, speed)
+                seen = watch(state) if watch else {}
+                record(log, job, state.step, report, seen, speed)
             update(state, losses)
             state.step += 1
-            tick(1)
+            if tick(1, *(mean_loss(told) for told in (report, seen)) if logging else ()) is True:
+                interrupted.set()
             if state.step in snapshots:
                 save_checkpoint(
                     weights_path(job.folder, job.number, state.step), *describe(job, state, weights_only=True)
@@ -86,10 +98,15 @@ def train_group(job: Job, data: Dataset, tick: Callable[[int], None]) -> None:
             if interrupted.is_set():
                 raise KeyboardInterrupt
     state.seconds += time.monotonic() - began
-    settle(state, HeldOut(forward, data, train_rows, seeds, SETTLING))
+    settle(state, HeldOut(forward, feed, train_rows, SETTLING))
     save()
-    last = HeldOut(forward, data, test_rows if len(test_rows) else train_rows, seeds, EVALUATION)
+    last = HeldOut(forward, feed, test_rows if len(test_rows) else train_rows, EVALUATION)
     finish(job, state, last(state), results)
+
+
+def mean_loss(report: Mapping[str, Tensor]) -> float:
+    """Over the members whose loss is a number; nan where there is none."""
+    return float(report["loss"].nanmean()) if "loss" in report else float("nan")
 
 
 def settle(state: State, trained: HeldOut) -> None:
@@ -151,10 +168,11 @@ def freeze(state: State, losses: Mapping[str, Tensor]) -> None:
 class HeldOut:
     """What is logged, on the same samples every time: up to `count` of the rows, whole batches, each member its own."""
 
-    def __init__(self, forward: Forward, data: Dataset, rows: Tensor, seeds: Sequence[int], count: int) -> None:
+    def __init__(self, forward: Forward, trained: Feed, rows: Tensor, count: int) -> None:
         batch = forward.batch * forward.objective.batches
         self.forward, self.batches = forward, max(1, min(count, len(rows)) // batch)
-        self.feed = Feed(data, rows, seeds, batch, block=self.batches, pairing=forward.objective.pairing())
+        given = (trained.data, rows, trained.given, batch, self.batches)
+        self.feed = Feed(*given, trained.pairing, trained.device, like=trained)
 
     @torch.no_grad()
     def __call__(self, state: State) -> dict[str, Tensor]:
@@ -203,13 +221,31 @@ def finish(job: Job, state: State, mean: Mapping[str, Tensor], results: Results)
     """The final numbers of each member, on samples it never saw (or the training ones when none were held out)."""
     results.write("latents", latent_rows(job, job.config.training.steps, mean))
     active, rows = count_active(mean), []
+    began = results.first("reconstruction") | results.first("held-out/reconstruction")  # like with like, where logged
     for position, m in enumerate(job.members):
         member, note = job.config.members[m], state.frozen.get(position, "")
         row: Row = {"member": m, "seed": member.seed, "hyper": json.dumps(dict(member.hyper)), "step": state.step}
-        row |= {name: float(mean[name][position]) if name in mean else 0.0 for name in SUMS}
-        row |= {"status": "diverged" if note else "finished", "note": note}
+        row |= {name: float(mean[name][position]) if name in mean else ABSENT.get(name, 0.0) for name in SUMS}
+        status = "diverged" if note else "finished"
+        if not note and (note := exploded(row["reconstruction"] or 0.0, row["kl"], began.get(m))):
+            status = "exploded"
+        row |= {"status": status, "note": note}
         rows.append(row | {"active": active[position], "seconds": state.seconds})
     results.write("runs", rows)
+
+
+def exploded(reconstruction: float, kl: float, began: float | None) -> str:
+    """Why finite numbers are no result: a code longer than any, or a reconstruction far worse than untrained.
+
+    >>> exploded(5.0, 3.0, 9.0), exploded(5e6, 3.0, 9.0)
+    ('', 'its reconstruction went from 9 to 5e+06 nats; use a smaller lr, or --scale standard for a table')
+    """
+    remedy = "use a smaller lr, or --scale standard for a table"
+    if kl > LONGEST_CODE:
+        return f"its KL is {kl:.3g} nats; {remedy}"
+    if began is not None and reconstruction > began + WORSE * (abs(began) + 1):
+        return f"its reconstruction went from {began:.3g} to {reconstruction:.3g} nats; {remedy}"
+    return ""
 
 
 @contextmanager

@@ -28,13 +28,13 @@ class Stepper:
         makers = {
             # eps 0: Adam's 0/0 of a gradient that was never there is 0; to any other step, tiny adds nothing
             "adam": lambda p: torch.optim.AdamW(p, s.lr, (s.b1, s.b2), s.eps or tiny, s.weight_decay, fused=True),
-            "adagrad": lambda p: torch.optim.Adagrad(p, s.lr, fused=True),
+            "adagrad": lambda p: torch.optim.Adagrad(p, s.lr, fused=parameter.device.type == "cpu"),
             "sgd": lambda p: torch.optim.SGD(p, s.lr),
         }
         self.parameter, self.optimiser = parameter, makers[settings.name]([parameter])
         if settings.name == "adam":  # torch makes these at the first step; a run may be stored before it
             moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
-            self.optimiser.state[parameter] = {"step": torch.zeros(()), **moments}
+            self.optimiser.state[parameter] = {"step": torch.zeros((), device=parameter.device), **moments}
 
     def step(self) -> None:
         self.optimiser.step()
@@ -46,5 +46,5 @@ class Stepper:
 
     @state.setter
     def state(self, moments: dict[str, Tensor]) -> None:
-        known = self.state
-        self.optimiser.state[self.parameter].update({name: moments[name] for name in known if name in moments})
+        found = {name: moments[name].to(value.device) for name, value in self.state.items() if name in moments}
+        self.optimiser.state[self.parameter].update(found)

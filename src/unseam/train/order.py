@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unseam.data.base import Dataset
 from unseam.data.pairs import Pairing, partners, varying
+from unseam.data.wrappers import Dressed
 from unseam.rng import generator
 
 MEMORY = 512 * 2**20  # data sets below this many bytes are rendered once and gathered from
@@ -19,9 +20,14 @@ MEMORY = 512 * 2**20  # data sets below this many bytes are rendered once and ga
 
 def split(size: int, holdout: float) -> tuple[Tensor, Tensor]:
     """Rows 0..N-1 -> (training rows, held-out rows), the same for every member and run."""
-    order = torch.randperm(size, generator=generator(0, "split"))
+    order = torch.randperm(size, generator=generator(0, "split"), device="cpu")
     held = round(size * holdout)
     return order[held:].contiguous(), order[:held].contiguous()
+
+
+def small(data: Dataset) -> bool:
+    """Whether all of it may be kept in memory."""
+    return not data.stochastic and 4 * len(data) * int(torch.Size(data.shape).numel()) <= MEMORY
 
 
 class Order:
@@ -37,7 +43,7 @@ class Order:
         while count > 0:
             epoch, offset = divmod(start, size)
             if epoch != self.epoch:
-                order = torch.randperm(size, generator=generator(self.seed, "order", epoch))
+                order = torch.randperm(size, generator=generator(self.seed, "order", epoch), device="cpu")
                 self.epoch, self.permuted = epoch, self.rows[order]
             part = self.permuted[offset : offset + count]
             parts.append(part)
@@ -60,15 +66,20 @@ class Feed:
         batch: int,
         block: int = 32,
         pairing: Pairing | None = None,
+        device: torch.device | str = "cpu",
+        like: Feed | None = None,  # another of the same data, which has it in memory
     ) -> None:
-        self.data, self.seeds, self.block, self.pairing = data, tuple(seeds), block, pairing
+        self.device, self.given = torch.device(device), tuple(seeds)
+        self.data, self.seeds, self.block, self.pairing = data, tuple(dict.fromkeys(seeds)), block, pairing
+        members = [self.seeds.index(seed) for seed in seeds]  # those of one seed see the same
+        self.members = torch.tensor(members, device=self.device)
         self.batch = batch // 2 if pairing else batch
-        self.rows, self.orders = rows, [Order(seed, rows) for seed in seeds]
-        self.number, self.index = -1, torch.empty(0, dtype=torch.long)
+        self.rows, self.orders = rows, [Order(seed, rows) for seed in self.seeds]
+        self.number, self.index = -1, torch.empty(0, dtype=torch.long, device="cpu")
         self.noises: dict[str, Tensor] = {}
-        elements = len(data) * int(torch.Size(data.shape).numel())
-        small = not data.stochastic and 4 * elements <= MEMORY
-        self.memory = data.batch(torch.arange(len(data))) if small else None
+        self.memory: Tensor | None
+        self.bare: Tensor | None
+        self.memory, self.bare = self._rendered() if like is None else (like.memory, like.bare)
 
     def __call__(self, step: int, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Tensor, dict[str, Tensor]]:
         number, within = divmod(step, self.block)
@@ -76,8 +87,19 @@ class Feed:
             self._draw(number, shapes)
         x = self._observe(self.index[:, within], step)
         if self.pairing and x.shape[1] == self.batch:  # partners that are no rows
-            x = torch.cat([x, self._made(self.seconds[:, within], step)], 1)
-        return x, {name: noise[:, within] for name, noise in self.noises.items()}
+            x = torch.cat([x, self._made(self.seconds[:, within], step).to(x.device)], 1)
+        x, noises = x.to(self.device), {name: noise[:, within] for name, noise in self.noises.items()}
+        if len(self.seeds) == len(self.members):
+            return x, noises
+        return x[self.members], {name: noise[self.members] for name, noise in noises.items()}
+
+    def _rendered(self) -> tuple[Tensor | None, Tensor | None]:
+        """What fits into memory, once: the data, or what it is made of where every look at it is another."""
+        every = torch.arange(len(self.data), device="cpu")
+        if small(self.data):
+            return self.data.batch(every).to(self.device), None
+        dressed = isinstance(self.data, Dressed) and small(self.data.of)
+        return None, self.data.of.batch(every) if dressed else None  # type: ignore[attr-defined]
 
     def _draw(self, number: int, shapes: Mapping[str, tuple[int, ...]]) -> None:
         count = self.block * self.batch
@@ -86,11 +108,13 @@ class Feed:
         if self.pairing:
             self._pair(number, index)
         for name, shape in shapes.items():
-            draws = [
-                torch.randn(self.block, *shape, generator=generator(seed, "noise", name, number)) for seed in self.seeds
-            ]
-            self.noises[name] = torch.stack(draws)  # (S, block, *shape)
+            self.noises[name] = torch.stack([self._noise(seed, name, number, shape) for seed in self.seeds])
         self.number = number
+
+    def _noise(self, seed: int, name: str, number: int, shape: tuple[int, ...]) -> Tensor:  # (block, *shape)
+        """Drawn where it is used: each kind of device has its own stream."""
+        draw = generator(seed, "noise", name, number, device=self.device)
+        return torch.randn(self.block, *shape, generator=draw, device=self.device)
 
     def _pair(self, number: int, index: Sequence[Tensor]) -> None:
         """The partners of a block of rows, beside them; as factors where they are no rows of the data."""
@@ -100,8 +124,9 @@ class Feed:
             for rows, seed in zip(index, self.seeds, strict=True)
         ]
         size = (self.block, self.batch)
-        columns = varying(self.data.space) if self.data.space is not None else torch.arange(0)
-        self.noises["changed"] = torch.stack([f.changed[:, columns].float() for f in found]).unflatten(1, size)
+        columns = varying(self.data.space) if self.data.space is not None else torch.arange(0, device="cpu")
+        changed = torch.stack([f.changed[:, columns].float() for f in found]).unflatten(1, size)
+        self.noises["changed"] = changed.to(self.device)
         if found[0].rows is not None:
             seconds = torch.stack([f.rows for f in found if f.rows is not None]).unflatten(1, size)
             self.index = torch.cat([self.index, seconds], 2)
@@ -110,13 +135,17 @@ class Feed:
 
     def _observe(self, index: Tensor, step: int) -> Tensor:  # (S, B') -> (S, B', *shape)
         if self.memory is not None:
-            return self.memory[index]
+            return self.memory[index.to(self.device)]
         if not self.data.stochastic:
             return self.data.batch(index.flatten()).unflatten(0, index.shape)
-        observed = [
-            self.data.batch(row, generator(seed, "observe", step)) for row, seed in zip(index, self.seeds, strict=True)
-        ]
-        return torch.stack(observed)
+        draws = [generator(seed, "observe", step) for seed in self.seeds]
+        return torch.stack([self._drawn(row, draw) for row, draw in zip(index, draws, strict=True)])
+
+    def _drawn(self, rows: Tensor, draw: torch.Generator) -> Tensor:  # (B',) -> (B', *shape)
+        if self.bare is None:
+            return self.data.batch(rows, draw)
+        assert isinstance(self.data, Dressed)
+        return self.data.paint(self.bare[rows], rows, draw)
 
     def _made(self, factors: Tensor, step: int) -> Tensor:  # (S, B, F) -> (S, B, *shape)
         if not self.data.stochastic:

@@ -77,6 +77,21 @@ class Results:
         rows = scores.items()
         self.write("scores", [{"member": member, "name": n, "value": v, "detail": json.dumps(d)} for n, (v, d) in rows])
 
+    def reopen(self, step: int) -> None:
+        """Forget the final numbers of a run that goes on from this step, and scores of the weights it had."""
+        with closing(self.open()) as connection, connection:
+            connection.execute("delete from latents where step >= ?", (step,))
+            connection.execute("delete from scores")
+            connection.execute("delete from runs")
+
+    def first(self, name: str) -> dict[int, float]:
+        """member -> what was logged under this name at its first step."""
+        query = "select member, value from log where name = ? and step = 0"
+        with closing(self.open(read_only=True)) as connection:
+            return {
+                int(member): float(value) for member, value in connection.execute(query, (name,)) if value is not None
+            }
+
     def open(self, read_only: bool = False) -> sqlite3.Connection:
         """A connection; for reading also in a folder that cannot be written."""
         if not read_only:

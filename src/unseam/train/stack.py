@@ -23,7 +23,7 @@ class Stack:
         self.names = [name for name, _ in modules[0].named_parameters()]
         columns = zip(*(module.parameters() for module in modules), strict=True)
         blocks = [torch.stack([p.detach() for p in column]) for column in columns]
-        self.flat = torch.cat([b.flatten() for b in blocks]) if blocks else torch.zeros(0)
+        self.flat = torch.cat([b.flatten() for b in blocks]) if blocks else torch.zeros(0, device="cpu")
         self.gradient = torch.zeros_like(self.flat)
         self.before = torch.empty_like(self.flat)  # as they were before the last step
         self.flat.grad = self.gradient

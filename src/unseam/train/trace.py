@@ -13,7 +13,7 @@ the likelihood's constants ("convert all Tensors to FakeTensors"), so there is n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import torch
@@ -32,6 +32,14 @@ ATEN = torch.ops.aten
 SAME_SHAPE = {ATEN.view.default, ATEN._unsafe_view.default, ATEN.expand.default, ATEN.reshape.default}
 IDENTITY = {ATEN.detach.default, ATEN.alias.default, ATEN.lift_fresh_copy.default}
 SHAPE_ONLY = {ATEN.ones_like.default, ATEN.zeros_like.default}  # constants, whatever their argument holds
+SEEN = {ATEN.view.default, ATEN._unsafe_view.default, ATEN.transpose.int, ATEN.permute.default, ATEN.unsqueeze.default}
+DIRECT: dict[Any, Any] = {  # the same operations by torch's own functions, which are called 1 us sooner
+    ATEN.bmm.default: torch.bmm, ATEN.add.Tensor: torch.add, ATEN.sub.Tensor: torch.sub, ATEN.mul.Tensor: torch.mul,
+    ATEN.div.Tensor: torch.div, ATEN.view.default: Tensor.view, ATEN.transpose.int: torch.transpose,
+    ATEN.permute.default: torch.permute, ATEN.unsqueeze.default: torch.unsqueeze, ATEN.tanh.default: torch.tanh,
+    ATEN.relu.default: torch.relu, ATEN.exp.default: torch.exp, ATEN.neg.default: torch.neg,
+    ATEN.cat.default: torch.cat, ATEN.sum.dim_IntList: torch.sum, ATEN.mean.dim: torch.mean,
+}  # fmt: skip
 RTOL = {torch.float32: 1e-4, torch.float64: 1e-9}
 
 
@@ -52,7 +60,7 @@ class Written:
 
 def arguments(state: State, x: Tensor, noise: Mapping[str, Tensor]) -> list[Tensor]:
     leaves = [leaf for stack in state.stacks.values() for leaf in stack.leaves]
-    return [*leaves, x, *noise.values(), torch.tensor(state.step)]
+    return [*leaves, x, *noise.values(), torch.tensor(state.step, device=x.device)]
 
 
 def written_step(forward: Forward, state: State, feed: Feed) -> Written | None:
@@ -92,33 +100,46 @@ def write_out(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Ten
         if any(is_mutable(node.target) for node in graph.graph.nodes):
             with torch.no_grad():
                 graph = private.make_fx(functionalize(graph))(*inputs)
-        return Written(clean(graph, inputs), players)
+        return Written(clean(graph, inputs, sum(sizes)), players)
     except Exception as error:  # a user's objective is any Python, and any of it may stand in the way; it can still run
         state.why_not = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return None
 
 
-def clean(module: fx.GraphModule, inputs: list[Tensor]) -> fx.GraphModule:
-    """Without operations that change nothing, and with those of constants done once."""
+def clean(module: fx.GraphModule, inputs: list[Tensor], leaves: int = 0) -> fx.GraphModule:
+    """Without operations that change nothing; with those of constants done once, and with views of the parameters
+    (the first `leaves` inputs, which stay where they are) taken once."""
     graph = module.graph
     graph.eliminate_dead_code()
     values = Values(module)
     with torch.no_grad():
         values.run(*inputs)
+    parameters = {node for node, _ in zip(graph.nodes, range(leaves), strict=False)}  # and views of them
+
+    def replaced(node: fx.Node, other: fx.Node) -> fx.Node:
+        node.replace_all_uses_with(other)
+        graph.erase_node(node)
+        return other
+
+    def keep(node: fx.Node, value: Tensor) -> fx.Node:
+        module.register_buffer(f"_kept_{node.name}", value)
+        with graph.inserting_before(node):
+            kept = graph.get_attr(f"_kept_{node.name}")
+        values.of[kept] = value
+        return replaced(node, kept)
+
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
         if changes_nothing(node, values.of):
-            node.replace_all_uses_with(node.args[0])
-            graph.erase_node(node)
-        elif is_constant(node, values.of):
-            name = f"_constant_{node.name}"
-            module.register_buffer(name, values.of[node].clone())
-            with graph.inserting_before(node):
-                constant = graph.get_attr(name)
-            values.of[constant] = values.of[node]
-            node.replace_all_uses_with(constant)
-            graph.erase_node(node)
+            replaced(node, node.args[0])
+        elif node.target in SEEN and node.args[0] in parameters:
+            seen = node.target(values.of[node.args[0]].detach(), *node.args[1:])  # of the parameter, not of a copy
+            parameters.add(keep(node, seen))
+        elif is_constant(node, values.of, parameters):
+            keep(node, values.of[node].clone())
+        elif not node.kwargs:
+            node.target = DIRECT.get(node.target, node.target)
     graph.eliminate_dead_code()
     graph.set_codegen(fx.graph.CodeGen())  # arguments as they come: the list has no nested inputs
     module.recompile()
@@ -147,8 +168,9 @@ def changes_nothing(node: fx.Node, of: Mapping[Any, Any]) -> bool:
     return False
 
 
-def is_constant(node: fx.Node, of: Mapping[fx.Node, Any]) -> bool:
-    fixed = node.target in SHAPE_ONLY or all(n.op == "get_attr" for n in node.all_input_nodes)
+def is_constant(node: fx.Node, of: Mapping[fx.Node, Any], parameters: Container[fx.Node] = ()) -> bool:
+    known = all(n.op == "get_attr" and n not in parameters for n in node.all_input_nodes)
+    fixed = node.target in SHAPE_ONLY or known
     return fixed and isinstance(of[node], Tensor)
 
 

@@ -8,14 +8,12 @@ is a Binomial of kappa trials: its log p(kappa x|z) = kappa log p(x|z) + const i
 likelihood the best posterior is q ~ p(x|z)^(1/beta) p(z), where the bound is beta log int p(x|z)^(1/beta) p(z) dz.
 """
 
-from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor, nn
 from torch.distributions import Binomial
 from torch.nn import functional
@@ -25,9 +23,9 @@ from unseam.models import Diagonal
 from unseam.rng import generator
 from unseam.train import Run
 from unseam_papers.allen.setups import LARGER, mlp
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, figure
+from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, Figure, panels, ticks
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row
+from unseam_papers.frame.rows import Row, Rows
 from unseam_papers.frame.verdicts import control, identity
 
 ID, TITLE = "A7", "A beta-VAE is a VAE with a wider likelihood"
@@ -36,12 +34,7 @@ SOURCE = "Allen 2024, Theorem 3 and section 3.3"
 PAPER = LARGER
 S2, LR, SGD_LR = 0.005, 1e-3, 1e-4
 SAME = 1e-9  # relative difference of weights below which two trajectories are the same; double precision has 2e-16
-TRAINING = {
-    "latents": 2,
-    "precision": "float64",
-    "workers": 1,
-    **mlp(20, 20),
-}  # a dead ReLU makes Adam divide 0/0
+TRAINING = {"latents": 2, "precision": "float64", "workers": 1, **mlp(20, 20)}  # a dead ReLU makes Adam divide 0/0
 KAPPAS = (2, 5, 20)  # trials of the Binomial; beta = 1 / kappa
 TEMPERATURES = (0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0)  # t / beta
 PAIRS: dict[str, tuple[dict[str, Any], bool, bool, str]] = {
@@ -112,9 +105,8 @@ def differences(name: str, settings: Settings, work: Work) -> list[list[float]]:
         own = {**same, "lr": same["lr"] * (beta if adjusted else 1)}
         two = trajectories(work, settings, "vae", s2=beta * S2 if scaled else S2, **own)
         first = number * settings.seeds  # of the beta-VAE: betas x seeds, the seeds run fastest
-        apart = [
-            [difference(one, first + m, two, m, step) for step in steps_of(settings)] for m in range(settings.seeds)
-        ]
+        pairs = [(first + m, m) for m in range(settings.seeds)]
+        apart = [[difference(one, a, two, b, step) for step in steps_of(settings)] for a, b in pairs]
         out.append(np.max(apart, axis=0).tolist())
     return out
 
@@ -145,9 +137,8 @@ def binomial(kappa: int, steps: int) -> dict[str, float]:
     data = load_data("synth-nonlinear", size=500)
     p = torch.sigmoid(3 * data.batch(torch.arange(500)).double())
     x = torch.bernoulli(p.expand(kappa, *p.shape), generator=draw).mean(0)
-    bodies = [
-        nn.Sequential(nn.Linear(a, 20), nn.Tanh(), nn.Linear(20, b)) for a, b in ((x.shape[1], 4), (2, x.shape[1]))
-    ]
+    sides = ((x.shape[1], 4), (2, x.shape[1]))
+    bodies = [nn.Sequential(nn.Linear(a, 20), nn.Tanh(), nn.Linear(20, b)) for a, b in sides]
     for weight in (w for body in bodies for w in body.parameters()):
         nn.init.normal_(weight, std=0.3, generator=draw)
     noise = torch.randn(steps, 500, 2, generator=draw, dtype=torch.float64)
@@ -179,14 +170,10 @@ def temperatures(settings: Settings, work: Work) -> list[dict[str, Any]]:
     """For each beta: what the bound loses at q ~ p(x|z)^(1/t) p(z), t around beta, and how far it is from its limit."""
     same = PAIRS[EQUAL[0]][0]
     run = trajectories(work, settings, "beta-vae", beta=list(settings.betas), s2=S2, **same)
-    rows = run.held_out()[:8]
-    return [
-        {
-            "beta": beta,
-            **tempered(run.model(i * settings.seeds).double(), run.data.batch(rows).double(), beta, settings.grid),
-        }
-        for i, beta in enumerate(settings.betas)
-    ]
+    x = run.data.batch(run.held_out()[:8]).double()
+    models = [run.model(m).double() for m in range(0, len(run.members), settings.seeds)]  # the first seed of each beta
+    pairs = zip(settings.betas, models, strict=True)
+    return [{"beta": beta, **tempered(model, x, beta, settings.grid)} for beta, model in pairs]
 
 
 @torch.no_grad()
@@ -231,8 +218,7 @@ def trajectory(name: str, paths: np.ndarray) -> Row:  # (beta, snapshot)
 
 def draw(numbers: Numbers) -> Figure:
     """The difference of the weights over training, one line a beta; what a wrong temperature loses."""
-    fig = figure(10.5, 3.4)
-    ax, cold = fig.subplots(1, 2, width_ratios=(2.4, 1))
+    fig, (ax, cold) = panels(10.5, columns=2, width_ratios=(2.4, 1))
     steps = numbers["steps"]
     ends = {name: np.log10(np.maximum(paths, 1e-18))[:, -1].mean() for name, paths in numbers["pairs"].items()}
     place = np.inf
@@ -249,16 +235,14 @@ def draw(numbers: Numbers) -> Figure:
     for number, cell in enumerate(numbers["tempered"]):
         shade = (BLUE, GREEN, ORANGE, GREY, RED, INK)[number % 6]
         cold.plot(TEMPERATURES, cell["short"], "o-", ms=4, color=shade, label=f"beta = {cell['beta']:g}")
-    cold.set(
-        xscale="log", xlabel="temperature t / beta", ylabel="beta-ELBO lost, / beta", title="q ~ p(x|z)^(1/t) p(z)"
-    )
-    cold.set_xticks((0.25, 0.5, 1, 2, 4), ("1/4", "1/2", "1", "2", "4"))
-    cold.minorticks_off()
+    cold.set(xscale="log", xlabel="temperature t / beta", ylabel="beta-ELBO lost, / beta")
+    cold.set_title("q ~ p(x|z)^(1/t) p(z)")
+    ticks(cold, (0.25, 0.5, 1, 2, 4), ("1/4", "1/2", "1", "2", "4"))
     cold.legend()
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     worst = {name: np.max(paths) for name, paths in numbers["pairs"].items()}
     same = [name for name in EQUAL if worst[name] < SAME]
     return (

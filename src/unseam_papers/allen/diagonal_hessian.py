@@ -6,21 +6,19 @@ The eigenvectors of H at each point against the latent axes, from the first snap
 with a full posterior, and without any.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 
 from unseam.geometry import entanglement_cost, haar, hessian, hessian_axes, ima_contrast, metrics
 from unseam.geometry.orthogonality import distances, select
 from unseam.train import Run
 from unseam_papers.allen import setups
 from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, figure
-from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, plus_minus
+from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, key, panels
+from unseam_papers.frame.exhibit import Numbers, Work, pick
+from unseam_papers.frame.rows import Row, Rows, plus_minus
 from unseam_papers.frame.verdicts import after_a_look, as_kind, beyond, limit, ordering, paired
 
 ID, TITLE = "A9", "Does a diagonal posterior make the Hessian diagonal?"
@@ -104,32 +102,28 @@ def of_one(name: str, numbers: Numbers) -> list[Row]:
     more = ordering(f"{name} cost", what, "above", cost["beta-vae-sigma"], cost["beta-vae"], ".3f")
     farther = {kind: f"{name}, {label}: the same distance above it" for kind, (label, _) in KINDS.items()}
     others = [ordering(f"{name} {kind}", farther[kind], "above", axes[kind], vae) for kind in ("beta-vae-sigma", "ae")]
-    free, limit_ = (
-        f"{name}: the same of the autoencoder",
-        "in the limit beta -> 0: nothing fixes the scale of its codes",
-    )
+    free, scale = f"{name}: the same of the autoencoder", "in the limit beta -> 0: nothing fixes the scale of its codes"
     return [
         after_a_look(driven, "the exhibit had not asked for a change"),
         after_a_look(end, WHY),
         *(as_kind(row, "own control") for row in (*others, more)),
-        beyond(f"{name} ae cost", free, plus_minus(cost["ae"]), note=limit_),
+        beyond(f"{name} ae cost", free, plus_minus(cost["ae"]), note=scale),
     ]
 
 
 def draw(numbers: Numbers) -> Figure:
     """Cost and axes over training, one line a restart."""
-    fig = figure(10, 3.4)
-    axes = fig.subplots(1, 4)
-    for number, (name, key) in enumerate((n, k) for n in SETUPS for k in ("axes", "cost")):
-        ax = axes[number]
+    fig, axes = panels(10, columns=4)
+    shown = [(name, what) for name in SETUPS for what in ("axes", "cost")]
+    for ax, (name, what) in zip(axes, shown, strict=True):
         for kind, (label, colour) in KINDS.items():
             found = numbers[f"{name}/{kind}"]
             for member in found["members"]:
-                ax.plot(np.array(found["steps"]) / 1000, [at[key] for at in member], color=colour, lw=1.2)
-            ax.plot([], [], color=colour, label=label)
-        if key == "axes":
+                ax.plot(np.array(found["steps"]) / 1000, pick(member, what), color=colour, lw=1.2)
+            key(ax, colour, label)
+        if what == "axes":
             ax.axhline(1, color=INK, lw=0.8, ls="--", label="random rotation")
-            ax.set(ylabel="axes of H: distance from latent axes" if not number else "", ylim=(0, None))
+            ax.set(ylabel="axes of H: distance from latent axes" if ax is axes[0] else "", ylim=(0, None))
         else:
             ax.set(ylabel="entanglement cost / beta, nats", yscale="log")
         ax.set(title=name, xlabel="thousand steps")
@@ -137,7 +131,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     text = []
     for name in SETUPS:
         cost = {kind: restarts(numbers, name, kind, "cost").mean() for kind in KINDS}

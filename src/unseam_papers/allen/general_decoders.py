@@ -5,14 +5,13 @@ For any f the right singular vectors v_i(z) of its Jacobian trace curves in Z th
 v_2-curve through z crosses it, and c_2 likewise. With z ~ N(0, I) they may be independent (case 2) or not (case 1).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.data.manifolds import Manifolds
@@ -21,9 +20,9 @@ from unseam.geometry.jacobian import Decoder
 from unseam.types import Array
 from unseam_papers.allen.setups import LARGER
 from unseam_papers.allen.shapes import truth
-from unseam_papers.frame.draw import BLUE, INK, ORANGE, figure
+from unseam_papers.frame.draw import BLUE, INK, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work, pick
-from unseam_papers.frame.rows import Row
+from unseam_papers.frame.rows import Row, Rows
 from unseam_papers.frame.verdicts import beyond, identity, ordering
 
 ID, TITLE = "A5", "A general map: the curves of the singular vectors, and whether they are independent"
@@ -181,10 +180,8 @@ def judge(numbers: Numbers) -> list[Row]:
     axes = "straight, along the axes; each coordinate is a function of one z_i"
     rotated = "straight, turned; a rotation of z is N(0, I) too (case 2)"
     above = f"{TITLES['swirl']}: distance correlation of the coordinates above that of independent z"
-    case, rule = (
-        "not necessarily statistically independent (case 1)",
-        "turn below 1 degree; leaves an axis by {} than 0.1",
-    )
+    case = "not necessarily statistically independent (case 1)"
+    rule = "turn below 1 degree; leaves an axis by {} than 0.1"
     on, away = flat["bend"] < 1 and off_axis(flat) < ON_AXIS, turned["bend"] < 1 and off_axis(turned) > ON_AXIS
     met, svd = "|cosine| of the two curves where they meet in X", "orthogonal where they meet; as always for an SVD"
     return [
@@ -198,8 +195,7 @@ def judge(numbers: Numbers) -> list[Row]:
 
 def draw(numbers: Numbers) -> Figure:
     """The curves in Z for each map, and the dependence of the coordinates that they make."""
-    fig = figure(11.0, 2.7)
-    axes = fig.subplots(1, 5, width_ratios=[1, 1, 1, 1, 1.3])
+    fig, axes = panels(11.0, 2.7, columns=5, width_ratios=[1, 1, 1, 1, 1.3])
     for ax, name in zip(axes, TITLES, strict=False):
         web(ax, numbers[name]["curves"])
         ax.set_title(TITLES[name], fontsize=9)
@@ -227,7 +223,7 @@ def web(ax: Axes, curves: Sequence[Any]) -> None:
     ax.set(aspect="equal", xlim=(-3, 3), ylim=(-3, 3))
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     flat, turned, torus, swirled = (numbers[name] for name in TITLES)
     depend = "depend on each other" if rows["swirl"].verdict == "agrees" else "are not shown to depend on each other"
     return (

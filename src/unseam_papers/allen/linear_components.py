@@ -3,12 +3,11 @@
 x = W z + noise,  W = U S V^T;   diagonal posterior: columns of W_VAE = U (L - s2 I)^{1/2} R, R a signed permutation
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from unseam.geometry import haar
 from unseam.geometry.orthogonality import distances
@@ -17,9 +16,9 @@ from unseam.rng import numpy_generator
 from unseam.types import Array
 from unseam_papers.allen.setups import LARGER
 from unseam_papers.frame.axes import angles, averaged, decoder
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, dots, figure
-from unseam_papers.frame.exhibit import Numbers, Work, pick
-from unseam_papers.frame.rows import Row, plus_minus
+from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, dots, panels
+from unseam_papers.frame.exhibit import Numbers, Work, given, pick
+from unseam_papers.frame.rows import Row, Rows, plus_minus
 from unseam_papers.frame.verdicts import as_kind, identity, limit, ordering
 
 ID, TITLE = "A1", "A linear VAE identifies the components of PPCA data"
@@ -31,14 +30,15 @@ SOURCE = "Allen 2024, Corollary 1.1 and eq. 4; Lucas et al. 2019"
 PAPER = LARGER
 S2, DISTINCT, EQUAL, DIMS = 0.25, (2.0, 1.4, 1.0), (1.4, 1.4, 1.0), 6
 DEGREES, LENGTH, ROTATION = 1.0, 0.05, 0.1  # how close is identified: ours
-RULES = {
-    "closed": "closed form: largest angle to a principal axis",
-    "angle": "trained, diagonal posterior: worst column to its left singular vector of the true W",
-    "R": "diagonal posterior: |R - nearest signed permutation|",
-    "length": "diagonal posterior: largest relative error of a column's length",
-    "full": "|R - nearest signed permutation|, full posterior above diagonal",
-    "equal": "worst column, degrees, two equal singular values above distinct ones",
-}
+RULES = {  # what a row compares, and what the paper says of it
+    "angle": ("trained, diagonal posterior: worst column to its left singular vector of the true W",
+              "columns are scalar multiples of left singular vectors"),
+    "R": ("diagonal posterior: |R - nearest signed permutation|", "R = I up to axis permutation and sign"),
+    "length": ("diagonal posterior: largest relative error of a column's length", "W = U (S - s2 I)^1/2"),
+    "full": ("|R - nearest signed permutation|, full posterior above diagonal",
+             "R ambiguous; the diagonal Sigma breaks the symmetry"),
+    "equal": ("worst column, degrees, two equal singular values above distinct ones", "identified if distinct"),
+}  # fmt: skip
 KINDS = {"diagonal": ("vae", DISTINCT), "full": ("beta-vae-sigma", DISTINCT), "equal": ("vae", EQUAL)}
 CHOICES = (
     f"The data: 6 dimensions, 3 components with singular values {DISTINCT}, noise variance {S2} (known to the model), "
@@ -104,16 +104,9 @@ def measure(kind: str, settings: Settings, work: Work) -> dict[str, Any]:
 
 def trained(objective: str, x: Array, settings: Settings, work: Work) -> list[list[Array]]:
     """The decoder's matrix of each member at each snapshot."""
-    run = work.train(
-        x,
-        objective,
-        network="linear",
-        latents=len(DISTINCT),
-        s2=S2,
-        seeds=list(range(settings.seeds)),
-        **{name: getattr(settings, name) for name in ("steps", "batch", "lr", "snapshots")},
-        **({} if objective == "vae" else {"beta": 1.0}),
-    )
+    network = {"network": "linear", "latents": len(DISTINCT), "s2": S2, "seeds": list(range(settings.seeds))}
+    own, beta = given(settings, "steps", "batch", "lr", "snapshots"), {} if objective == "vae" else {"beta": 1.0}
+    run = work.train(x, objective, **network, **own, **beta)
     return [[decoder(run, m, step) for step in run.snapshots()] for m in range(len(run.members))]
 
 
@@ -138,24 +131,20 @@ def judge(numbers: Numbers) -> list[Row]:
     off = f"the sample's own principal axes are off by up to {numbers['diagonal']['sampling']:.2f} degrees"
     mean, spread = numbers["full"]["haar"]
     turned = f"columns off by {full.min():.0f} to {full.max():.0f} degrees; random rotations {mean:.2f} +- {spread:.2f}"
-    columns, sign = "columns are scalar multiples of left singular vectors", "R = I up to axis permutation and sign"
-    free = "R ambiguous; the diagonal Sigma breaks the symmetry"
-    twins = ordering("equal", RULES["equal"], "identified if distinct", equal, angle)
-    same = "below 0.001 degrees; both sides come from one eigendecomposition"
+    what, same = "closed form: largest angle to a principal axis", "both sides come from one eigendecomposition"
     return [
-        identity("closed", RULES["closed"], f"{closed:.1g} degrees", closed < 1e-3, same),
-        limit("angle", RULES["angle"], columns, angle, below=DEGREES, unit=" degrees", note=off),
-        limit("R", RULES["R"], sign, distance, below=ROTATION, form=".3f"),
-        limit("length", RULES["length"], "W = U (S - s2 I)^1/2", length, below=LENGTH, form=".3f"),
-        ordering("full", RULES["full"], free, arbitrary, distance, note=turned),
-        as_kind(twins, "own control"),
+        identity("closed", what, f"{closed:.1g} degrees", closed < 1e-3, f"below 0.001 degrees; {same}"),
+        limit("angle", *RULES["angle"], angle, below=DEGREES, unit=" degrees", note=off),
+        limit("R", *RULES["R"], distance, below=ROTATION, form=".3f"),
+        limit("length", *RULES["length"], length, below=LENGTH, form=".3f"),
+        ordering("full", *RULES["full"], arbitrary, distance, note=turned),
+        as_kind(ordering("equal", *RULES["equal"], equal, angle), "own control"),
     ]
 
 
 def draw(numbers: Numbers) -> Figure:
     """Left: the angle over training. Right: |R - P| of every restart, with what chance gives."""
-    fig = figure()
-    left, right = fig.subplots(1, 2, width_ratios=(3, 2))
+    fig, (left, right) = panels(columns=2, width_ratios=(3, 2))
     for place, (kind, colour) in enumerate((("diagonal", BLUE), ("full", ORANGE))):
         steps = np.array(numbers[kind]["steps"])
         for member in numbers[kind]["members"]:
@@ -177,7 +166,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     last = np.array([member["path"][-1] for member in numbers["diagonal"]["members"]])
     own, other = (np.mean([m["behind"][kind] for m in numbers["full"]["members"]]) for kind in ("full", "diagonal"))
     angle = pick(numbers["diagonal"]["members"], "angle")

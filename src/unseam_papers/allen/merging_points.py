@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.data import load_data
 from unseam_papers.allen.setups import LARGER, length
-from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, RED, figure
-from unseam_papers.frame.exhibit import Numbers, Work, pick
-from unseam_papers.frame.rows import Row
+from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, RED, Figure, bare, key, panels
+from unseam_papers.frame.exhibit import Numbers, Work, both, mean, pick
+from unseam_papers.frame.rows import Row, Rows
 from unseam_papers.frame.verdicts import after_a_look, limit, share
 
 ID, TITLE = "A6", "beta glues neighbouring points together"
@@ -128,8 +127,7 @@ def look(model: Any, x: Tensor) -> dict[str, Any]:  # (C, P, 2)
 def measure(settings: Settings, work: Work, circles: int) -> list[dict[str, Any]]:
     """All betas and restarts on one layout, as one cohort."""
     betas = sorted([*PUBLISHED, *BETWEEN])
-    width = (settings.width, settings.width)
-    layout = {"lr": settings.lr, "data_parameters": {"circles": circles}, "encoder": width, "decoder": width}
+    layout = {"lr": settings.lr, "data_parameters": {"circles": circles}, **both((settings.width, settings.width))}
     run = work.train("ring", "beta-vae", beta=betas, **TRAINING, **layout, **length(settings.restarts, settings.steps))
     x = run.data.batch(torch.arange(len(run.data))).reshape(circles, -1, 2)
     found = [look(run.model(m), x) for m in range(len(run.members))]
@@ -157,7 +155,7 @@ def labels(cell: Mapping[str, Any]) -> list[str]:
 
 
 def average(cell: Mapping[str, Any], what: str) -> float:
-    return float(pick(cell["members"], what).mean())
+    return mean(cell["members"], what)
 
 
 def at_published(layout: str, cell: Mapping[str, Any]) -> Row:
@@ -175,7 +173,7 @@ def at_centroids(layout: str, cells: Sequence[Mapping[str, Any]]) -> Row:
     """Most restarts pass through the centroids of the circles at some beta between."""
     between = [c for c in cells if c["beta"] in BETWEEN]
     found = np.array([[name == "circle centroid" for name in labels(c)] for c in between])  # (betas, restarts)
-    least = min(between, key=lambda c: average(c, "small"))
+    least = smallest(cells)
     at = ", ".join(f"{c['beta']:g}" for c, some in zip(between, found, strict=True) if some.any()) or "none"
     note = f"betas: {at}; {average(least, 'small'):.0%} of the small radius left at beta {least['beta']:g}"
     what, words = f"between 3.8 and 60; {layout}: circle centroid at some beta", "small circles map to their centroids"
@@ -183,9 +181,15 @@ def at_centroids(layout: str, cells: Sequence[Mapping[str, Any]]) -> Row:
     return after_a_look(share(f"between, {layout}", what, words, passed, found.shape[1], note=note), WHY)
 
 
-def wide(numbers: Numbers) -> list[Any]:
-    """All cells in which posteriors overlap."""
-    return [c for cells in numbers["layouts"].values() for c in cells if c["beta"] >= 2.2]
+def worst(numbers: Numbers) -> Any:
+    """The cell that the weighted mean explains least, of those in which posteriors overlap."""
+    wide = [c for cells in numbers["layouts"].values() for c in cells if c["beta"] >= 2.2]
+    return min(wide, key=lambda c: average(c, "explained"))
+
+
+def smallest(cells: Sequence[Mapping[str, Any]]) -> Any:
+    """Of our betas, the one that leaves least of the small circles."""
+    return min((c for c in cells if c["beta"] in BETWEEN), key=lambda c: average(c, "small"))
 
 
 def judge(numbers: Numbers) -> list[Row]:
@@ -193,7 +197,7 @@ def judge(numbers: Numbers) -> list[Row]:
     for layout, cells in numbers["layouts"].items():
         rows += [at_published(layout, cell) for cell in cells if cell["beta"] in PUBLISHED]
         rows.append(at_centroids(layout, cells))
-    low = min(wide(numbers), key=lambda c: average(c, "explained"))
+    low = worst(numbers)
     what = f"share of the displacement that the posterior-weighted mean explains, beta {low['beta']:g} (the lowest)"
     mean = limit("mean", what, "a weighted average of {x_i}", pick(low["members"], "explained"), above=0.5)
     return [*rows, after_a_look(mean, "the limit of 50 %")]
@@ -201,32 +205,23 @@ def judge(numbers: Numbers) -> list[Row]:
 
 def draw(numbers: Numbers) -> Figure:
     """Data and reconstructions at the four published betas; what is left of circles and ring over beta."""
-    fig = figure(11.5, 2.7)
-    axes = fig.subplots(1, 6, width_ratios=[1, 1, 1, 1, 1, 1.7])
-    circles = LAYOUTS[list(LAYOUTS)[-1]]
+    fig, axes = panels(11.5, 2.7, columns=6, width_ratios=[1, 1, 1, 1, 1, 1.7])
+    layout, circles = list(LAYOUTS.items())[-1]
     data = load_data("ring", circles=circles)
     x = data.batch(torch.arange(len(data))).numpy()
-    cells = numbers["layouts"][list(LAYOUTS)[-1]]
-    for ax, cell in zip(axes, [c for c in cells if c["beta"] in (*PUBLISHED, OURS)], strict=False):
+    for ax, cell in zip(axes, [c for c in numbers["layouts"][layout] if c["beta"] in (*PUBLISHED, OURS)], strict=False):
         points = np.reshape(cell["members"][0]["points"], (-1, 2))
         ax.plot(*x.T, ".", color=BLUE, ms=3, mew=0)
         ax.plot(*points.T, ".", color=RED, ms=4.5, mew=0)
-        ax.set(
-            title=f"beta = {cell['beta']:g}{' (ours)' if cell['beta'] == OURS else ''}",
-            xticks=[],
-            yticks=[],
-            aspect="equal",
-            xlim=(-15, 15),
-            ylim=(-15, 15),
-        )
-        ax.grid(visible=False)
+        ax.set_title(f"beta = {cell['beta']:g}{' (ours)' if cell['beta'] == OURS else ''}")
+        bare(ax, aspect="equal", xlim=(-15, 15), ylim=(-15, 15))
     axes[0].set_xlabel("blue: data, red: reconstruction", fontsize=8, loc="left")
     last = axes[-1]
     for (layout, cells), style in zip(numbers["layouts"].items(), ("--", "-"), strict=True):
         betas = [c["beta"] for c in cells]
-        last.plot(betas, [average(c, "ring") for c in cells], style, color=GREEN, marker="o", ms=3)
-        last.plot(betas, [average(c, "small") for c in cells], style, color=ORANGE, marker="o", ms=3)
-        last.plot([], [], style, color=INK, label=layout)
+        for what, colour in (("ring", GREEN), ("small", ORANGE)):
+            last.plot(betas, [average(c, what) for c in cells], style, color=colour, marker="o", ms=3)
+        key(last, INK, layout, style)
     last.annotate("ring", (12, 1.0), (0, 4), textcoords="offset points", color=GREEN)
     last.annotate("circles", (0.55, 0.6), color=ORANGE)
     last.set(xscale="log", xlabel="beta", ylabel="share of the radius left", ylim=(-0.05, 1.15))
@@ -234,13 +229,12 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     counted = [row for key, row in rows.items() if key != "mean"]
     good = sum(row.verdict == "agrees" for row in counted)
     parts = []
     for layout, cells in numbers["layouts"].items():
-        first, last = cells[0], cells[-1]
-        least = min((c for c in cells if c["beta"] in BETWEEN), key=lambda c: average(c, "small"))
+        first, least, last = cells[0], smallest(cells), cells[-1]
         parts.append(
             f"With {layout}, the share of the small radius that is left goes from {average(first, 'small'):.2f} at "
             f"beta {first['beta']:g} to {average(least, 'small'):.2f} at {least['beta']:g} (where "
@@ -253,7 +247,7 @@ def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
         if never
         else ""
     )
-    low = min(wide(numbers), key=lambda c: average(c, "explained"))
+    low = worst(numbers)
     return (
         f"{good} of {len(counted)} places of the figure are met within {WITHIN:.2f} and clearly. {' '.join(parts)}"
         f"{merged} The lengths of the published data are not given; the two layouts show what hangs on them. The "

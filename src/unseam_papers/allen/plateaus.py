@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.geometry import metrics, sigma_law, singular
 from unseam.train import Run
 from unseam.types import Array
 from unseam_papers.allen.setups import LARGER, length, mlp
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, figure
-from unseam_papers.frame.exhibit import Numbers, Work, beta_of, pick
-from unseam_papers.frame.rows import Row
+from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, column, panels, ticks
+from unseam_papers.frame.exhibit import Numbers, Work, beta_of, median, pick
+from unseam_papers.frame.rows import Row, Rows
 from unseam_papers.frame.verdicts import as_kind, control, limit, ordering, paired
 
 ID, TITLE = "A10", "Optimal singular values: plateaus at the data points"
@@ -122,7 +121,7 @@ def ratios(cell: Mapping[str, Any]) -> Array:
 
 
 def middle(cell: Mapping[str, Any], what: str) -> float:
-    return float(np.median(pick(cell["members"], what)))
+    return median(cell["members"], what)
 
 
 def flatter(key: str, what: str, cell: Mapping[str, Any]) -> Row:
@@ -136,10 +135,7 @@ def judge(numbers: Numbers) -> list[Row]:
     few, many, ae = numbers["vae"][0], numbers["vae"][-1], numbers["ae"]
     points, slopes = f"{few['points']} points", "slope at the data / between"
     free, deviation = flatter("ae", "", ae), pick(few["members"], "deviation")
-    asked, law = (
-        f"fails if it is; {free.rule}",
-        f"the prior's is 1; eq. 7 at these codes gives {middle(few, 'law'):.2f}",
-    )
+    law = f"the prior's is 1; eq. 7 at these codes gives {middle(few, 'law'):.2f}"
     more = f"{slopes}: {many['points']} points above {points}"
     less = ordering("less", f"{slopes}, {points}: autoencoder above VAE", "above", ratios(ae), ratios(few))
     what, shown = f"autoencoder, {points}: {RULES['free']}", free.verdict == "agrees"
@@ -147,15 +143,14 @@ def judge(numbers: Numbers) -> list[Row]:
         flatter("few", points, few),
         ordering("many", more, RULES["data"], ratios(many), ratios(few)),
         limit("deviation", f"{points}: posterior deviation", RULES["prior"], deviation, above=WIDE, note=law),
-        control("ae", what, free.ours, not shown, asked, free.note),
+        control("ae", what, free.ours, not shown, f"fails if it is; {free.rule}", free.note),
         as_kind(less, "own control"),
     ]
 
 
 def draw(numbers: Numbers) -> Figure:
     """The decoder's path and its singular value over the latent, and the ratio over the number of points."""
-    fig = figure(10.0, 3.3)
-    left, middle_, right = fig.subplots(1, 3)
+    fig, (left, middle_, right) = panels(10.0, 3.3, columns=3)
     few, many, ae = numbers["vae"][0], numbers["vae"][-1], numbers["ae"]
     shown = ((few, BLUE, f"VAE, {few['points']} points"), (many, ORANGE, f"VAE, {many['points']} points"))
     for cell, colour, label in (*shown, (ae, GREY, f"autoencoder, {ae['points']} points")):
@@ -171,19 +166,17 @@ def draw(numbers: Numbers) -> Figure:
     left.legend(loc="upper left", fontsize=7)
     middle_.set(xlabel="latent z; dots: codes of the data", ylabel="singular value", yscale="log", title="its slope")
     for cell in numbers["vae"]:
-        right.plot([cell["points"]] * len(cell["members"]), ratios(cell), "o", color=BLUE, alpha=0.5, ms=5, mew=0)
-    right.plot([ae["points"]] * len(ae["members"]), ratios(ae), "^", color=GREY, ms=5, mew=0)
+        column(right, cell["points"], ratios(cell), BLUE, alpha=0.5, ms=5, mew=0)
+    column(right, ae["points"], ratios(ae), GREY, "^", ms=5, mew=0)
     right.annotate("autoencoder", (ae["points"], 1.0), (6, -18), textcoords="offset points", color=GREY)
     right.axhline(1, color=INK, lw=0.8)
-    right.set(
-        xscale="log", yscale="log", xlabel="different data points", title="slope at / between the data", ylabel="ratio"
-    )
-    right.set_xticks([c["points"] for c in numbers["vae"]], [str(c["points"]) for c in numbers["vae"]])
-    right.minorticks_off()
+    right.set(xscale="log", yscale="log", xlabel="different data points", ylabel="ratio")
+    right.set_title("slope at / between the data")
+    ticks(right, [c["points"] for c in numbers["vae"]])
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     few, many, ae = numbers["vae"][0], numbers["vae"][-1], numbers["ae"]
     flat = (
         "is flatter at its data points than between them"

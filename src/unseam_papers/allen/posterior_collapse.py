@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from unseam.data import load_data
 from unseam.types import Array
 from unseam_papers.allen.setups import LARGER, length
-from unseam_papers.frame.draw import BLUE, INK, ORANGE, figure
+from unseam_papers.frame.draw import BLUE, INK, ORANGE, Figure, column, panels, ticks
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Verdict
+from unseam_papers.frame.rows import Row, Rows, Verdict
 from unseam_papers.frame.verdicts import beyond, control, ordering, trend
 
 ID, TITLE = "A8", "beta < 1 against posterior collapse"
@@ -162,12 +161,9 @@ def of_one(name: str, numbers: Numbers) -> list[Row]:
 
 def impossible(key: str, what: str, count: int, n: int) -> Row:
     """One collapsed model is one too many."""
-    words, rule = (
-        "for some beta, Var[x|z] < Var[x], making PC impossible",
-        "agrees if none of the restarts has collapsed",
-    )
+    words, note = "for some beta, Var[x|z] < Var[x], making PC impossible", "with our s2 for each beta below 1"
     verdict: Verdict = "differs" if count else "agrees"
-    note = "with our s2 for each beta below 1"
+    rule = "agrees if none of the restarts has collapsed"
     return Row(key, what, words, f"{count} of {n}", "published ordering", verdict, note, rule)
 
 
@@ -179,8 +175,7 @@ def closed_form(numbers: Numbers, name: str) -> float:
 
 def draw(numbers: Numbers) -> Figure:
     """Active latents and KL over beta; the closed form of the linear case in ink."""
-    fig = figure(9.0, 3.4)
-    left, right = fig.subplots(1, 2)
+    fig, (left, right) = panels(columns=2)
     betas = np.geomspace(min(c["beta"] for c in numbers["deep"]), max(c["beta"] for c in numbers["deep"]), 300)
     theory = [predicted(numbers["eigen"], b) for b in betas]
     for ax, index, what, label in ((left, 0, "active", "active latents of 10"), (right, 1, "kl", "KL in nats")):
@@ -188,16 +183,9 @@ def draw(numbers: Numbers) -> Figure:
         curves(ax, numbers, what)
         ax.axvline(1, color=INK, lw=0.8, ls=":")
         ax.set(xscale="log", xlabel="beta = Var[x|z] / largest variance of the data", ylabel=label)
-        ticks = [c["beta"] for c in numbers["deep"]][::2]
-        ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
-        ax.minorticks_off()
-    left.annotate(
-        "the likelihood\ncovers the data:\ncollapse",
-        (1, left.get_ylim()[1] * 0.6),
-        (5, 0),
-        textcoords="offset points",
-        fontsize=8,
-    )
+        ticks(ax, [c["beta"] for c in numbers["deep"]][::2])
+    covered, at = "the likelihood\ncovers the data:\ncollapse", (1, left.get_ylim()[1] * 0.6)
+    left.annotate(covered, at, (5, 0), textcoords="offset points", fontsize=8)
     right.legend(loc="upper right")
     return fig
 
@@ -205,11 +193,11 @@ def draw(numbers: Numbers) -> Figure:
 def curves(ax: Axes, numbers: Numbers, what: str) -> None:
     for shift, (name, (colour, label)) in zip((0.985, 1.015), DECODERS.items(), strict=True):
         for i, cell in enumerate(numbers[name]):
-            x = [cell["beta"] * shift] * len(cell[what])
-            ax.plot(x, cell[what], "o", color=colour, ms=4.5, alpha=0.6, mew=0, label=label if i == 0 else None)
+            how: dict[str, Any] = {"ms": 4.5, "alpha": 0.6, "mew": 0, "label": label if i == 0 else None}
+            column(ax, cell["beta"] * shift, cell[what], colour, **how)
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     deep = numbers["deep"]
     high, low = split(deep)
     slept, stuck = len(asleep(high)), asleep(low)

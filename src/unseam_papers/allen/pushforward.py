@@ -6,23 +6,21 @@ so the error of the product is the contrast, exactly, and small where a diagonal
 Section 3.1 adds that a VAE performs local PCA: the left singular vectors of J are the axes of the data around a point.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.geometry import component_density, coordinate_curve, cosines, ima_contrast, jacobian, log_densities
 from unseam.train import Run
 from unseam_papers.allen import shapes
 from unseam_papers.frame.axes import angles
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, dots, figure
+from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, bare, dots, panels
 from unseam_papers.frame.exhibit import Numbers, Work, pick
-from unseam_papers.frame.rows import Row, ranged
+from unseam_papers.frame.rows import Row, Rows, ranged
 from unseam_papers.frame.verdicts import as_kind, control, identity, limit, ordering
 
 ID, TITLE = "A4", "The push-forward density factorises along the component curves"
@@ -98,7 +96,7 @@ def local_pca(run: Run, J: Tensor) -> dict[str, float]:  # (B, n, 2), at the fir
     """Median degrees between the axes of the data around a point and J's left singular vectors, and J's columns."""
     everything = torch.arange(len(run.data))
     w, x = run.data.factors(everything).double(), run.data.batch(everything).double()
-    near = torch.cdist(w[shapes.held_out(run, len(J))], w).topk(NEAR, largest=False).indices
+    near = torch.cdist(w[run.held_out()[: len(J)]], w).topk(NEAR, largest=False).indices
     around = x[near] - x[near].mean(1, keepdim=True)  # (B, NEAR, n)
     axes = torch.linalg.svd(around, full_matrices=False).Vh[:, :2].mT
     U = torch.linalg.svd(J, full_matrices=False).U
@@ -128,8 +126,8 @@ def compute(settings: Settings, work: Work) -> Numbers:
         run = shapes.train(work, objective, settings.restarts, settings.steps, shear=0.0, ratio=shapes.RATIO)
         members = [look(run, m) for m in range(settings.restarts)]
         worst = int(np.argmax(pick(members, "contrast")))
-        data = (run.data.batch(shapes.held_out(run, 300)).double() @ run.data.frame).numpy().round(3)  # type: ignore[attr-defined]
-        w = run.data.factors(shapes.held_out(run, CENTRES)).double()
+        data = (run.data.batch(run.held_out()[:300]).double() @ run.data.frame).numpy().round(3)  # type: ignore[attr-defined]
+        w = run.data.factors(run.held_out()[:CENTRES]).double()
         true = local_pca(run, jacobian(shapes.truth(run.data), w))["pca"]  # type: ignore[arg-type]
         return {"members": members, "grid": grid(run, worst), "data": data.tolist(), "true": true}
 
@@ -168,8 +166,7 @@ def controls(way: str, numbers: Numbers, error: np.ndarray) -> list[Row]:
 
 def draw(numbers: Numbers) -> Figure:
     """Component curves of the worst restart of each kind, in the plane of the data; the error of every restart."""
-    fig = figure(10.5, 3.1)
-    axes = fig.subplots(1, 4, width_ratios=[1, 1, 1, 1.25])
+    fig, axes = panels(10.5, 3.1, columns=4, width_ratios=[1, 1, 1, 1.25])
     for i, (way, label) in enumerate(WAYS.items()):
         curves(axes[i], numbers[way])
         axes[i].set_title(f"{label}, worst restart", fontsize=9)
@@ -187,12 +184,11 @@ def curves(ax: Axes, cell: dict[str, Any]) -> None:
         for line in lines:
             ax.plot(*np.array(line).T, color=colour, lw=1)
     low, high = data.min(0) - 0.3, data.max(0) + 0.3
-    ax.set(aspect="equal", xticks=[], yticks=[], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    ax.grid(visible=False)
+    bare(ax, aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
-    vae, full, ae = (float(np.median(of(numbers, way, "contrast"))) for way in WAYS)
+def conclude(numbers: Numbers, rows: Rows) -> str:
+    vae, full, ae = (np.median(of(numbers, way, "contrast")) for way in WAYS)
     failed = [WAYS[way] for way in list(WAYS)[1:] if rows[f"{way} error"].verdict != "holds"]
     told = (
         f"Not told apart from the VAE by the test: {' and '.join(failed)}; the true axes turned by 45 degrees would "
@@ -200,10 +196,8 @@ def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
         if failed
         else "Both controls are worse (p < 0.05 each)."
     )
-    pca, columns, other = (
-        float(np.median(of(numbers, way, key)))
-        for way, key in (("beta-vae", "pca"), ("beta-vae", "columns"), ("beta-vae-sigma", "columns"))
-    )
+    pca, columns = (np.median(of(numbers, "beta-vae", key)) for key in ("pca", "columns"))
+    other = np.median(of(numbers, "beta-vae-sigma", "columns"))
     return (
         "The error of the product is the IMA contrast to rounding, whatever the model, since it is an identity; what "
         f"training decides is its size: {vae:.3f} nats for the VAE, {full:.3f} for the full posterior and {ae:.3f} "

@@ -4,19 +4,17 @@ Allen 2024 trains nothing, so both set-ups are ours: the synthetic square of Zie
 (Table 3.1), and squares of 6 sizes at 16 x 16 places. Decoders are smooth (tanh), as the theory assumes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from unseam.geometry.regime import ACTIVE_STD, ACTIVE_VARIANCE
-from unseam.models import Autoencoder, Diagonal, Full
+from unseam.models import Autoencoder
 from unseam.runs.diagnose import Seen, see
 from unseam.train import Run
 from unseam.types import Array
-from unseam_papers.frame.exhibit import Work, beta_of
+from unseam_papers.frame.exhibit import Work, beta_of, both
 
 SETUPS: dict[str, dict[str, Any]] = {
     "Gaussian": {
@@ -78,14 +76,8 @@ def train(work: Work, name: str, cohort: Cohort, objective: str = "beta-vae") ->
     """Seeds x betas of one set-up; only the plain beta-VAE is swept, the others are trained at the middle beta."""
     settings = {"network": "mlp", "decoder_activation": "tanh", "snapshots": cohort.snapshots, **SETUPS[name]}
     betas = cohort.betas(name) if objective == "beta-vae" else (MIDDLE[name],)
-    return work.train(
-        settings.pop("data"),
-        objective,
-        seeds=list(range(cohort.seeds)),
-        steps=cohort.steps[list(SETUPS).index(name)],
-        **settings,
-        **beta_of(objective, list(betas)),
-    )
+    settings |= {"seeds": list(range(cohort.seeds)), "steps": cohort.steps[list(SETUPS).index(name)]}
+    return work.train(settings.pop("data"), objective, **settings, **beta_of(objective, list(betas)))
 
 
 def length(restarts: int, steps: int) -> dict[str, Any]:
@@ -99,8 +91,7 @@ def mlp(*widths: int, activation: str = "tanh") -> dict[str, Any]:
     >>> mlp(24, 24)["decoder"], mlp(8, activation="relu")["encoder_activation"]
     ((24, 24), 'relu')
     """
-    both = {"encoder": widths, "decoder": widths}
-    return {"network": "mlp", **both, "encoder_activation": activation, "decoder_activation": activation}
+    return {"network": "mlp", **both(widths), **both(activation, "activation")}
 
 
 def members(run: Run, beta: float) -> list[int]:
@@ -122,11 +113,3 @@ def active(mean: torch.Tensor, variance: torch.Tensor) -> Array:  # (N, K), (N, 
     array([ True,  True, False])
     """
     return ((mean.std(0) > ACTIVE_STD) | (variance.mean(0) < ACTIVE_VARIANCE)).numpy()
-
-
-def covariance(posterior: Diagonal | Full) -> torch.Tensor:  # (N, K, K)
-    """Sigma_x at every point."""
-    if isinstance(posterior, Full):
-        L = posterior.cholesky()
-        return L @ L.mT
-    return torch.diag_embed(posterior.variance())

@@ -1,7 +1,5 @@
 """What A4, A5 and A11 share: small models trained on `manifolds`, where the true map and its Jacobian are known."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -66,13 +64,8 @@ def codes(run: Run, rows: Tensor) -> list[Array]:  # (N,) -> one (N, 2) a member
     return [represent(run.model(member), run.data, rows).codes for member in range(len(run.members))]
 
 
-def held_out(run: Run, count: int) -> Tensor:
-    """Rows that no member was trained on."""
-    return run.held_out()[:count]
-
-
 def means(run: Run, member: int) -> tuple[Decoder, Tensor]:
     """A member's decoder of the mean, in double precision, and its codes of held-out rows."""
     model = run.model(member).double()
-    rows = held_out(run, 1000)
+    rows = run.held_out()[:1000]
     return model.mean, torch.as_tensor(represent(run.model(member), run.data, rows).codes).double()

@@ -9,20 +9,19 @@ and, being Gaussian, rank correlation 6/pi asin(c / 2), where for S = diag(1, 1/
 So the recovery must fall from 1 to 0.69 at a = sqrt(1 - 1/r^2), and then rise again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from unseam.runs.align import weakest_correlation
 from unseam_papers.allen import shapes
 from unseam_papers.allen.shapes import pull
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, figure
+from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, Figure, column, key, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, ranged
+from unseam_papers.frame.rows import Row, Rows, ranged
 from unseam_papers.frame.verdicts import as_kind, beyond, control, limit, ordering, p_above
 
 ID, TITLE = "A11", "Non-linear truth: components are found if the columns are orthogonal, lost when sheared"
@@ -100,7 +99,7 @@ def measure(
 ) -> dict[str, Any]:
     """Per restart: the weakest match of a latent with a true component, and with a predicted one."""
     run = shapes.train(work, objective, settings.restarts, settings.steps, lr, shear=shear, ratio=ratio)
-    rows = shapes.held_out(run, settings.rows)
+    rows = run.held_out()[: settings.rows]
     true, theory = run.data.factors(rows).numpy(), shapes.components(run.data, rows)  # type: ignore[arg-type]
     found = shapes.codes(run, rows)
     return {
@@ -135,14 +134,8 @@ def unfound(key: str, what: str, point: Mapping[str, Any], vae: Mapping[str, Any
     """A control that prefers no axis: below the VAE, and its components are not found."""
     p, note = p_above(vae["true"], point["true"]), "expected: no axis is preferred"
     rule = f"below the VAE (one-sided Mann-Whitney test, p = {p:.2g}) and a median of {FOUND} or less"
-    return control(
-        key,
-        f"no shear, {what}: the weakest correlation",
-        ranged(point["true"]),
-        p < 0.05 and median(point) <= FOUND,
-        rule,
-        note,
-    )
+    what, good = f"no shear, {what}: the weakest correlation", p < 0.05 and median(point) <= FOUND
+    return control(key, what, ranged(point["true"]), good, rule, note)
 
 
 def judge(numbers: Numbers) -> list[Row]:
@@ -153,10 +146,8 @@ def judge(numbers: Numbers) -> list[Row]:
     far, at = median(off) - off["predicted"], f"shear {axes['shear']:g}"
     low = f"shear {worst['shear']:g}, predicted {worst['predicted']:.2f}"
     medians = "; ".join(f"ratio {p['ratio']:g}: {median(p):.2f}" for p in ratios[1:])
-    what, ours = (
-        f"the curve over {len(curve)} shears against our prediction, medians",
-        f"{far:+.3f} at {off['shear']:g}",
-    )
+    what = f"the curve over {len(curve)} shears against our prediction, medians"
+    ours = f"largest difference {far:+.3f} at {off['shear']:g}"
     twins = ordering("equal", RULES["equal"], "not identified", ratios[-1]["true"], ratios[0]["true"])
     fast = f"full posterior at a learning rate of {FAST:g} for {shapes.LR:g}"
     return [
@@ -164,24 +155,21 @@ def judge(numbers: Numbers) -> list[Row]:
         limit("directions", RULES["directions"], RULES["factors"], axes["theory"], above=FOUND, note=at),
         ordering("lost", RULES["lost"], RULES["V"], straight["true"], worst["true"], note=low),
         limit("unequal", RULES["unequal"], RULES["unique"], least["true"], above=FOUND, note=medians),
-        beyond("curve", what, f"largest difference {ours}", abs(far) < CLOSE, f"within {CLOSE}"),
+        beyond("curve", what, ours, abs(far) < CLOSE, f"within {CLOSE}"),
         as_kind(twins, "own control"),
         *(unfound(name, label, numbers["controls"][name][0], straight) for name, (label, _, _) in CONTROLS.items()),
         unfound("fast", fast, numbers["fast"], straight),
     ]
 
 
-def scatter(
-    ax: Axes, points: Sequence[dict[str, Any]], x: Sequence[float], colour: str, marker: str, what: str
-) -> None:
+def scatter(ax: Axes, points: Sequence[Any], x: Iterable[float], colour: str, marker: str, what: str) -> None:
     for point, at in zip(points, x, strict=True):
-        ax.plot([at] * len(point[what]), point[what], marker, color=colour, alpha=0.45, ms=4.5, mew=0)
+        column(ax, at, point[what], colour, marker, alpha=0.45, ms=4.5, mew=0)
 
 
 def draw(numbers: Numbers) -> Figure:
     """Recovery over the shear beside the prediction; the same against the predicted axes; recovery over the ratio."""
-    fig = figure(10.0, 3.5)
-    left, middle, right = fig.subplots(1, 3, sharey=True)
+    fig, (left, middle, right) = panels(10.0, 3.5, columns=3, sharey=True)
     curve, ratios = numbers["shear"], numbers["ratio"]
     shears = [p["shear"] for p in curve]
     fine = np.linspace(0, max(shears), 200)
@@ -197,12 +185,12 @@ def draw(numbers: Numbers) -> Figure:
             points = numbers["controls"][name]
             shift = 0.045 if marker == "s" else 0.09
             scatter(ax, points, [p["shear"] + shift for p in points], colour, marker, what)
-        middle.plot([], [], marker, color=colour, label=label)
-    middle.plot([], [], "o", color=BLUE, label="diagonal posterior (VAE)")
+        key(middle, colour, label, marker)
+    key(middle, BLUE, "diagonal posterior (VAE)", "o")
     middle.legend(loc="lower left")
     middle.set(title="with the singular directions", xlabel="shear of the true map")
     at = np.arange(len(ratios))
-    scatter(right, ratios, at.tolist(), GREEN, "o", "true")
+    scatter(right, ratios, at, GREEN, "o", "true")
     right.plot(at, [median(p) for p in ratios], "_", color=GREEN, ms=12, mew=2)
     right.plot([0, 0], [predicted(0.75**0.5, ratio=2.0), 1], "-", color=INK, lw=5, alpha=0.2)
     right.annotate("any rotation", (0, 0.72), (5, -12), textcoords="offset points", color=INK)
@@ -214,7 +202,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     curve, ratios = numbers["shear"], numbers["ratio"]
     off = float(np.mean([abs(median(p) - p["predicted"]) for p in curve]))
     lowest, worst = min(curve, key=median), min(curve, key=lambda p: p["predicted"])
@@ -240,7 +228,7 @@ def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
     )
 
 
-def controls(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def controls(numbers: Numbers, rows: Rows) -> str:
     slow, fast = (numbers["controls"]["beta-vae-sigma"][0], numbers["fast"])
     worse = "does worse" if rows["beta-vae-sigma"].verdict == "holds" else "is not shown to do worse"
     text = f"The full posterior, whose loss sees no rotation, {worse} at a learning rate of {shapes.LR:g} "

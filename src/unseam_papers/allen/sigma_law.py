@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.geometry import hessian, law_fit, metrics, sigma_law
@@ -24,9 +23,9 @@ from unseam.train import Run
 from unseam.types import Array
 from unseam_papers.allen import setups
 from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
-from unseam_papers.frame.draw import INK, figure
-from unseam_papers.frame.exhibit import Numbers, Work, pick
-from unseam_papers.frame.rows import Row
+from unseam_papers.frame.draw import INK, Figure, key, panels
+from unseam_papers.frame.exhibit import Numbers, Work, mean
+from unseam_papers.frame.rows import Row, Rows
 from unseam_papers.frame.verdicts import as_kind, control, share, unrun
 
 ID, TITLE = "A3", "The Sigma law"
@@ -170,18 +169,14 @@ def passive(name: str, entries: Sequence[Mapping[str, Any]]) -> Row:
     return control(f"{name} passive", f"{name}: passive latents alone", ours, note=note)
 
 
-def mean(found: Sequence[Mapping[str, float]], what: str) -> float:
-    return float(pick(found, what).mean())
-
-
 def draw(numbers: Numbers) -> Figure:
     """Learned against predicted variances of active latents, one colour a beta; the law is the diagonal."""
-    fig = figure()
-    for ax, name in zip(fig.subplots(1, 2), SETUPS, strict=True):
+    fig, axes = panels(columns=2)
+    for ax, name in zip(axes, SETUPS, strict=True):
         for entry, colour in zip(numbers[name], SHADES, strict=False):
             x, y = (np.ravel(entry["points"][key]) for key in ("law", "learned"))
             ax.plot(x, y, ".", color=colour, ms=3, alpha=0.5, mew=0, rasterized=True)
-            ax.plot([], [], "o", color=colour, ms=5, label=f"beta = {entry['beta']:g}")
+            key(ax, colour, f"beta = {entry['beta']:g}", "o", ms=5)
         both = [np.ravel(entry["points"][key]) for entry in numbers[name] for key in ("law", "learned")]
         low = min(np.concatenate(both), default=0.1)
         ax.plot([low, 1.2], [low, 1.2], color=INK, lw=0.8, label="eq. 7")
@@ -191,7 +186,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     text = []
     for name in SETUPS:
         entries = [entry for entry in numbers[name] if entry["fits"]["law"]]

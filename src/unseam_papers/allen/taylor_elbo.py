@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.geometry import hessian, metrics
@@ -21,9 +20,9 @@ from unseam.runs.diagnose import beta_of
 from unseam.train import Run
 from unseam_papers.allen import setups
 from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, figure
+from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, key, panels
 from unseam_papers.frame.exhibit import Numbers, Work, pick
-from unseam_papers.frame.rows import Row
+from unseam_papers.frame.rows import Row, Rows
 from unseam_papers.frame.verdicts import beyond, identity, paired, trend
 
 ID, TITLE = "A2", "The ELBO without sampling"
@@ -168,22 +167,22 @@ def of_one(name: str, found: Mapping[str, Any]) -> list[Row]:
 
 def draw(numbers: Numbers) -> Figure:
     """Both ELBOs over training; the gap against the variances; the gap as Sigma is shrunk."""
-    fig = figure(10.5, 3.4)
-    training, sweep, shrink = fig.subplots(1, 3)
+    fig, (training, sweep, shrink) = panels(10.5, columns=3)
     for name, colour in COLOURS.items():
         found, unit = numbers[name], MIDDLE[name]
         path = found["paths"][found["betas"].index(unit)]
         share = np.array(found["steps"]) / found["steps"][-1]
-        for key, style in (("det", "--"), ("sampled", "-")):
-            training.plot(share, (path[-1]["det"] - pick(path, key)) / unit + 1, style, color=colour, lw=1.5, alpha=0.8)
+        for elbo, style in (("det", "--"), ("sampled", "-")):
+            below = (path[-1]["det"] - pick(path, elbo)) / unit + 1
+            training.plot(share, below, style, color=colour, lw=1.5, alpha=0.8)
         for path in found["paths"]:
             sweep.plot(pick(path, "spread"), pick(path, "share"), ".", color=colour, ms=5, alpha=0.5)
         sweep.plot(pick(found["ends"], "spread"), pick(found["ends"], "share"), "o", color=colour, ms=6, label=name)
         shrink.plot(SHRINK, found["shrink"]["gap"], "o-", color=colour, label=f"{name}, exact H")
         shrink.plot(SHRINK, found["shrink"]["without"], "o:", color=colour, mfc="white", label=f"{name}, H = -M")
     training.set(yscale="log", xlabel="share of training", ylabel="nats below the last det-ELBO, / beta, + 1")
-    training.plot([], [], color=GREY, label="sampled ELBO")
-    training.plot([], [], color=GREY, ls="--", label="det-ELBO")
+    key(training, GREY, "sampled ELBO")
+    key(training, GREY, "det-ELBO", "--")
     training.legend()
     sweep.set(xscale="log", yscale="log", xlabel="posterior variance (active latents)", ylabel="gap / |tr(H Sigma)/2|")
     sweep.set_ylim(top=60)
@@ -196,7 +195,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     text = []
     for name in SETUPS:
         end = numbers[name]["ends"]

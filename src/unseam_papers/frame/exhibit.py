@@ -52,12 +52,12 @@ class Exhibit:
     claim: str  # one sentence
     source: str
     choices: tuple[str, ...]  # what the source leaves open, and what we chose
-    scales: Mapping[Scale, Any]  # frozen dataclasses: tiny (tests), quick (minutes), large (hours), paper (see `paper`)
+    scales: Mapping[Scale, Any]  # frozen dataclasses: tiny (tests), quick (minutes), large (hours), paper (published)
     compute: Callable[[Any, Work], Numbers]
     judge: Callable[[Numbers], Sequence[Row]]
     draw: Callable[[Numbers], Figure]
     conclude: Callable[[Numbers, Mapping[str, Row]], str]
-    paper: str = ""  # what the paper scale is beside the published one
+    paper: str = ""  # what of the paper scale is ours, because the source does not print it
     constants: str = ""  # of its module, as text: a part of the digest
 
     def has(self, scale: Scale) -> Scale:
@@ -77,20 +77,10 @@ class Exhibit:
 
 def exhibit_of(module: ModuleType) -> Exhibit:
     """The exhibit that a module is: its ID, TITLE, CLAIM, SOURCE, CHOICES, SCALES, PAPER and four functions."""
-    return Exhibit(
-        id=module.ID,
-        title=module.TITLE,
-        claim=module.CLAIM,
-        source=module.SOURCE,
-        choices=tuple(module.CHOICES),
-        scales=module.SCALES,
-        compute=module.compute,
-        judge=module.judge,
-        draw=module.draw,
-        conclude=module.conclude,
-        paper=getattr(module, "PAPER", ""),
-        constants=constants(module),
-    )
+    words = {name: getattr(module, name.upper()) for name in ("id", "title", "claim", "source", "scales")}
+    deeds = {name: getattr(module, name) for name in ("compute", "judge", "draw", "conclude")}
+    choices, paper = tuple(module.CHOICES), getattr(module, "PAPER", "")
+    return Exhibit(**words, **deeds, choices=choices, paper=paper, constants=constants(module))
 
 
 def constants(module: ModuleType) -> str:
@@ -172,12 +162,24 @@ class Work:
         """`unseam.fit(data, objective, **settings)`, trained at most once in this output folder and resumable."""
         from unseam.train import fit, resume
 
+        folder = self._cohort(data, objective, settings)
+        exists = (folder / "config.json").exists()
+        return resume(folder) if exists else fit(data, objective, out=folder, **settings)
+
+    def grow(self, data: str | Array, objective: str, steps: int, **settings: Any) -> Run:
+        """The same, but a shorter training goes on to these steps, and a longer one is taken as it is."""
+        from unseam.train import fit, load_run, resume
+
+        folder = self._cohort(data, objective, settings)
+        if not (folder / "config.json").exists():
+            return fit(data, objective, out=folder, steps=steps, **settings)
+        return resume(folder, steps=max(steps, load_run(folder).config.training.steps))
+
+    def _cohort(self, data: str | Array, objective: str, settings: Mapping[str, Any]) -> Path:
+        """The folder of a cohort; its name holds what was asked."""
         label = data if isinstance(data, str) else "array"
         text = json.dumps([_named(data), objective, settings], sort_keys=True, default=_named)
-        folder = self.runs / f"{label}-{objective}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
-        if (folder / "config.json").exists():
-            return resume(folder)
-        return fit(data, objective, out=folder, **settings)
+        return self.runs / f"{label}-{objective}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
 def _named(value: Any) -> str:
@@ -185,6 +187,36 @@ def _named(value: Any) -> str:
     if hasattr(value, "tobytes"):
         return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
     return str(value)
+
+
+OFFICIAL = {"sprites": "dsprites", "rooms": "shapes3d"}  # of what we draw
+
+
+def absent(data: str, **parameters: Any) -> str:
+    """Why the files of a data set are not here; empty when they are.
+
+    >>> absent("sprites"), absent("celeba", path="/nowhere")
+    ('', "path='/nowhere' has no list_attr_celeba.txt")
+    """
+    import torch
+
+    from unseam.data import load_data
+
+    try:
+        load_data(data, **parameters).batch(torch.arange(1))
+    except BadInput as error:
+        return str(error)
+    return ""
+
+
+def official(ours: str) -> str:
+    """The official data set whose factors ours has, where its files are here; else ours."""
+    return ours if ours not in OFFICIAL or absent(OFFICIAL[ours]) else OFFICIAL[ours]
+
+
+def as_in_the_study() -> dict[str, Any]:
+    """The network of Locatello 2019, which Zietlow 2022 (chapter 4) takes too."""
+    return {"network": "conv", "small_kernels": True, "likelihood": "bernoulli"}
 
 
 def beta_of(objective: str, beta: Any) -> dict[str, Any]:
@@ -203,3 +235,27 @@ def pick(entries: Iterable[Mapping[str, Any]], name: str) -> Array:  # (entries,
     array([1, 2])
     """
     return np.array([entry[name] for entry in entries])
+
+
+def mean(entries: Iterable[Mapping[str, Any]], name: str) -> float:
+    """The mean of one value over the entries."""
+    return float(pick(entries, name).mean())
+
+
+def median(entries: Iterable[Mapping[str, Any]], name: str) -> float:
+    """The median of one value over the entries."""
+    return float(np.median(pick(entries, name)))
+
+
+def both(value: Any, what: str = "") -> dict[str, Any]:
+    """The same for encoder and decoder, as settings of a run.
+
+    >>> both((24, 24)), both("tanh", "activation")
+    ({'encoder': (24, 24), 'decoder': (24, 24)}, {'encoder_activation': 'tanh', 'decoder_activation': 'tanh'})
+    """
+    return {f"{half}_{what}".rstrip("_"): value for half in ("encoder", "decoder")}
+
+
+def given(settings: Any, *names: str) -> dict[str, Any]:
+    """Some fields of an exhibit's settings, as arguments of a training."""
+    return {name: getattr(settings, name) for name in names}

@@ -1,8 +1,6 @@
 """A row of an exhibit's table: what the source prints, what we measured, what kind of comparison it is, the verdict."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -47,6 +45,9 @@ class Row:
     @property
     def counted(self) -> bool:
         return KINDS[self.kind] is COMPARED
+
+
+Rows = Mapping[str, Row]  # of an exhibit, by key
 
 
 def counts(rows: Iterable[Row]) -> tuple[int, int, int]:

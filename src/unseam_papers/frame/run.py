@@ -58,14 +58,8 @@ def run_one(exhibit: Exhibit, scale: Scale, out: Path) -> dict[str, Any]:
 
 def describe(exhibit: Exhibit) -> dict[str, Any]:
     """What is known of an exhibit before it runs."""
-    return {
-        "id": exhibit.id,
-        "title": exhibit.title,
-        "claim": exhibit.claim,
-        "source": exhibit.source,
-        "choices": list(exhibit.choices),
-        "paper": exhibit.paper,
-    }
+    words = ("id", "title", "claim", "source", "choices", "paper")
+    return {name: getattr(exhibit, name) for name in words} | {"choices": list(exhibit.choices)}
 
 
 def reproduce(

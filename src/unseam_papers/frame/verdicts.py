@@ -4,8 +4,6 @@ A number:    the 95 % interval of (ours - published) inside +- margin: agrees; e
 An ordering: a one-sided test at 5 % shows it: agrees; does not but could have: differs; could not: n is too small
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +11,10 @@ import numpy as np
 from scipy.stats import binomtest, mannwhitneyu, spearmanr, t, wilcoxon
 
 from unseam.types import Array
-from unseam_papers.frame.rows import Kind, Row, Verdict, after_a_look, as_kind, joined, plus_minus, unless
+from unseam_papers.frame.rows import Kind, Row, Verdict, joined, plus_minus
+from unseam_papers.frame.rows import after_a_look as after_a_look
+from unseam_papers.frame.rows import as_kind as as_kind
+from unseam_papers.frame.rows import unless as unless
 
 POLICY = (
     "Only rows that compare with something the source prints are counted. The column *published* holds what the source "
@@ -316,32 +317,3 @@ def control(key: str, what: str, ours: str, condition: bool | None = None, rule:
 def beyond(key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = "") -> Row:
     """Something the source does not print."""
     return Row(key, what, "", ours, "beyond the paper", _ours(condition), note, rule)
-
-
-__all__ = [
-    "ASSUMED",
-    "LEVEL",
-    "POLICY",
-    "after_a_look",
-    "alike",
-    "as_kind",
-    "beyond",
-    "central",
-    "control",
-    "drawn",
-    "exact",
-    "identity",
-    "limit",
-    "number",
-    "ordering",
-    "p_above",
-    "p_trend",
-    "paired",
-    "share",
-    "shown",
-    "three_way",
-    "trend",
-    "unless",
-    "unrun",
-    "welch",
-]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from scipy.stats import kstest, uniform
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
@@ -18,9 +17,9 @@ from unseam.linear.impossibility import entangle, jacobian, reflection
 from unseam.metrics import score
 from unseam.rng import numpy_generator
 from unseam.types import Array, Factor, FactorSpace
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, figure
+from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row
+from unseam_papers.frame.rows import Row, Rows
 from unseam_papers.frame.verdicts import beyond, control, identity
 
 ID, TITLE = "L1", "Theorem 1, built: a perfect code and its entangled twin"
@@ -61,9 +60,7 @@ class Settings:
 SCALES = {
     "tiny": Settings(rows=300, a=(0.25,), d=(3, 4), values=4, repeats=1),
     "quick": Settings(rows=3000, a=(0.02, 0.1, 0.25, 0.4, 0.49), d=(4, 2, 3, 6, 10), repeats=1),
-    "paper": Settings(
-        rows=10_000, a=(0.01, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.49), d=(4, 2, 3, 5, 6, 8, 10), repeats=10
-    ),
+    "paper": Settings(10_000, (0.01, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.49), (4, 2, 3, 5, 6, 8, 10), repeats=10),
 }
 
 
@@ -193,15 +190,13 @@ def judge(numbers: Numbers) -> list[Row]:
 
 def draw(numbers: Numbers) -> Figure:
     """Left: a grid of u and where f takes it. Middle: the metrics before and after. Right: over d."""
-    fig = figure(9.6, 3.5)
-    grid, bars, sizes = fig.subplots(1, 3, width_ratios=(1, 1.5, 1.2))
+    fig, (grid, bars, sizes) = panels(9.6, 3.5, columns=3, width_ratios=(1, 1.5, 1.2))
     t = np.linspace(0.004, 0.996, 160)
     for level in np.linspace(0.1, 0.9, 9):
         for line, colour in ((np.stack([t, 0 * t + level], 1), BLUE), (np.stack([0 * t + level, t], 1), ORANGE)):
             grid.plot(*entangle(line, uniform, STRONGEST).T, color=colour, lw=1)
-    grid.set(
-        title=f"lines of constant u₁, u₂ under f\n(d = 2, a = {STRONGEST})", xlabel="f₁", ylabel="f₂", aspect="equal"
-    )
+    grid.set(title=f"lines of constant u₁, u₂ under f\n(d = 2, a = {STRONGEST})", xlabel="f₁", ylabel="f₂")
+    grid.set_aspect("equal")
     grid.grid(False)
     found, place = numbers["scores"], np.arange(len(NAMES))
     for kind, colour, marker, label in (("perfect", GREEN, "o", "u"), ("noise", GREY, "x", "chance")):
@@ -209,7 +204,7 @@ def draw(numbers: Numbers) -> Figure:
     for i, a in enumerate(numbers["a"]):
         y = place + 0.09 * (i - (len(numbers["a"]) - 1) / 2)
         bars.plot(
-            [np.mean(found[str(a)][n]) for n in NAMES], y, ".", color=RED, label="f(u), one dot an a" if not i else None
+            [np.mean(found[str(a)][n]) for n in NAMES], y, ".", color=RED, label="" if i else "f(u), one dot an a"
         )
     bars.set(yticks=place, yticklabels=NAMES.values(), xlim=(-0.03, 1.05), xlabel="score")
     bars.invert_yaxis()
@@ -220,15 +215,14 @@ def draw(numbers: Numbers) -> Figure:
         left = [kept(numbers["size"][str(n)], str(STRONGEST), name) for n in d]
         sizes.plot(d, left, "o-", ms=3, color=colour, label=label)
     sizes.axhline(COLLAPSED, color=INK, lw=0.8, ls="--")
-    sizes.set(
-        xlabel="dimension d", ylabel="share of the score kept by f(u)", ylim=(-0.15, 1.35), title=f"a = {STRONGEST}"
-    )
+    sizes.set(xlabel="dimension d", ylabel="share of the score kept by f(u)", ylim=(-0.15, 1.35))
+    sizes.set_title(f"a = {STRONGEST}")
     sizes.set_xticks(d)
     sizes.legend(ncols=3, loc="upper center", fontsize=7, columnspacing=0.8)
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     last = str(max(numbers["d"]))
     fallen = [label for name, label in NAMES.items() if rows[name].verdict == "holds"]
     left = {label: kept(numbers["size"][last], str(STRONGEST), name) for name, label in NAMES.items()}

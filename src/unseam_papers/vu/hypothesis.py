@@ -1,17 +1,15 @@
 """V3: the hypothesis of Vu 2024, swept: does I_m beat SAP when there are fewer independent groups than latents?"""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from unseam.linear import Scenario
 from unseam.linear.scenarios import even_groups
 from unseam.types import Array
-from unseam_papers.frame.draw import INK, figure
+from unseam_papers.frame.draw import INK, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, joined
+from unseam_papers.frame.rows import Row, Rows, joined
 from unseam_papers.frame.verdicts import control, paired, trend
 from unseam_papers.vu.solutions import CHOICES as SOLUTION_CHOICES
 from unseam_papers.vu.solutions import WAYS, measure
@@ -117,8 +115,7 @@ def told_apart(trained: Row, untrained: Row) -> Row:
 
 def draw(numbers: Numbers) -> Figure:
     """The lead of I_m over SAP against m - groups: one point a cell, one panel a kind of code."""
-    fig = figure(10, 3.3)
-    axes = fig.subplots(1, 3, sharey=True)
+    fig, axes = panels(10, 3.3, columns=3, sharey=True)
     for ax, (way, colour, marker, label) in zip(axes, SERIES, strict=True):
         gap, ahead = gaps(numbers), lead(numbers, way)
         shift = np.linspace(-0.22, 0.22, len(gap))
@@ -131,7 +128,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     gap, (trained, untrained, aligned) = gaps(numbers), (lead(numbers, way) for way in WAYS)
     alike = np.corrcoef(trained, untrained)[0, 1] if np.ptp(trained) and np.ptp(untrained) else 0.0
     three = [rows[key] for key in ("fewer", "grows", "equal")]

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from unseam.linear import Scenario
 from unseam.linear.gamma_lambda import OUTCOMES
 from unseam.linear.scenarios import published as published_groups
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, figure
+from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, joined
+from unseam_papers.frame.rows import Row, Rows, joined
 from unseam_papers.frame.verdicts import central, control, drawn, identity, paired
 from unseam_papers.vu.solutions import CHOICES, GAMMA, LAM, equal_variances, measure, percent, vary
 
@@ -98,9 +97,8 @@ def rate(metric: str, k: int, value: float, scenario: Mapping[str, Any], m: int)
     ours, untrained, others = scenario["trained"][metric], scenario["untrained"][metric], open_means(scenario, metric)
     if min(*ours, *untrained) == value == 100:
         why = "every untrained code succeeds as well: the rate says nothing of a training"
-        return identity(
-            key, what, percent(ours), True, "100 % on trained and on untrained codes", why, f"{value:.0f} %"
-        )
+        rule = "100 % on trained and on untrained codes"
+        return identity(key, what, percent(ours), True, rule, why, f"{value:.0f} %")
     span = f"means over {len(others)} settings the slides leave open: {min(others):.0f} to {max(others):.0f} %"
     only = f"if only runs that reached 5 % may succeed: {np.mean(scenario['reached'][metric]):.0f} %"
     row = drawn(key, what, value, ours, MARGIN, " %", note=joined(span, only))
@@ -113,16 +111,12 @@ def order(k: int, table: Table, scenario: Mapping[str, Any], m: int) -> Row:
     first, second = METRICS if table["I"][k] > table["SAP"][k] else METRICS[::-1]
     lead = np.subtract(open_means(scenario, first), open_means(scenario, second))
     before = [np.mean(scenario["untrained"][metric]) for metric in (first, second)]
-    row = paired(
-        f"order {k + 1}",
-        f"{name(first, m)} ahead of {name(second, m)}, scenario {k + 1}",
-        f"{table[first][k]:.0f} % against {table[second][k]:.0f} %",
-        scenario["trained"][first],
-        scenario["trained"][second],
-        form=".0f",
-        note=f"mean lead over the settings the slides leave open: {lead.min():.0f} to {lead.max():.0f} points; on "
-        f"untrained codes {before[0]:.0f} against {before[1]:.0f} %",
-    )
+    note = f"mean lead over the settings the slides leave open: {lead.min():.0f} to {lead.max():.0f} points; on "
+    note += f"untrained codes {before[0]:.0f} against {before[1]:.0f} %"
+    what = f"{name(first, m)} ahead of {name(second, m)}, scenario {k + 1}"
+    printed = f"{table[first][k]:.0f} % against {table[second][k]:.0f} %"
+    ahead, behind = (scenario["trained"][metric] for metric in (first, second))
+    row = paired(f"order {k + 1}", what, printed, ahead, behind, ".0f", note)
     return undecided(row) if lead.min() <= 0 <= lead.max() else row
 
 
@@ -149,8 +143,7 @@ COLOURS = dict(zip(OUTCOMES, (GREY, "#7fb3d9", "#4aa564", "#e0b23c", RED), stric
 
 def draw(table: Table, numbers: Numbers) -> Figure:
     """Both metrics' success rates by scenario, and how training ended over the (gamma, lambda) grid."""
-    fig = figure(11, 3.7)
-    axes = fig.subplots(1, 3, width_ratios=[1, 1, 1.1])
+    fig, axes = panels(11, 3.7, columns=3, width_ratios=[1, 1, 1.1])
     for ax, metric in zip(axes, METRICS, strict=False):
         _draw_rates(ax, metric, table[metric], numbers)
     axes[0].set_ylabel("% of the 25 pairs with the true groups")
@@ -190,7 +183,7 @@ def _draw_outcomes(ax: Any, outcomes: Sequence[Any]) -> None:
     ax.legend(handles=[Patch(color=COLOURS[o], label=o) for o in seen], loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def conclude(table: Table, numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(table: Table, numbers: Numbers, rows: Rows) -> str:
     rates = [row.verdict for key, row in rows.items() if key[:-2] in METRICS and row.counted]
     agree, differ, open_ = (rates.count(v) for v in ("agrees", "differs", "not comparable"))
     scenarios, label = numbers["scenarios"], name("I", numbers["m"])

@@ -6,39 +6,21 @@ The force that turns a linear decoder with singular values in the ratio r to its
     cost / beta = 1/2 [ sum_i log M_ii - log det M ] = log( (r^2 + 1) / (2 r) )        0 at r = 1
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from unseam.rng import numpy_generator
 from unseam.types import Array
 from unseam_papers.allen.shapes import pull
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, figure
+from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, column, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, joined, plus_minus
+from unseam_papers.frame.rows import Row, Rows, joined, plus_minus
 from unseam_papers.frame.verdicts import alike, beyond, number, ordering, three_way, trend, unless, welch
 from unseam_papers.zietlow import setups
-from unseam_papers.zietlow.setups import (
-    CHANCE,
-    MARGIN,
-    NARROW,
-    SETUPS,
-    Size,
-    average,
-    complete,
-    known,
-    left_out,
-    mean_of,
-    members,
-    over_training,
-    scores,
-    search,
-    train,
-)
+from unseam_papers.zietlow.setups import CHANCE, MARGIN, NARROW, SETUPS, Size, average, known, left_out, mean_of, scores
 
 ID, TITLE = "Z7", "Table 3.4: degenerate singular values"
 CLAIM = "A linear beta-VAE finds the factors when their scales differ, and random axes when they are equal."
@@ -77,16 +59,16 @@ def compute(settings: Settings, work: Work) -> Numbers:
 
 def point(work: Work, settings: Settings, ratio: float) -> Numbers:
     if ratio == STRETCHED:
-        run = search(work, NAME, settings.size)
-        chosen = members(run, SETUPS[NAME].beta)
+        run = setups.search(work, NAME, settings.size)
+        chosen = setups.members(run, SETUPS[NAME].beta)
     else:
-        run = train(work, NAME, "beta-vae", settings.equal if ratio == 1 else settings.size, ratio=ratio)
+        run = setups.train(work, NAME, "beta-vae", settings.equal if ratio == 1 else settings.size, ratio=ratio)
         chosen = list(range(len(run.members)))
-    return {**scores(run, chosen), **over_training(run, chosen)}
+    return {**scores(run, chosen), **setups.over_training(run, chosen)}
 
 
 def turned(work: Work, settings: Settings, ratio: float) -> Numbers:
-    run = train(work, NAME, "beta-vae", settings.strong, (STRONG,), ratio=ratio)
+    run = setups.train(work, NAME, "beta-vae", settings.strong, (STRONG,), ratio=ratio)
     return scores(run, range(len(run.members)))
 
 
@@ -99,7 +81,7 @@ def judge(numbers: Numbers) -> list[Row]:
 
 
 def compared(ratio: float, score: str, found: Numbers) -> Row:
-    samples, missing = complete(found, SETUPS[NAME].latents) if score == "DtO" else (found["DS"], "")
+    samples, missing = setups.complete(found, SETUPS[NAME].latents) if score == "DtO" else (found["DS"], "")
     published = (*PUBLISHED[ratio][score], None)
     return number(f"{score} at {ratio}", f"{score} at ratio {ratio}", published, samples, MARGIN, note=missing)
 
@@ -158,13 +140,11 @@ def power(n: int, degrees: float, trials: int = 1000) -> float:
 
 def draw(numbers: Numbers) -> Figure:
     """DtO and DS over the ratio, the pull that theory predicts, and how DtO falls over training."""
-    fig = figure(10.5, 3.4)
-    axes = fig.subplots(1, 3)
+    fig, axes = panels(10.5, columns=3)
     ratios = np.array([p["ratio"] for p in numbers["points"]])
     for score, colour, place in (("DtO", BLUE, -0.008), ("DS", ORANGE, 0.008)):
         for point in numbers["points"]:
-            values = known(point[score])
-            axes[0].plot([point["ratio"] + place] * len(values), values, "o", ms=3, color=colour, alpha=0.5)
+            column(axes[0], point["ratio"] + place, known(point[score]), colour, ms=3, alpha=0.5)
         axes[0].plot(ratios, [average(p[score]) for p in numbers["points"]], color=colour, label=score)
         for ratio, published in PUBLISHED.items():
             axes[0].errorbar(ratio + 3 * place, *published[score], fmt="_", color=INK, lw=1)
@@ -187,7 +167,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     points = {p["ratio"]: p["DtO"] for p in numbers["points"]}
     slow = ", ".join(f"{r:g}" for r, found in points.items() if r > 1 and not average(found) <= 0.05)
     waiting = (

@@ -7,22 +7,20 @@ For a given rotation of the latents, each of unit variance, the best noise has s
 diagonal, that is on the principal axes.
 """
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 
 from unseam.geometry.orthogonality import distances
 from unseam.linear import linear_vae, ppca
 from unseam.train import Run
 from unseam.types import Array
 from unseam_papers.frame.axes import angles, decoder
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, figure
+from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, after_a_look, as_kind, ranged
+from unseam_papers.frame.rows import Row, Rows, after_a_look, as_kind, ranged
 from unseam_papers.frame.verdicts import alike, identity, limit, unless
 from unseam_papers.zietlow import setups
 from unseam_papers.zietlow.setups import CHANCE, NARROW, SETUPS, Size, members, search, train
@@ -58,11 +56,8 @@ def measure(size: Size, work: Work, kind: str) -> list[dict[str, Any]]:
     """V and U of every member's decoder W = U S V^T, one entry a beta."""
     run = cohort(size, work, kind)
     axes = principal(data_covariance(run.data))
-    groups = (
-        {beta: members(run, beta) for beta in BETAS}
-        if kind == "beta-vae"
-        else {SETUPS[NAME].beta if kind != "ae" else 0.0: list(range(len(run.members)))}
-    )
+    whole = {0.0 if kind == "ae" else SETUPS[NAME].beta: list(range(len(run.members)))}
+    groups = {beta: members(run, beta) for beta in BETAS} if kind == "beta-vae" else whole
     return [{"beta": beta, **parts(run, chosen, axes)} for beta, chosen in groups.items()]
 
 
@@ -159,8 +154,7 @@ def free(kind: str, entry: dict[str, Any]) -> Row:
 
 def draw(numbers: Numbers) -> Figure:
     """Left: the theorem's objective over the rotation, and where restarts stopped. Right: V and U of every restart."""
-    fig = figure()
-    left, right = fig.subplots(1, 2, width_ratios=(3, 2))
+    fig, (left, right) = panels(columns=2, width_ratios=(3, 2))
     exact = numbers["exact"]
     left.plot(exact["angles"], exact["loss"], color=INK, lw=1.5)
     low, high = 1.0, max(exact["loss"])
@@ -170,25 +164,21 @@ def draw(numbers: Numbers) -> Figure:
         level = low - (place + 1) * 0.13 * (high - low)
         left.plot(turns, np.full(len(turns), level), "o", color=colour, alpha=0.6, mew=0)
         left.text(48, level, label, color=colour, va="center", fontsize=8)
-    left.text(
-        0, low + 0.8 * (high - low), "stochastic loss at a fixed KL\n(theorem's objective)", ha="center", fontsize=8
-    )
-    left.set(
-        xlabel="rotation of the latents from the principal axes, degrees", xticks=range(-45, 46, 15), xlim=(-48, 80)
-    )
-    left.set_ylabel("loss / its least value")
+    objective = "stochastic loss at a fixed KL\n(theorem's objective)"
+    left.text(0, low + 0.8 * (high - low), objective, ha="center", fontsize=8)
+    left.set(xlabel="rotation of the latents from the principal axes, degrees", ylabel="loss / its least value")
+    left.set(xticks=range(-45, 46, 15), xlim=(-48, 80))
     for kind, (_, colour) in reversed(KINDS.items()):
         for entry in numbers[kind]:
             filled = "none" if kind == "beta-vae" and entry["beta"] != SETUPS[NAME].beta else colour
             right.plot(entry["V"], entry["U"], "o", mec=colour, mfc=filled, alpha=0.7)
     right.set_title(f"hollow: beta above {SETUPS[NAME].beta:g}")
-    right.set(
-        xlabel="|V - nearest signed permutation|", ylabel="U from the principal axes, degrees", xlim=(-0.03, None)
-    )
+    right.set(xlabel="|V - nearest signed permutation|", ylabel="U from the principal axes, degrees")
+    right.set_xlim(-0.03, None)
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     def near(entry: dict[str, Any]) -> str:
         return f"{int(np.sum(np.array(entry['V']) < SIGNED_PERMUTATION))} of {len(entry['V'])}"
 

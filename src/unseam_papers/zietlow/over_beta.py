@@ -1,48 +1,29 @@
 """Z9: Figure 3.7 of Zietlow 2022. DS and DtO over beta: a plateau, then collapse in steps at beta = l_i / s2."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from unseam.train import Run
 from unseam.types import Array
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, figure
+from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, column, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, joined
+from unseam_papers.frame.rows import Row, Rows, joined
 from unseam_papers.frame.verdicts import beyond, limit, ordering, share, unless
 from unseam_papers.zietlow import setups
-from unseam_papers.zietlow.setups import (
-    SETUPS,
-    SIZES,
-    WITH_FACTORS,
-    Size,
-    average,
-    known,
-    members,
-    scores,
-    search,
-)
+from unseam_papers.zietlow.setups import SETUPS, WITH_FACTORS, Settings, Size, average, known, members
 
 ID, TITLE = "Z9", "Figure 3.7: a search over beta"
 CLAIM = "Over beta the disentanglement score reaches a plateau, and then the latents collapse in discrete stages."
 SOURCE = "Zietlow 2022, Figure 3.7 and section 3.3.6"
-PAPER = "as published for the synthetic sets (which betas is not printed); sprites for dSprites"
+PAPER = "as published, dSprites on our drawing where its file is not here; betas and restarts are not printed"
 LINEAR = "Synth. Lin."
 PLATEAU = (1e-3, 1e-2)  # well below the first collapse; fixed before the search was run
 HIGH = 0.95  # what "almost 1.0" is
 NATS = 0.02  # KL above which a latent is in use
 LAW = 0.1  # nats within which the KL of a latent follows the closed form
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How much of each set-up is trained."""
-
-    sizes: dict[str, Size]
 
 
 def collapse_points(run: Run) -> Array:
@@ -60,19 +41,19 @@ def information(run: Run, chosen: Sequence[int]) -> list[list[float]]:
 
 def compute(settings: Settings, work: Work) -> Numbers:
     """DS, DtO and the KL of each latent, of every restart at every beta."""
-    sets: Numbers = {}
-    for name, size in settings.sizes.items():
-        run, betas = search(work, name, size), SETUPS[name].betas
-        points = work.each(betas, partial(at_beta, run), prefix=f"{name}-")
-        sets[name] = {"betas": betas, "points": list(points.values()), "epochs": size.epochs}
-        if not SETUPS[name].stands_in:
-            sets[name]["collapse"] = collapse_points(run)[: SETUPS[name].latents].tolist()
-    return {"sets": sets}
+
+    def one(name: str, size: Size) -> Numbers:
+        run, setup = setups.search(work, name, size), SETUPS[name]
+        points = work.each(setup.betas, partial(at_beta, run), prefix=setups.step_name(name))
+        collapse = {"collapse": collapse_points(run)[: setup.latents].tolist()} if name == LINEAR else {}
+        return {"betas": setup.betas, "points": list(points.values()), "epochs": size.epochs, **collapse}
+
+    return setups.over_sets(settings.sizes, one)
 
 
 def at_beta(run: Run, beta: float) -> Numbers:
     chosen = members(run, beta)
-    return {**scores(run, chosen), "KL": information(run, chosen)}
+    return {**setups.scores(run, chosen), "KL": information(run, chosen)}
 
 
 def predicted(beta: float, collapse: Sequence[float]) -> Array:
@@ -96,10 +77,8 @@ def linear(found: Numbers) -> list[Row]:
     lowest = np.min([at[beta]["DS"] for beta in PLATEAU], axis=0)
     what = "Synth. Lin.: DS at beta = 0.001 and 0.01, the lower of the two"
     errors = [np.abs(np.mean(p["KL"], 0) - predicted(beta, found["collapse"])).max() for beta, p in at.items()]
-    right = [
-        (np.array(point["KL"]) > NATS).sum(1) == (predicted(beta, found["collapse"]) > NATS).sum()
-        for beta, point in at.items()
-    ]
+    used = {beta: (predicted(beta, found["collapse"]) > NATS).sum() for beta in at}
+    right = [(np.array(point["KL"]) > NATS).sum(1) == used[beta] for beta, point in at.items()]
     count, n = int(np.concatenate(right).sum()), sum(map(len, right))
     return [
         limit("plateau", what, "almost 1.0", lowest, above=HIGH),
@@ -114,15 +93,16 @@ def linear(found: Numbers) -> list[Row]:
 def rise_and_fall(name: str, found: Numbers) -> list[Row]:
     """The best beta is chosen on one half of the restarts, and its lead over both ends tested on the other half."""
     ds = np.array([point["DS"] for point in found["points"]])  # (betas, restarts)
-    best, label, betas = best_beta(ds), SETUPS[name].label(name), found["betas"]
+    best, betas = best_beta(ds), found["betas"]
     half = "the best beta was chosen on the other half of the restarts"
     rows = []
     for key, end, printed in (
         ("rise", 0, "too small: the effect of the KL term is negligible"),
         ("fall", len(betas) - 1, "too large: over-pruning"),
     ):
-        what = f"{label}: DS at the best beta, {betas[best]:g}, above that at the {('smallest', 'largest')[end > 0]}"
-        note = joined(half, "the best beta is this end: nothing can be above it" if best == end else "")
+        what = f"{name}: DS at the best beta, {betas[best]:g}, above that at the {('smallest', 'largest')[end > 0]}"
+        alone = "the best beta is this end: nothing can be above it" if best == end else ""
+        note = joined(setups.whose(name, found.get("data", "")), half, alone)
         names = (f"beta {betas[best]:g}:", f"beta {betas[end]:g}:")
         rows.append(ordering(f"{name}, {key}", what, printed, ds[best, 1::2], ds[end, 1::2], names=names, note=note))
     return rows
@@ -140,38 +120,36 @@ def best_beta(ds: Array) -> int:  # (betas, restarts)
 def draw(numbers: Numbers) -> Figure:
     """DS and DtO over beta, and the KL of each latent with its prediction in the linear case; a column a data set."""
     sets = numbers["sets"]
-    fig = figure(3.3 * len(sets) + 0.4, 5.2)
-    axes = fig.subplots(2, len(sets), squeeze=False)
-    for column, (name, found) in zip(axes.T, sets.items(), strict=True):
+    fig, axes = panels(3.3 * len(sets) + 0.4, 5.2, 2, len(sets), squeeze=False)
+    for (top, bottom), (name, found) in zip(axes.T, sets.items(), strict=True):
         betas = np.array(found["betas"])
         for score, colour in (("DS", ORANGE), ("relative", BLUE)):
             for beta, point in zip(betas, found["points"], strict=True):
-                values = known(point[score])
-                column[0].plot([beta] * len(values), values, "o", ms=2.5, color=colour, alpha=0.4, mew=0)
+                column(top, beta, known(point[score]), colour, ms=2.5, alpha=0.4, mew=0)
             label = "DtO (random axes: 1)" if score == "relative" else score
-            column[0].plot(betas, [average(p[score]) for p in found["points"]], color=colour, label=label)
+            top.plot(betas, [average(p[score]) for p in found["points"]], color=colour, label=label)
         kl = np.array([np.mean(p["KL"], 0) for p in found["points"]])
         for latent in kl.T:
-            column[1].plot(betas, latent, "o-", ms=3, color=INK, lw=0.8)
+            bottom.plot(betas, latent, "o-", ms=3, color=INK, lw=0.8)
         fine = np.geomspace(betas.min(), betas.max(), 300)
         if name == LINEAR:
             curves = np.array([predicted(beta, found["collapse"]) for beta in fine])
-            column[1].plot(fine, curves, color=ORANGE, lw=2.5, alpha=0.5)
-        for ax in column:
+            bottom.plot(fine, curves, color=ORANGE, lw=2.5, alpha=0.5)
+        for ax in (top, bottom):
             ax.axvline(SETUPS[name].beta, color=GREY, ls="--", lw=1)
-            for place in found.get("collapse", ()) if name == LINEAR else ():
+            for place in found.get("collapse", ()):
                 ax.axvline(place, color=ORANGE, ls=":", lw=1.2)
             ax.set_xscale("log")
             ax.xaxis.set_minor_formatter(NullFormatter())
-        column[0].set_title(SETUPS[name].label(name))
-        column[0].legend()
-        column[1].set_xlabel("beta (dashed: the one of Z5)")
+        top.set_title(name)
+        top.legend()
+        bottom.set_xlabel("beta (dashed: the one of Z5)")
     axes[0, 0].set_ylabel("DS and DtO")
     axes[1, 0].set_ylabel("KL of each latent, nats")
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     found = numbers["sets"][LINEAR]
     first = [float(np.mean(p["DS"])) for p in found["points"]][:2]
     collapse = " and ".join(f"{value:.3f}" for value in sorted(found["collapse"]))
@@ -182,8 +160,7 @@ def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
     }
     shown = {"agrees": "shown", "differs": "not shown", "not comparable": "too few restarts"}
     ends = "; ".join(
-        f"{SETUPS[name].label(name)}: rise {shown[rows[f'{name}, rise'].verdict]}, fall "
-        f"{shown[rows[f'{name}, fall'].verdict]}"
+        f"{name}: rise {shown[rows[f'{name}, rise'].verdict]}, fall {shown[rows[f'{name}, fall'].verdict]}"
         for name in numbers["sets"]
     )
     return (
@@ -206,7 +183,7 @@ CHOICES = (
 )
 SCALES = {
     "tiny": Settings({"Synth. Lin.": Size(2, 0.1)}),
-    "quick": Settings(SIZES["quick"]),
-    "large": Settings(SIZES["large"]),
-    "paper": Settings(WITH_FACTORS),
+    "quick": Settings(WITH_FACTORS["quick"]),
+    "large": Settings(WITH_FACTORS["large"]),
+    "paper": Settings(WITH_FACTORS["paper"]),
 }

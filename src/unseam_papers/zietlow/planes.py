@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.linalg import subspace_angles
 from scipy.stats import kstest, uniform
 
@@ -17,9 +16,9 @@ from unseam.rng import numpy_generator
 from unseam.runs.represent import represent
 from unseam.train import Run
 from unseam.types import Array
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, figure
-from unseam_papers.frame.exhibit import Numbers, Work, beta_of, pick
-from unseam_papers.frame.rows import Row, as_kind
+from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, Figure, figure
+from unseam_papers.frame.exhibit import Numbers, Work, beta_of, both, given, median, pick
+from unseam_papers.frame.rows import Row, Rows, as_kind
 from unseam_papers.frame.verdicts import limit, ordering, three_way
 
 ID, TITLE = "Z1", "PCA, autoencoder and VAE in a three-dimensional cloud"
@@ -80,21 +79,11 @@ def cloud(rows: int) -> Array:  # (N, 3)
 def train(settings: Settings, work: Work, objective: str, network: str) -> Run:
     linear = network == "linear"
     restarts = settings.restarts if objective == "beta-vae" else settings.loose
-    return work.train(
-        cloud(settings.rows),
-        objective,
-        seeds=list(range(restarts if linear else settings.curved_restarts)),
-        network=network,
-        latents=2,
-        steps=settings.linear_steps if linear else settings.curved_steps,
-        batch=settings.batch,
-        lr=settings.lr,
-        encoder=settings.widths,
-        decoder=settings.widths,
-        encoder_activation="tanh",
-        decoder_activation="tanh",
-        **beta_of(objective, settings.beta if linear else settings.curved_beta),
-    )
+    length = {"steps": settings.linear_steps if linear else settings.curved_steps, **given(settings, "batch", "lr")}
+    length |= {"seeds": list(range(restarts if linear else settings.curved_restarts))}
+    layers = {"network": network, "latents": 2, **both(settings.widths), **both("tanh", "activation")}
+    beta = beta_of(objective, settings.beta if linear else settings.curved_beta)
+    return work.train(cloud(settings.rows), objective, **length, **layers, **beta)
 
 
 def to_axes(W: Array, U: Array) -> Array:  # (3, 2), (3, 2) -> (2,)
@@ -173,48 +162,25 @@ def randomly(key: str, what: str, angles: Array) -> Row:
 
 def judge(numbers: Numbers) -> list[Row]:
     worst, plane = pick(numbers["linear beta-vae"], "axes").max(1), pick(numbers["linear ae"], "plane")
-    error = {name: pick(numbers[name], "error") for name in ("linear ae", "linear beta-vae", "mlp ae", "mlp beta-vae")}
-    least, chance = float(np.median(error["linear ae"])), haar(2)[0]
+    error = {m: pick(numbers[f"mlp {m}"], "error") for m in CURVED}
+    least, chance = median(numbers["linear ae"], "error"), haar(2)[0]
     vae, ae = (pick(numbers[f"mlp {m}"], "dto") for m in ("beta-vae", "ae"))
     cos = [pick(numbers[f"mlp {m}"], "cosine").mean() for m in ("beta-vae", "ae")]
     what, free = "first axis to the nearer principal axis", first_axis(numbers, "linear beta-vae-sigma")
     note = f"the linear AE's, {least:.3f}, is the least a linear model can have"
-    better = [
-        limit(
-            f"error {m}",
-            f"{CURVED[m]}: squared error over the linear AE's",
-            "much better fitting",
-            error[f"mlp {m}"] / least,
-            below=0.5,
-            form=".3f",
-            note=note,
-        )
-        for m in CURVED
-    ]
+    better = {m: (f"{CURVED[m]}: squared error over the linear AE's", "much better fitting") for m in CURVED}
+    angle: dict[str, Any] = {"below": ALIGNED, "unit": " degrees"}
+    columns = f"mean |cosine| of the two columns: {cos[0]:.2f}, of the AE's {cos[1]:.2f}"
+    local = ("non-linear VAE: distance to orthogonality over chance", "locally orthogonal")
+    above = ("distance to orthogonality: non-linear AE above VAE", "AE: not necessarily orthogonal")
     return [
-        limit(
-            "vae", "linear VAE: worse axis to PCA's", "aligns perfectly with PCA", worst, below=ALIGNED, unit=" degrees"
-        ),
-        limit("plane", "linear AE: its plane to PCA's", "spans the same space", plane, below=ALIGNED, unit=" degrees"),
+        limit("vae", "linear VAE: worse axis to PCA's", "aligns perfectly with PCA", worst, **angle),
+        limit("plane", "linear AE: its plane to PCA's", "spans the same space", plane, **angle),
         randomly("ae", f"linear AE: {what}", first_axis(numbers, "linear ae")),
         as_kind(randomly("full", f"linear VAE with a full posterior: {what}", free), "own control"),
-        *better,
-        limit(
-            "orthogonal",
-            "non-linear VAE: distance to orthogonality over chance",
-            "locally orthogonal",
-            vae / chance,
-            below=0.5,
-            note=f"mean |cosine| of the two columns: {cos[0]:.2f}, of the AE's {cos[1]:.2f}",
-        ),
-        ordering(
-            "ordering",
-            "distance to orthogonality: non-linear AE above VAE",
-            "AE: not necessarily orthogonal",
-            ae,
-            vae,
-            note=f"chance {chance:.2f}",
-        ),
+        *(limit(f"error {m}", *better[m], error[m] / least, below=0.5, form=".3f", note=note) for m in CURVED),
+        limit("orthogonal", *local, vae / chance, below=0.5, note=columns),
+        ordering("ordering", *above, ae, vae, note=f"chance {chance:.2f}"),
     ]
 
 
@@ -262,7 +228,7 @@ def strips(ax: Axes, names: Mapping[str, str], values: Mapping[str, Array]) -> N
     ax.set(yticks=range(len(names)), yticklabels=list(names.values())[::-1], ylim=(-0.6, len(names) - 0.4))
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     ours, other = (pick(numbers[f"mlp {m}"], "dto").mean() for m in ("beta-vae", "ae"))
     vae, ae, full = (np.median(first_axis(numbers, f"linear {m}")) for m in ("beta-vae", "ae", "beta-vae-sigma"))
     why = "The control shares everything with the linear VAE but the diagonal posterior: it is the diagonal that turns."

@@ -5,12 +5,10 @@
 A diagonal posterior cannot turn: for each U it takes the best diagonal Sigma, which solves 1/Sigma_ii = 1 - E_q[H_ii].
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from unseam.geometry import entanglement_cost, metrics
 from unseam.models.likelihood import Gaussian
@@ -18,10 +16,10 @@ from unseam.runs.diagnose import beta_of
 from unseam.train import Run
 from unseam.types import Array
 from unseam_papers.allen import setups
-from unseam_papers.allen.setups import MIDDLE, Cohort, covariance, look, members, train
-from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, figure
-from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row
+from unseam_papers.allen.setups import MIDDLE, Cohort, look, members, train
+from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, Figure, key, panels
+from unseam_papers.frame.exhibit import Numbers, Work, pick
+from unseam_papers.frame.rows import Row, Rows
 from unseam_papers.frame.verdicts import alike, beyond, identity, limit
 from unseam_papers.zietlow.turned import Turned, reconstruction_split, rotation
 
@@ -93,7 +91,7 @@ def curves(run: Run, member: int, settings: Settings) -> dict[str, Any]:
         parameter.requires_grad_(False)
     likelihood = Gaussian(beta_of(run, member) * run.config.architecture.s2)
     turned = Turned(model.decode, likelihood, seen.x, settings.nodes, settings.mesh)
-    e, Sigma = seen.posterior.mean, covariance(seen.posterior)  # type: ignore[arg-type]
+    e, Sigma = seen.posterior.mean, seen.posterior.covariance()
     M = metrics(model.decode, e, likelihood).pullback
     out: dict[str, list[float]] = {"likelihood": [], "full": [], "diagonal": [], "cost": []}
     for U in map(rotation, settings.angles()):
@@ -117,9 +115,8 @@ def best_angle(numbers: Numbers, kind: str) -> Array:
 def ratios(numbers: Numbers, beta: float) -> Array:  # (2, members)
     """(deterministic + stochastic) / whole and linear / stochastic at one beta."""
     found = [m for m in numbers["split"] if m["beta"] == beta]
-    return np.array(
-        [[(m["deterministic"] + m["stochastic"]) / m["whole"], m["linear"] / m["stochastic"]] for m in found]
-    ).T
+    whole, stochastic = pick(found, "whole"), pick(found, "stochastic")
+    return np.stack([(pick(found, "deterministic") + stochastic) / whole, pick(found, "linear") / stochastic])
 
 
 def judge(numbers: Numbers) -> list[Row]:
@@ -146,8 +143,7 @@ def judge(numbers: Numbers) -> list[Row]:
 
 def draw(numbers: Numbers) -> Figure:
     """ELBOs over the angle, relative to the full posterior's at 0; dotted: what the entanglement cost predicts."""
-    fig = figure()
-    axes = fig.subplots(1, 2, sharey=True)
+    fig, axes = panels(columns=2, sharey=True)
     angles = numbers["angles"]
     for ax, (kind, label) in zip(axes, KINDS.items(), strict=True):
         for number, member in enumerate(numbers[kind]):
@@ -161,18 +157,15 @@ def draw(numbers: Numbers) -> Figure:
                 ax.plot(angles, flat, "--", color=GREEN, lw=1.2, zorder=5)
         ax.set(title=label, xlabel="rotation of the latents, degrees", xticks=range(-45, 46, 15))
     axes[0].set_ylabel("nats above the full posterior at 0")
-    for colour, style, name in (
-        (GREEN, "--", "log p(x), less its value at -45"),
-        (ORANGE, "-", "ELBO, full posterior"),
-        (BLUE, "-", "ELBO, best diagonal posterior"),
-        (INK, ":", "predicted from the entanglement cost"),
-    ):
-        axes[1].plot([], [], style, color=colour, label=name)
+    key(axes[1], GREEN, "log p(x), less its value at -45", "--")
+    key(axes[1], ORANGE, "ELBO, full posterior")
+    key(axes[1], BLUE, "ELBO, best diagonal posterior")
+    key(axes[1], INK, "predicted from the entanglement cost", ":")
     fig.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     flat = max(change(numbers, kind, what).max() for kind in KINDS for what in ("likelihood", "full"))
     diagonal = np.concatenate([change(numbers, kind, "diagonal") for kind in KINDS])
     own, other = (best_angle(numbers, kind) for kind in KINDS)

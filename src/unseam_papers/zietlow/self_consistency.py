@@ -8,20 +8,20 @@ Reizinger 2022: ELBO* - IMA -> 0 and f(mean) -> x as gamma^2 -> infinity.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.geometry import entanglement_cost, ima_contrast, metrics
 from unseam.rng import generator
 from unseam.types import Array
-from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, figure
+from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row
+from unseam_papers.frame.rows import Row, Rows
 from unseam_papers.frame.verdicts import after_a_look, beyond, control, limit
 from unseam_papers.zietlow.bounds import Decoder, best_bound, log_likelihood
 
@@ -133,32 +133,18 @@ def judge(numbers: Numbers) -> list[Row]:
     inverse, contrast = column(numbers, "mixed", "inverse"), column(numbers, "mixed", "contrast")[:, -1]
     gaps, top = short_of(numbers, "mixed"), f"at gamma^2 = {precisions[0, -1]:g}"
     falls = ", ".join(f"{value:.1g}" for value in apart.mean(0)[:: max(1, apart.shape[1] // 5)])
-    printed = (
-        ("vanishes", "|ELBO* - IMA objective|", "vanishes", apart[:, -1], CLOSE, " nats", f"over gamma^2: {falls}"),
-        (
-            "regulariser",
-            "|log-likelihood - ELBO* - IMA regulariser|",
-            "the gap is exactly the IMA regularizer",
-            np.abs(gaps[:, -1] - contrast),
-            CLOSE,
-            " nats",
-            f"gap {gaps[:, -1].mean():.3f}, regulariser {contrast.mean():.3f} nats on average",
-        ),
-        (
-            "inverts",
-            "E|e(x) - f^-1(x)|^2",
-            "the decoder inverts the encoder",
-            inverse[:, -1],
-            INVERTED,
-            "",
-            f"{inverse[:, 0].mean():.2g} at gamma^2 = {precisions[0, 0]:g}",
-        ),
-    )
+    both = f"gap {gaps[:, -1].mean():.3f}, regulariser {contrast.mean():.3f} nats on average"
+    off, exactly = np.abs(gaps[:, -1] - contrast), "the gap is exactly the IMA regularizer"
+    near: dict[str, Any] = {"below": CLOSE, "form": ".1g", "unit": " nats"}
+    falls = f"over gamma^2: {falls}"
     rows = [
-        limit(key, f"{what} {top}", published, samples, below=below, form=".1g", unit=unit, note=note)
-        for key, what, published, samples, below, unit, note in printed
+        limit("vanishes", f"|ELBO* - IMA objective| {top}", "vanishes", apart[:, -1], note=falls, **near),
+        limit("regulariser", f"|log-likelihood - ELBO* - IMA regulariser| {top}", exactly, off, note=both, **near),
     ]
-    rows[:2] = [after_a_look(row, "the limit was 0.05 nats before trial runs") for row in rows[:2]]
+    rows = [after_a_look(row, "the limit was 0.05 nats before trial runs") for row in rows]
+    what, inverts = f"E|e(x) - f^-1(x)|^2 {top}", "the decoder inverts the encoder"
+    start = f"{inverse[:, 0].mean():.2g} at gamma^2 = {precisions[0, 0]:g}"
+    rows.append(limit("inverts", what, inverts, inverse[:, -1], below=INVERTED, form=".1g", note=start))
     for key, what, kind, bound in (
         ("full", "full posterior", "mixed", "full"),
         ("orthogonal", "orthogonal columns", "conformal", "elbo"),
@@ -169,16 +155,13 @@ def judge(numbers: Numbers) -> list[Row]:
         rows.append(control(key, what, f"{left.mean():.1g} nats", small, rule, "theory: 0"))
     ours = f"predicted to {np.abs(gaps - law).mean():.2g} nats (IMA regulariser alone: {apart.mean():.2g})"
     note = "1/2 [sum_i log(1 + M_ii) - log det(I + M)] needs no limit"
-    return [
-        *rows,
-        beyond("law", "log-likelihood - ELBO* at every precision, from the entanglement cost", ours, note=note),
-    ]
+    what = "log-likelihood - ELBO* at every precision, from the entanglement cost"
+    return [*rows, beyond("law", what, ours, note=note)]
 
 
 def draw(numbers: Numbers) -> Figure:
     """The three objectives of the first decoder over the precision; the gaps of all decoders."""
-    fig = figure(9.6, 3.5)
-    left, right = fig.subplots(1, 2)
+    fig, (left, right) = panels(9.6, 3.5, columns=2)
     rows = numbers["mixed"][0]
     p = np.array([r["precision"] for r in rows])
     like, star, c = (np.array([r[name] for r in rows]) for name in ("likelihood", "elbo", "contrast"))
@@ -207,7 +190,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     precisions, apart = column(numbers, "mixed", "precision")[0], column(numbers, "mixed", "apart").mean(0)
     controls = sum(rows[key].verdict == "holds" for key in ("full", "orthogonal"))
     why = "So it is the diagonal posterior that turns the likelihood into the IMA objective. "

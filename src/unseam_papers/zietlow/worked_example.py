@@ -3,19 +3,17 @@
 min over sigma of E|M eps|^2, eps ~ N(0, diag sigma^2), with sum_j -log sigma_j^2 = C      (3.18), (3.19)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.figure import Figure
 from scipy.optimize import minimize_scalar
 
 from unseam.linear.precision import allocate, rotate
 from unseam.rng import numpy_generator
 from unseam.types import Array
-from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, RED, figure
+from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, RED, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Verdict
+from unseam_papers.frame.rows import Row, Rows, Verdict
 from unseam_papers.frame.verdicts import beyond, drawn, exact
 
 ID, TITLE = "Z2", "The worked example: a budget of precision, and what a rotation costs"
@@ -100,34 +98,24 @@ def judge(numbers: Numbers) -> list[Row]:
         ]
     low, high = np.quantile([ratio for _, ratio in numbers["sampled"]["0"]], [0.025, 0.975])
     times = numbers["exact"]["45"] / numbers["exact"]["0"]
-    best = numbers["best"]
+    falls = "how the minimum falls with the budget C of (3.19): exponent of e^C"
+    counted = "(3.19) counts -log sigma^2; counted in -log sigma the printed factor would be right"
+    least = f"{numbers['best']['value']:.2f}, turned by {numbers['best']['angle']:.1f} degrees"
+    there = "there the columns of the decoder are orthogonal"
     return [
         *rows,
         exact(
             "ratio", "sx2/sy2 at the minimum", 3 / 50, numbers["ratio"], 1e-9, note=f"sampled {low:.4f} to {high:.4f}"
         ),
         sure("twice", "turned by 45 degrees over not turned", "more than twice as high", f"{times:.2f}", times > 2),
-        exact(
-            "budget",
-            "how the minimum falls with the budget C of (3.19): exponent of e^C",
-            -1,
-            numbers["exponent"],
-            0.01,
-            note="(3.19) counts -log sigma^2; counted in -log sigma the printed factor would be right",
-        ),
-        beyond(
-            "best",
-            "least value over all rotations",
-            f"{best['value']:.2f}, turned by {best['angle']:.1f} degrees",
-            note="there the columns of the decoder are orthogonal",
-        ),
+        exact("budget", falls, -1, numbers["exponent"], 0.01, note=counted),
+        beyond("best", "least value over all rotations", least, note=there),
     ]
 
 
 def draw(numbers: Numbers) -> Figure:
     """The minimum over the rotation of the latent space, and E|M eps|^2 over how the budget is split."""
-    fig = figure(9, 3.4)
-    left, right = fig.subplots(1, 2, width_ratios=(3, 2))
+    fig, (left, right) = panels(columns=2, width_ratios=(3, 2))
     best = numbers["best"]
     left.plot(numbers["angles"], numbers["curve"], color=INK)
     left.axhline(best["value"], color=GREEN, lw=0.8, ls="--")
@@ -154,7 +142,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Rows) -> str:
     best, at = numbers["best"], numbers["exact"]
     printed = [rows[f"{how} {angle}"].verdict for how in ("exact", "sampled") for angle in PUBLISHED]
     budget = (

@@ -2,20 +2,26 @@
 
 import io
 import json
+import re
 from base64 import b64decode
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from explorer_server import served
 from PIL import Image
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import spearmanr
 
 from unseam.errors import BadInput
 from unseam.geometry import entanglement_cost, metrics
 from unseam.models.likelihood import Gaussian
+from unseam.show.explorer import subject as subject_module
+from unseam.show.explorer.api import moves
 from unseam.show.explorer.gallery import open_gallery
 from unseam.show.explorer.point import first_meeting, follow, geometry
-from unseam.show.explorer.subject import Subject, describe
+from unseam.show.explorer.subject import Broken, Subject, check_sound, describe
 from unseam.show.explorer.upload import numbers, picture
 from unseam.train import fit
 
@@ -78,11 +84,24 @@ def test_singular_axes_are_the_columns_turned(ask):
 
 
 def test_align_turns_the_axes_and_keeps_the_picture(ask):
-    R = np.array(json.loads(ask("/api/align?model=0.0").content)["rotation"])
+    found = json.loads(ask("/api/align?model=0.0").content)
+    assert found["helped"]
+    R = np.array(found["there"])
     np.testing.assert_allclose(R.T @ R, np.eye(4), atol=1e-6)
+    assert np.abs(R - np.eye(4)).max() > 0.01
     before = floats(ask("/api/decode", {"model": "0.0", "z": Z}).content)
     after = floats(ask("/api/decode", {"model": "0.0", "aligned": True, "z": (np.array(Z) @ R).tolist()}).content)
     np.testing.assert_allclose(after, before, atol=1e-5)
+
+
+def test_where_turning_did_not_help_the_axes_stay(ask, gallery, monkeypatch):
+    worse = replace(gallery.alignment("0.1"), helped=False)
+    monkeypatch.setitem(gallery.alignments, "0.1", worse)
+    found = json.loads(ask("/api/align?model=0.1").content)
+    assert not found["helped"]
+    np.testing.assert_array_equal(found["there"], np.eye(4))
+    np.testing.assert_array_equal(found["back"], np.eye(4))
+    assert gallery.subject("0.1", aligned=True) is gallery.subject("0.1")
 
 
 def test_codes_are_those_of_the_rows(ask, images):
@@ -95,6 +114,22 @@ def test_codes_are_those_of_the_rows(ask, images):
     order = [(not row["active"], -row["kl"]) for row in found["latents"]]
     assert order == sorted(order)
     assert sorted(row["latent"] for row in found["latents"]) == [0, 1, 2, 3]
+
+
+def test_each_latent_knows_its_twin_in_the_other_model(ask, gallery):
+    """A model's twins in itself are its own latents; in another they are SciPy's one-to-one matching."""
+    a, b = gallery.subject("0.0"), gallery.subject("0.1")
+    own = json.loads(ask("/api/twins?model=0.0&other=0.0").content)
+    assert [(t["latent"], t["agreement"]) for t in own["twins"]] == [(k, pytest.approx(1)) for k in a.active]
+    assert all(t["twin"] == t["latent"] for t in own["twins"])
+    found = json.loads(ask("/api/twins?model=0.0&other=0.1").content)
+    like = np.abs(spearmanr(a.codes[:, a.active], b.codes[:, b.active]).statistic[: len(a.active), len(a.active) :])
+    rows, columns = linear_sum_assignment(-like)
+    best = {(a.active[i], b.active[j]): pytest.approx(like[i, j], abs=1e-6) for i, j in zip(rows, columns, strict=True)}
+    assert {(t["latent"], t["twin"]): t["agreement"] for t in found["twins"]} == best
+    assert 0 < found["chance"] < 1
+    assert ask("/api/twins?model=0.0").status == 400
+    assert ask("/api/twins?model=0.0&other=9.9").status == 400
 
 
 def test_a_linear_decoder_has_straight_curves_both_ways():
@@ -167,8 +202,85 @@ def test_small_vectors_bring_their_cloud(vectors):
 def test_other_posteriors_can_be_explored(objective, tmp_path):
     run = fit("synth-nonlinear", objective, network="mlp", latents=3, steps=20, out=tmp_path / "run", show=False)
     gallery = open_gallery([run.folder], [0, None])
-    for aligned in (False, True):
-        subject = gallery.subject("0.0", aligned)
-        z, _ = subject.place(gallery.row(3)[0])
-        assert torch.isfinite(subject.picture(z)).all()
-        assert geometry(subject, z).cost >= 0
+    gallery.alignments["0.0"] = replace(gallery.alignment("0.0"), helped=True)
+    plain, turned = gallery.subject("0.0"), gallery.subject("0.0", aligned=True)
+    z, _ = plain.place(gallery.row(3)[0])
+    way = {name: torch.tensor(part).float() for name, part in moves(gallery.alignment("0.0")).items()}
+    new = (z - way["shift"]) @ way["there"]  # codes of an autoencoder are also shifted and scaled
+    torch.testing.assert_close(turned.picture(new), plain.picture(z), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(way["shift"] + new @ way["back"], z, atol=1e-4, rtol=1e-4)
+    assert geometry(turned, new).cost >= 0
+
+
+def test_a_film_shows_what_each_active_latent_does(ask, gallery):
+    subject = gallery.subject("0.0")
+    K = len(subject.active)
+    with Image.open(io.BytesIO(ask("/api/film", {"model": "0.0", "z": Z, "kind": "grid"}).content)) as grid:
+        cells = np.asarray(grid.convert("L"))
+    side = cells.shape[0] // K
+    assert cells.shape == (K * side, 11 * side)
+    k = subject.active[1]
+    z = torch.tensor(Z)
+    z[k] = 2.5  # the last frame of the second row
+    last = cells[side : 2 * side, 10 * side :][: side - 2, : side - 2]
+    truth = 255 * subject.picture(z)[0].numpy()
+    np.testing.assert_allclose(last[:: (side - 2) // 16, :: (side - 2) // 16], truth, atol=1.01)
+
+
+def test_a_way_ends_where_it_should_and_moves(ask, gallery):
+    end = [1.0, 1.0, -1.0, 0.0]
+    reply = ask("/api/film", {"model": "0.0", "z": Z, "to": end, "kind": "gif"})
+    assert reply.getheader("content-type") == "image/gif"
+    with Image.open(io.BytesIO(reply.content)) as gif:
+        assert gif.n_frames == 48
+        assert max(gif.size) >= 256
+        gif.seek(24)
+        drawn = np.asarray(gif.convert("L"))
+    truth = 255 * gallery.subject("0.0").picture(torch.tensor(end))[0].numpy()
+    times = drawn.shape[0] // 98  # 16 pixels six times, and a gap of two
+    np.testing.assert_allclose(drawn[: 96 * times : 6 * times, : 96 * times : 6 * times], truth, atol=2)
+
+
+def test_a_table_is_filmed_as_curves_and_has_no_gif(vectors):
+    with served(open_gallery([vectors.folder], [0, None])) as ask:
+        point = {"model": "0.0", "z": [0.0, 0.0]}
+        assert ask("/api/film", {**point, "kind": "grid"}).content.startswith(b"\x89PNG")
+        assert b"no pictures" in ask("/api/film", {**point, "kind": "gif"}).content
+
+
+def test_the_range_of_the_codes_and_their_spacing_are_told(ask, gallery):
+    found = json.loads(ask("/api/model?model=0.0").content)
+    codes = floats(found["codes"]).reshape(-1, 4)
+    for row in found["latents"]:
+        inside = (codes[:, row["latent"]] >= row["within"][0]) & (codes[:, row["latent"]] <= row["within"][1])
+        assert inside.mean() == pytest.approx(0.99, abs=0.005)
+    active = [row["latent"] for row in found["latents"] if row["active"]]
+    z = codes[:, active] / codes[:, active].std(0)
+    apart = np.linalg.norm(z[:, None] - z[None], axis=2) + np.diag(np.full(len(z), np.inf))
+    assert found["near"] == pytest.approx(np.quantile(apart.min(1), 0.99), rel=1e-3)
+
+
+def test_an_exploded_member_is_explained(images, monkeypatch):
+    gallery = open_gallery([images.folder], [1, None])
+    monkeypatch.setattr(subject_module, "FARTHEST", 0.5)
+    with served(gallery) as ask:
+        found = json.loads(ask("/api/model?model=0.0").content)
+        assert re.search(r"exploded in training: its codes reach \d.*smaller --lr", found["broken"])
+        assert found["latents"] == []
+        assert ask("/api/decode", {"model": "0.0", "z": Z}).status == 400
+
+
+@pytest.mark.parametrize(
+    ("codes", "decoded", "words"),
+    [(np.nan, 0.0, "not finite"), (6e3, 0.0, "reach 6,000"), (0.0, np.inf, "decoder draws")],
+)
+def test_what_is_broken_is_said(codes, decoded, words):
+    with pytest.raises(Broken, match=words):
+        check_sound(np.full((3, 2), codes), np.ones((3, 2)), lambda z: z + decoded)
+    check_sound(np.zeros((3, 2)), np.ones((3, 2)), lambda z: z)
+
+
+def test_own_data_is_called_by_its_file(tmp_path):
+    np.save(tmp_path / "wine.npy", np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32))
+    run = fit(tmp_path / "wine.npy", network="mlp", latents=2, steps=2, out=tmp_path / "run", show=False)
+    assert open_gallery([run.folder], [0, None]).describe()["data"]["name"] == "wine.npy"

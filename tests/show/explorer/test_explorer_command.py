@@ -12,6 +12,7 @@ import pytest
 
 from unseam.cli import main
 from unseam.errors import BadInput
+from unseam.runs.diagnose import diagnose, ranking
 from unseam.show.explorer.gallery import open_gallery
 from unseam.show.explorer.server import listen
 
@@ -51,6 +52,21 @@ def test_which_models_are_shown(images):
         assert open_gallery([images.folder], members).shown == expected
     two = open_gallery([images.folder, images.folder.parent / "sprites"], [1, None])
     assert two.shown == ("0.1", "1.0")
+
+
+def test_without_a_word_the_label_free_choice_is_opened_if_it_was_made_already(images, monkeypatch):
+    assert open_gallery([images.folder], [None, None]).shown == ("0.0",)  # nothing kept, nothing computed
+    with monkeypatch.context() as patched:
+        patched.setattr("unseam.runs.diagnose.finished", lambda run: [1])
+        patched.setattr("unseam.show.explorer.gallery.finished", lambda run: [1])
+        assert open_gallery([images.folder], [None, None]).shown == ("0.1",)  # the first that finished
+    found = diagnose(images, show=False)
+    chosen = ranking(images, found)["chosen"]
+    monkeypatch.setattr("unseam.runs.diagnose.fresh", lambda *_: 1 / 0)
+    gallery = open_gallery([images.folder], [None, None])
+    assert gallery.shown == (f"0.{chosen}",)
+    assert [m["member"] for m in gallery.describe()["models"] if m["chosen"]] == [chosen]
+    assert open_gallery([images.folder], [1 - chosen, None]).shown == (f"0.{1 - chosen}",)
 
 
 def test_it_prints_its_address_serves_and_ends_with_ctrl_c(images):

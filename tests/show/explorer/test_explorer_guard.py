@@ -13,11 +13,13 @@ import pytest
 import torch
 from PIL import Image
 
-from unseam.show.explorer import upload
+from unseam.runs.names import latent_names
+from unseam.show.explorer import api, upload
 from unseam.show.explorer.api import LARGEST_DOCUMENT, LARGEST_FILE
 from unseam.show.explorer.server import listen
 
 POINT = {"model": "0.0", "z": [0.0, 0.0, 0.0, 0.0]}
+NAME = {"model": "0.0", "latent": 0, "name": "width"}
 TRAVERSALS = (
     "/../../../../etc/passwd",
     "/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
@@ -36,7 +38,7 @@ TRAVERSALS = (
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "0.0.0.0", "", "127.0.0.1.evil.example"])
 def test_other_hosts_are_refused(ask, host):
-    for path, body in (("/", None), ("/api/about", None), ("/api/decode", POINT)):
+    for path, body in (("/", None), ("/api/about", None), ("/api/decode", POINT), ("/api/name", NAME)):
         assert ask(path, body, host=host).status == 421
 
 
@@ -65,7 +67,13 @@ def test_two_host_headers_are_refused(ask):
 )
 def test_cross_origin_requests_are_refused(ask, headers):
     sent = {name: value.format(port=ask.port) for name, value in headers.items()}
-    for path, body in (("/", None), ("/main.js", None), ("/api/about", None), ("/api/decode", POINT)):
+    for path, body in (
+        ("/", None),
+        ("/main.js", None),
+        ("/api/about", None),
+        ("/api/film", POINT),
+        ("/api/name", NAME),
+    ):
         reply = ask(path, body, **sent)
         assert reply.status == 403
         assert reply.getheader("access-control-allow-origin") is None
@@ -151,7 +159,7 @@ def test_a_chunked_body_is_counted(ask):
     ],
 )
 def test_a_bad_point_is_refused_in_one_line(ask, body, reason):
-    for path in ("/api/decode", "/api/geometry", "/api/curve"):
+    for path in ("/api/decode", "/api/geometry", "/api/curve", "/api/film"):
         reply = ask(path, body)
         text = reply.content.decode()
         assert reply.status == 400, text
@@ -170,6 +178,12 @@ def test_a_bad_point_is_refused_in_one_line(ask, body, reason):
         ("/api/curve", {"component": 1.5}),
         ("/api/curve", {"component": "x"}),
         ("/api/curve", {"component": 0, "forward": 3}),
+        ("/api/film", {}),
+        ("/api/film", {"kind": "exe"}),
+        ("/api/film", {"kind": ["gif"]}),
+        ("/api/film", {"kind": "gif", "to": [0, 0, 0]}),
+        ("/api/film", {"kind": "gif", "to": [0, 0, 0, 1e9]}),
+        ("/api/film", {"kind": "gif", "to": "../0"}),
     ],
 )
 def test_bad_fields_are_refused(ask, path, fields):
@@ -187,6 +201,73 @@ def test_bad_observations_are_refused(ask):
         assert ask("/api/encode?model=0.0", body).status == 400
     assert ask("/api/encode", b"\0" * 1024).status == 400
     assert ask("/api/encode?model=0.0&aligned=2", b"\0" * 1024).status == 400
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"name": "x" * 41}, "at most 40"),
+        ({"name": "a\u202eb"}, "printable"),
+        ({"name": "a\x00b"}, "printable"),
+        ({"name": "\ud800"}, "printable"),
+        ({"name": None}, "printable"),
+        ({"name": ["x"]}, "printable"),
+        ({"latent": 4}, "latent"),
+        ({"latent": -1}, "latent"),
+        ({"latent": True}, "latent"),
+        ({"latent": 1.5}, "latent"),
+        ({"latent": "../../x"}, "latent"),
+        ({"latent": {}}, "latent"),
+        ({"model": "0.9"}, "unknown"),
+        ({"model": "../0"}, "unknown"),
+        ({"model": {"a": 1}}, "unknown"),
+    ],
+)
+def test_a_bad_name_is_refused_and_nothing_is_written(ask, images, fields, reason):
+    reply = ask("/api/name", {**NAME, **fields})
+    text = reply.content.decode()
+    assert (reply.status, reason in text, "\n" in text) == (400, True, False), text
+    assert not (images.folder / "names.json").exists()
+
+
+def test_a_name_is_kept_with_the_run_as_it_is(ask, images):
+    hostile = "<img src=x onerror=alert(1)>"
+    try:
+        assert json.loads(ask("/api/name", {**NAME, "name": f"  {hostile} "}).content) == {"0": hostile}
+        assert latent_names(images) == {0: {0: hostile}}
+        row = next(r for r in json.loads(ask("/api/model?model=0.0").content)["latents"] if r["latent"] == 0)
+        assert row["name"] == hostile
+        turned = json.loads(ask("/api/model?model=0.0&aligned=1").content)  # other axes: the name is not theirs
+        assert ({r["name"] for r in turned["latents"]}, turned["own"]) == ({""}, False)
+        assert json.loads(ask("/api/name", {**NAME, "name": ""}).content) == {}
+        assert sorted(p.name for p in images.folder.glob("*names*")) == ["names.json"]
+        for damaged in (
+            b"{",
+            b"[]",
+            b'{"9": {}}',
+            b'{"0": {"7": "a"}}',
+            b'{"0": {"0": 1}}',
+            b'{"0": 3}',
+            b"[" * 99_999,
+        ):
+            (images.folder / "names.json").write_bytes(damaged)
+            reply = ask("/api/name", NAME)  # what a user wrote by hand is not overwritten
+            assert (reply.status, b"names.json" in reply.content) == (400, True)
+            found = json.loads(ask("/api/model?model=0.0").content)
+            assert "correct it or delete it" in found["unread"]
+            assert {r["name"] for r in found["latents"]} == {""}
+            assert (images.folder / "names.json").read_bytes() == damaged
+    finally:
+        (images.folder / "names.json").unlink(missing_ok=True)
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_one_line(ask, monkeypatch):
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("unseam.runs.names.write_atomic", full)
+    reply = ask("/api/name", NAME)
+    assert (reply.status, b"No space left" in reply.content) == (400, True)
 
 
 def test_a_variance_without_bounds_is_refused(ask, gallery, monkeypatch):
@@ -250,3 +331,20 @@ def test_answers_are_json_the_page_can_read(ask):
     assert about["data"] == {**about["data"], "name": "sprites", "shape": [1, 16, 16], "rows": 6144}
     assert [m["model"] for m in about["models"]] == ["0.0", "0.1"]
     assert str(ask.port) not in json.dumps(about)
+
+
+def test_silent_connections_do_not_keep_the_page_waiting(ask, monkeypatch):
+    """Half-open ones give way to newer ones; a request whose body does not come is ended."""
+    monkeypatch.setattr(api, "SLOWEST_BODY", 0.2)
+    lines = [socket.create_connection(("127.0.0.1", ask.port)) for _ in range(70)]
+    try:
+        for line in lines[::2]:
+            line.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        assert ask("/api/about").status == 200
+        head = f"POST /api/decode HTTP/1.1\r\nHost: 127.0.0.1:{ask.port}\r\nContent-Length: 9\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", ask.port)) as slow:
+            slow.sendall(head.encode())
+            assert b" 408 " in slow.recv(100)
+    finally:
+        for line in lines:
+            line.close()

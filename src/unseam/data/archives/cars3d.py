@@ -119,12 +119,13 @@ class ModelsLast:
     """Stored model by model, addressed with the model as the fastest factor."""
 
     def __init__(self, rows: Array) -> None:
-        self.rows, self.dtype = rows, rows.dtype
-        self.shape = (rows.shape[0] * rows.shape[1], *rows.shape[2:])
+        self.models, self.views = rows.shape[:2]
+        self.shape, self.dtype = (self.models * self.views, *rows.shape[2:]), rows.dtype
+        self.rows = rows.reshape(*self.shape)
 
     def __getitem__(self, index: Array) -> Array:
-        view, model = np.divmod(index, self.rows.shape[0])
-        return self.rows[model, view]
+        view, model = np.divmod(index, self.models)
+        return self.rows[model * self.views + view]
 
 
 @dataclass(frozen=True)

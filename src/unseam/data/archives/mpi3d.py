@@ -1,6 +1,6 @@
 """`mpi3d`: the official .npz files (Gondal et al. 2019): a robot arm with an object, simulated or photographed.
 
-An array has up to 12.7 GB. A stored member is mapped where it lies in the archive; a compressed one is unpacked once,
+An array has up to 12.7 GB. A stored member is read where it lies in the archive; a compressed one is unpacked once,
 on disk. Two row counts are in use: 1,036,800 (6 colours, 6 shapes) and 460,800 (4 and 4: the complex shapes, and the
 smaller "toy" file of disentanglement_lib, which papers mix up with mpi3d_toy).
 """

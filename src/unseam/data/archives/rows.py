@@ -1,4 +1,4 @@
-"""Rows of official files: mapped where they lie, or unpacked once, block by block, into the data folder's cache."""
+"""Rows of official files: read where they lie, or unpacked once, block by block, into the data folder's cache."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from unseam.data.grid import GridDataset
 from unseam.errors import BadInput
 from unseam.files import atomic_file
 from unseam.progress import bar
-from unseam.read import Header, npy_header, refusing
+from unseam.read import DAMAGE, Header, load_array, npy_header, refusing
 from unseam.types import Array
 
 BLOCK = 1 << 24  # bytes read at a time
+LARGEST_BLOCK = 1 << 29  # where a file's own chunks are larger
 
 
 def find(name: str, *patterns: str, fetch: str | None = None) -> Path:
@@ -48,8 +49,8 @@ def located(name: str, path: str | None, *patterns: str, fetch: str | None = Non
     return Path(path) if path is not None else find(name, *patterns, fetch=fetch)
 
 
-def cached(tag: str, sources: Sequence[Path], shape: tuple[int, ...], blocks: Callable[[], Iterator[Array]]) -> Array:
-    """Bytes of the given shape, on disk: made of the blocks once, then mapped. Changed sources make new ones."""
+def cached(tag: str, sources: Sequence[Path], shape: tuple[int, ...], blocks: Callable[[], Iterator[Array]]) -> Any:
+    """Bytes of the given shape, on disk: made of the blocks once, then read by rows. Changed sources make new ones."""
     stats = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in sources]
     identity = "\n".join(str(part) for stat in stats for part in stat)
     path = data_folder() / "cache" / f"{tag}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.npy"
@@ -58,13 +59,13 @@ def cached(tag: str, sources: Sequence[Path], shape: tuple[int, ...], blocks: Ca
             _fill(path, shape, blocks(), tag)
         except OSError as error:
             raise BadInput(f"unpacking {tag} into {path.parent} failed: {error.strerror}; make room there") from None
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+    return load_array(path, f"file {str(path)!r}")
 
 
 def _whole(path: Path, shape: tuple[int, ...]) -> bool:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False).shape == shape
-    except (OSError, ValueError, EOFError):
+    except DAMAGE:
         return False
 
 
@@ -78,7 +79,7 @@ def _fill(path: Path, shape: tuple[int, ...], blocks: Iterator[Array], tag: str)
         with temporary.open("wb") as out:  # not a memory map: on a full disk that would be a signal, not an error
             np.lib.format.write_array_header_1_0(out, {"descr": "|u1", "fortran_order": False, "shape": shape})
             for block in blocks:
-                out.write(np.ascontiguousarray(block, np.uint8).tobytes())
+                out.write(np.ascontiguousarray(block, np.uint8).data)
                 advance(len(block))
         if not _whole(temporary, shape):
             raise BadInput(f"unpacking {tag} gave another number of rows than {shape[0]}")
@@ -107,8 +108,11 @@ def npz_blocks(path: Path, key: str, where: str, axes: int) -> Iterator[Array]:
 
 
 def slices(rows: Any) -> Iterator[Array]:
-    """An array on disk, some rows at a time."""
-    step = max(1, BLOCK // max(1, int(np.prod(rows.shape[1:]))))
+    """An array on disk, some rows at a time; chunks of up to half a gigabyte are unpacked once, not for every step."""
+    one = max(1, int(np.prod(rows.shape[1:])))
+    step, chunk = max(1, BLOCK // one), getattr(rows, "chunk", 1)
+    if chunk * one <= LARGEST_BLOCK:
+        step = max(1, step // chunk) * chunk
     for start in range(0, rows.shape[0], step):
         yield np.asarray(rows[start : start + step])
 

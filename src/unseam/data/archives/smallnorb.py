@@ -127,7 +127,7 @@ class Joined:
 
     def __init__(self, parts: list[Array]) -> None:
         self.parts, self.dtype = parts, parts[0].dtype
-        self.ends = np.cumsum([len(part) for part in parts])
+        self.ends = np.cumsum([part.shape[0] for part in parts])
         self.shape = (int(self.ends[-1]), *parts[0].shape[1:])
 
     def __getitem__(self, index: Array) -> Array:
@@ -135,7 +135,7 @@ class Joined:
         which = np.searchsorted(self.ends, index, side="right")
         for number, part in enumerate(self.parts):
             mine = which == number
-            out[mine] = part[index[mine] - (self.ends[number] - len(part))]
+            out[mine] = part[index[mine] - (self.ends[number] - part.shape[0])]
         return out
 
 

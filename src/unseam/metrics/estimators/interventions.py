@@ -16,6 +16,7 @@ import numpy as np
 from unseam.errors import BadInput
 from unseam.metrics.inputs import Inputs, Sample, prepare, require_classes, shared
 from unseam.rng import numpy_generator
+from unseam.statistics import distinct
 from unseam.types import Array, FactorSpace
 
 Encode = Callable[[Array], Array]  # factors (B, F) -> codes (B, K)
@@ -126,6 +127,9 @@ def from_sampler(sampler: Encode, space: FactorSpace | None, seed: int = 0, **op
     """Inputs drawn from a sampler, which they keep for the metrics that intervene."""
     if space is None:
         raise BadInput("a sampler needs the space of its factors; give space=FactorSpace(...)")
+    for name in ("groups", "active"):
+        if options.get(name) is not None:
+            raise BadInput(f"{name}= is for arrays; let the sampler return the codes that should be scored")
     source = Sampled(sampler, space)
     factors = source.draw((DRAWN,), numpy_generator(seed, "sampler"))
     return replace(prepare(source.codes(factors), factors, space, seed=seed, **options), source=source)
@@ -145,3 +149,85 @@ def chunks(points: int, size: int, latents: int) -> Iterator[int]:
     step = max(1, CHUNK // (size * latents))
     for start in range(0, points, step):
         yield min(step, points - start)
+
+
+FEWEST = 30  # rows with a partner that differs in one factor
+
+
+@dataclass(frozen=True)
+class SingleChanges:
+    """Pairs of observations that differ in one factor alone: `changes(f)` gives their codes (P, K), (P, K)."""
+
+    inputs: Inputs
+    metric: str
+    count: int
+
+    @property
+    def spread(self) -> Array:  # (K,)
+        """Standard deviation of each latent; 0 for a constant one."""
+        z = self.inputs.rows.codes
+        return np.where(np.ptp(z, axis=0) > 0, z.std(axis=0, dtype=np.float64), 0.0)
+
+    def differ(self, f: int) -> float:
+        """How often two random observations differ in factor f: the weight of a pair that must."""
+        if isinstance(self.inputs.source, Sampled):
+            return 1 - 1 / (self.inputs.space[f].size or 1)
+        share = np.bincount(self.inputs.all_rows().labels[:, f]) / len(self.inputs.all_rows())
+        return float(1 - (share**2).sum())
+
+    def __call__(self, f: int) -> tuple[Array, Array]:
+        rng = numpy_generator(self.inputs.seed, "single-change", f)
+        if isinstance(self.inputs.source, Sampled):
+            return sampled_change(self.inputs.source, f, self.count, rng)
+        rows = self.inputs.all_rows()
+        one, two = changed_rows(rows.labels, f, self.count, rng)
+        if len(one) < 2:
+            name = self.inputs.space[f].name
+            raise BadInput(
+                f"{self.metric} needs rows that differ in factor {name!r} alone, and fewer than {FEWEST} have such a "
+                "partner; give more rows, or a sampler with its space"
+            )
+        return rows.codes[one], rows.codes[two]
+
+
+def single_changes(inputs: Inputs, metric: str, pairs: int) -> SingleChanges:
+    """What a metric draws from that changes one factor at a time."""
+    if pairs < 2:
+        raise BadInput(f"pairs={pairs} must be at least 2")
+    if inputs.source is None:
+        require_classes(inputs, metric, "no two rows share all other values; give a sampler instead")
+    return SingleChanges(inputs, metric, pairs)
+
+
+def sampled_change(source: Sampled, f: int, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    one = source.draw((n,), rng)
+    two, size = one.copy(), int(source.space[f].size or 0)
+    two[:, f] = (one[:, f] + rng.integers(1, size, n)) % size
+    return source.codes(one), source.codes(two)
+
+
+def changed_rows(labels: Array, f: int, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Row numbers of n random pairs that differ in factor f alone; none when fewer than FEWEST rows have a partner.
+
+    >>> one, two = changed_rows(np.indices((20, 3)).reshape(2, -1).T, 1, 1000, np.random.default_rng(0))
+    >>> len(one), bool((one // 3 == two // 3).all()), bool((one != two).all())
+    (1000, True, True)
+    """
+    group = np.zeros(len(labels), np.int64)
+    for g in range(labels.shape[1]):
+        if g != f:
+            group = distinct(group * (int(labels[:, g].max()) + 1) + labels[:, g])[1]
+    order = np.lexsort((labels[:, f], group))  # groups in one piece, in each the values of f in one piece
+    size = np.bincount(group)
+    first = np.cumsum(size) - size
+    cell = distinct(group * (int(labels[:, f].max()) + 1) + labels[:, f])[1]
+    alike = np.bincount(cell)
+    start = (np.cumsum(alike) - alike)[cell]  # where the rows of the same group and value begin in `order`
+    rows = np.flatnonzero(size[group] > alike[cell])
+    if len(rows) < FEWEST and len(rows) < len(labels):
+        return rows[:0], rows[:0]
+    one = rng.choice(rows, n) if len(rows) else rows
+    step = (rng.random(len(one)) * (size[group[one]] - alike[cell[one]])).astype(np.int64)
+    place = first[group[one]] + step
+    place += np.where(place >= start[one], alike[cell[one]], 0)  # skip those of the same value
+    return one, order[place]

@@ -47,6 +47,9 @@ class Inputs:
     held_out: Sample | None = None
     variances: Array | None = None  # (N, K) posterior variances of the codes, when a model gave them
     prune: float = 0.0  # a latent whose standard deviation is below this has collapsed, for metrics that ignore scale
+    passive: tuple[int, ...] = ()  # latents that do not vote: they were made constant
+    suspects: tuple[int, ...] = ()  # latents that look unused and vote all the same
+    group: Array | None = None  # (K,) the latent that each column belongs to, when latents are vectors
     source: Interventions | None = None  # new observations, when a sampler was given
     seed: int = 0
     workers: int | None = None
@@ -68,6 +71,12 @@ class Inputs:
             return self.rows
         pairs = ((getattr(self.rows, k), getattr(self.held_out, k)) for k in ("codes", "values", "labels"))
         return Sample(*(np.concatenate(pair) for pair in pairs))
+
+    def by_latent(self, matrix: Array) -> Array:  # (F, K) -> (F, latents)
+        """Importances of columns, summed over those of a latent that is a vector."""
+        if self.group is None:
+            return matrix
+        return np.stack([matrix[:, self.group == g].sum(axis=1) for g in range(int(self.group.max()) + 1)], axis=1)
 
     @property
     def continuous(self) -> list[str]:

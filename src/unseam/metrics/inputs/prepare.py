@@ -14,6 +14,7 @@ import numpy as np
 from unseam.errors import BadInput
 from unseam.metrics.inputs.checked import Inputs, Sample
 from unseam.metrics.inputs.factor_columns import Encoded, encode, kind_of, name_factors
+from unseam.metrics.inputs.latents import active_mask, loadings, passive, passive_note
 from unseam.types import Array, FactorSpace
 
 LARGEST = 1e15  # of codes
@@ -31,6 +32,9 @@ def prepare(
     variances: Any = None,
     bin_continuous: int | None = None,
     prune: float = 0.0,
+    active: Any = None,
+    groups: str | Sequence[Sequence[int]] | None = None,
+    components: int = 1,
     seed: int = 0,
     workers: int | None = None,
 ) -> Inputs:
@@ -47,8 +51,8 @@ def prepare(
     if not 0 <= prune < LARGEST:
         raise BadInput(f"prune={prune} must be a standard deviation, at least 0 (0.05 for posterior means of a run)")
     for what, count in (("bin_continuous", bin_continuous), ("workers", workers)):
-        if count is not None and count < 1:
-            raise BadInput(f"{what}={count} must be at least 1")
+        if count is not None and not 1 <= count <= 1_000_000:
+            raise BadInput(f"{what}={count} must be between 1 and 1,000,000")
     notes: list[str] = []
     z = [check_codes(codes, "codes", notes)]
     given, columns = columns_of(factors, len(z[0]), "factors")
@@ -60,18 +64,47 @@ def prepare(
     named = name_factors(given, names, space, len(columns))
     stated = [kind_of(space, kinds, f, len(columns)) for f in range(len(columns))]
     encoded = [encode(name, [p[f] for p in parts], stated[f], bin_continuous, notes) for f, name in enumerate(named)]
+    spread = None if variances is None else check_variances(variances, z[0])
+    z, spread, about = as_latents(z, spread, active, groups, components, notes)
     rows, *held_out = (as_sample(x, half, encoded) for half, x in enumerate(z))
     return Inputs(
         rows=rows,
         space=space if space is not None and bin_continuous is None else FactorSpace(tuple(e[0] for e in encoded)),
         classes=tuple(e[3] for e in encoded),
         held_out=held_out[0] if held_out else None,
-        variances=None if variances is None else check_variances(variances, z[0]),
+        variances=spread,
         prune=prune,
+        **about,
         seed=seed,
         workers=workers,
         notes=tuple(notes),
     )
+
+
+def as_latents(
+    z: list[Array],
+    variances: Array | None,
+    active: Any,
+    groups: str | Sequence[Sequence[int]] | None,
+    components: int,
+    notes: list[str],
+) -> tuple[list[Array], Array | None, dict[str, Any]]:
+    """The codes with passive latents made constant and groups made numbers; what Inputs should know of it."""
+    about: dict[str, Any] = {}
+    if active is not None:
+        keep = active_mask(active, z[0].shape[1])
+        z = [np.where(keep, x, x.dtype.type(0)) for x in z]
+        about["passive"] = tuple(np.flatnonzero(~keep).tolist())
+    elif (found := passive(z[0], variances)) and groups is None:
+        about["suspects"] = tuple(found)
+        notes.append(passive_note(found, variances))
+    if groups is not None:
+        map_ = loadings(z[0], groups, components)
+        notes += map_.notes
+        z = [x @ map_.weights for x in z]
+        variances = None if variances is None else variances @ map_.weights**2
+        about["group"] = map_.group if components > 1 else None
+    return z, variances, about
 
 
 def same_columns(z: list[Array], parts: list[list[Array]]) -> None:

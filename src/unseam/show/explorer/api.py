@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,16 +16,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from torch import Tensor
 
+from unseam.geometry import Alignment
+from unseam.matching import codes
 from unseam.show.explorer import checks
+from unseam.show.explorer.films import made
 from unseam.show.explorer.gallery import Gallery
 from unseam.show.explorer.point import follow, geometry
-from unseam.show.explorer.subject import Subject, observe
+from unseam.show.explorer.subject import Broken, Subject, observe
 from unseam.show.explorer.upload import observation
 from unseam.types import Array
 
 T = TypeVar("T")
 LARGEST_DOCUMENT = 2**17  # bytes of JSON
 LARGEST_FILE = 2**23  # bytes of a dropped picture
+SLOWEST_BODY = 10  # seconds until a request must be here whole
 PLANE = 3  # data of so few dimensions is drawn as a cloud of points
 
 
@@ -34,11 +39,15 @@ async def body(request: Request, limit: int) -> bytes:
     length = request.headers.get("content-length", "0")
     if not length.isdigit() or int(length) > limit:
         raise HTTPException(413, f"the request has {length} bytes; at most {limit} are read")
-    async for part in request.stream():
-        size += len(part)
-        if size > limit:
-            raise HTTPException(413, f"the request has more than the {limit} bytes that are read")
-        parts.append(part)
+    try:
+        async with asyncio.timeout(SLOWEST_BODY):
+            async for part in request.stream():
+                size += len(part)
+                if size > limit:
+                    raise HTTPException(413, f"the request has more than the {limit} bytes that are read")
+                parts.append(part)
+    except TimeoutError:
+        raise HTTPException(408, f"the request did not arrive within {SLOWEST_BODY} seconds") from None
     return b"".join(parts)
 
 
@@ -63,8 +72,10 @@ class Api:
     gallery: Gallery
 
     def routes(self) -> list[Route]:
-        get: tuple[Callable[[Request], Awaitable[Response]], ...] = (self.about, self.row, self.model, self.align)
-        post = (self.upload, self.encode, self.decode, self.geometry, self.curve)
+        get: tuple[Callable[[Request], Awaitable[Response]], ...] = (
+            self.about, self.row, self.model, self.align, self.twins,
+        )  # fmt: skip
+        post = (self.upload, self.encode, self.decode, self.geometry, self.curve, self.film, self.name)
         return [Route(f"/api/{f.__name__}", f, methods=[m]) for m, fs in (("GET", get), ("POST", post)) for f in fs]
 
     async def about(self, request: Request) -> Response:
@@ -80,14 +91,23 @@ class Api:
         return octets(raw(await run_in_threadpool(observation, content, self.gallery.data.shape)))
 
     async def model(self, request: Request) -> Response:
-        """A model's latents, and its codes at the gallery's rows with their factors."""
+        """A model's latents, and its codes at the gallery's rows with their factors; of a broken one, what is wrong."""
         return JSONResponse(await run_in_threadpool(self.described, *self.asked(request)))
 
     def described(self, model: str, aligned: bool) -> dict[str, Any]:
-        subject, g = self.gallery.subject(model, aligned), self.gallery
+        g = self.gallery
+        try:
+            subject = g.subject(model, aligned)
+        except Broken as error:
+            return {"broken": str(error), "latents": [], "rows": [], "codes": "", "factors": "", "cloud": ""}
+        own = subject is g.subject(model)  # its own axes, which names are of
+        named, unread = g.names(model) if own else ({}, "")
         small = len(g.data.shape) == 1 and g.data.shape[0] <= PLANE
         return {
-            "latents": subject.latents,
+            "latents": [{**row, "name": named.get(row["latent"], "")} for row in subject.latents],
+            "own": own,
+            "unread": unread,
+            "near": subject.near,
             "beta": subject.beta,
             "rows": g.rows.tolist(),
             "codes": text(subject.codes),
@@ -98,7 +118,22 @@ class Api:
     async def align(self, request: Request) -> Response:
         model, _ = self.asked(request)
         found = await run_in_threadpool(self.gallery.alignment, model)
-        return JSONResponse({"rotation": found.rotation.tolist(), "helped": found.helped, "verdict": found.verdict})
+        return JSONResponse({**moves(found), "helped": found.helped, "verdict": found.verdict})
+
+    async def twins(self, request: Request) -> Response:
+        """Which latent of another model each active one is."""
+        model, aligned = self.asked(request)
+        other = str(checks.need(request.query_params, "other"))
+        return JSONResponse(await run_in_threadpool(self.paired, model, other, aligned))
+
+    def paired(self, model: str, other: str, aligned: bool) -> dict[str, Any]:
+        """One to one, by rank correlation at the gallery's rows; chance: random axes of the other's latents."""
+        a, b = (self.gallery.subject(name, aligned) for name in (model, other))
+        if not (a.active and b.active):
+            return {"twins": [], "chance": None}
+        values, columns, chance, _ = codes(a.codes[:, a.active], b.codes[:, b.active], 0)
+        found = [(k, b.active[c], v) for k, c, v in zip(a.active, columns, values, strict=True) if c >= 0]
+        return {"twins": [{"latent": k, "twin": t, "agreement": float(v)} for k, t, v in found], "chance": chance}
 
     async def encode(self, request: Request) -> Response:
         """x, as bytes -> mean and variance of q(z|x)."""
@@ -115,7 +150,7 @@ class Api:
 
     def measured(self, subject: Subject, z: Tensor, fields: dict[str, Any]) -> dict[str, Any]:
         with self.gallery.lock:
-            p = geometry(subject, z, checks.axes(fields.get("axes", "latents")))
+            p = geometry(subject, z, checks.one_of(checks.AXES, fields.get("axes", "latents"), "axes"))
         matrices = {name: rounded(getattr(p, name)) for name in ("norms", "cosines", "pairs", "singular", "vectors")}
         return {"columns": text(p.columns), "cost": p.cost, **matrices}
 
@@ -127,6 +162,25 @@ class Api:
         sign = 1 if checks.flag(fields.get("forward", True), "forward") else -1
         with self.gallery.lock:
             return follow(subject, z, component, sign)
+
+    async def film(self, request: Request) -> Response:
+        """Traversals of the active latents from z, or the way from z to another point, as a picture or moving."""
+        kind, content = await self.at(request, self.filmed)
+        return Response(content, media_type=f"image/{kind}")
+
+    def filmed(self, subject: Subject, z: Tensor, fields: dict[str, Any]) -> tuple[str, bytes]:
+        kind = checks.one_of(checks.FILMS, checks.need(fields, "kind"), "kind")
+        to = fields.get("to")
+        end = None if to is None else checks.latent_vector(to, subject.size)
+        with self.gallery.lock:
+            return ("gif" if kind == "gif" else "png"), made(subject, z, end, kind, self.gallery.features or None)
+
+    async def name(self, request: Request) -> Response:
+        """Keep a latent's name with the run; the one thing that a request can write."""
+        fields = checks.document(await body(request, LARGEST_DOCUMENT))
+        model, latent, name = (checks.need(fields, field) for field in ("model", "latent", "name"))
+        names = await run_in_threadpool(self.gallery.name, str(model), latent, name)
+        return JSONResponse({str(k): text for k, text in names.items()})
 
     async def at(self, request: Request, answer: Callable[[Subject, Tensor, dict[str, Any]], T]) -> T:
         """Answer for the point a request names: {"model", "aligned", "z"}."""
@@ -142,6 +196,16 @@ class Api:
     def asked(self, request: Request) -> tuple[str, bool]:
         query = request.query_params
         return str(checks.need(query, "model")), checks.flag(query.get("aligned", "0"), "aligned")
+
+
+def moves(found: Alignment) -> dict[str, Any]:
+    """The way to the new axes, z' = (z - shift) there, and back, z = shift + z' back; none if they did not help."""
+    K = len(found.rotation)
+    if not found.helped:
+        return {"there": np.eye(K).tolist(), "back": np.eye(K).tolist(), "shift": [0.0] * K}
+    frame = found.frame
+    back = (frame.scale @ frame.rotation).T
+    return {"there": frame.linear().tolist(), "back": back.tolist(), "shift": frame.shift.tolist()}
 
 
 def octets(content: bytes) -> Response:

@@ -15,6 +15,7 @@ from unseam.errors import BadInput, unknown
 
 FARTHEST = 1000.0  # |z_k| beyond which no decoder was ever trained
 AXES = ("latents", "singular")
+FILMS = ("grid", "gif")
 
 
 def document(body: bytes) -> dict[str, Any]:
@@ -95,10 +96,15 @@ def flag(value: Any, what: str) -> bool:
     return value in (True, "1")
 
 
-def axes(value: Any) -> str:
-    if value not in AXES:
-        raise unknown("axes", str(value)[:40], AXES)
-    return str(value)
+def one_of(known: tuple[str, ...], value: Any, what: str) -> str:
+    """One of the words we know.
+
+    >>> one_of(AXES, "singular", "axes")
+    'singular'
+    """
+    if not isinstance(value, str) or value not in known:
+        raise unknown(what, str(value)[:40], known)
+    return value
 
 
 def need(fields: Mapping[str, Any], name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import resources
 from threading import Thread
 
@@ -19,6 +20,7 @@ from unseam.errors import BadInput
 from unseam.show.explorer.api import Api
 from unseam.show.explorer.gallery import Gallery
 from unseam.show.explorer.guard import Guard
+from unseam.show.explorer.patience import Patience
 from unseam.show.explorer.point import geometry
 
 LOOPBACK = "127.0.0.1"
@@ -75,6 +77,7 @@ def server(gallery: Gallery, port: int) -> uvicorn.Server:
     """An HTTP server without access log, web sockets or a name of its own."""
     config = uvicorn.Config(
         application(gallery, port),
+        http=Patience,
         log_level="warning",
         access_log=False,
         ws="none",
@@ -88,8 +91,8 @@ def server(gallery: Gallery, port: int) -> uvicorn.Server:
 
 def warm(gallery: Gallery) -> None:
     """The first derivative takes torch seconds to get ready for: have it before the page asks."""
-    subject = gallery.subject(gallery.shown[0])
-    with gallery.lock:
+    with suppress(BadInput), gallery.lock:  # a broken member: the page says so
+        subject = gallery.subject(gallery.shown[0])
         geometry(subject, torch.zeros(subject.size))
 
 

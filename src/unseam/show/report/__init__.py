@@ -7,6 +7,7 @@ member.py    one member: latents, pairs, reconstructions       plates.py   the s
 cohort.py    all members: points, rows, curves                 scatter.py  members as points
 figures.py   drawings of pictures' data                        vectors.py  of data that are no pictures
 made.py      how a run was made
+codes.py     a run without a decoder
 runs.py      a folder of runs                                  runs_page.py  its page
 page.py      templates -> one page                             write.py    `report` itself
 """

@@ -1,7 +1,5 @@
 """What the report shows of a whole cohort: every member as a point, a row and a curve; labels against geometry."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +17,8 @@ CRITERIA = {
     "dto": "DtO over chance",
     "entanglement-cost": "entanglement cost",
     "rank": "the order of the choice",
+    "udr": "agreement of seeds (UDR)",
+    "centrality": "ModelCentrality",
 }
 LEFT_OUT = ("active", "throughput")  # logged, but no term of a loss
 
@@ -77,7 +77,7 @@ def loss_figures(run: Run, chosen: int) -> dict[str, Figure]:
     """Each logged term over training, every member a line."""
     rows = run.log().sort_values(["member", "name", "step"])
     drawn = {}
-    for place, name in enumerate(n for n in rows["name"].unique() if n not in LEFT_OUT):
+    for name in sorted(set(rows["name"]) - set(LEFT_OUT), key=in_order):
         some = rows[rows["name"] == name]
         curves = {
             str(m): thinned(part["step"].to_numpy(float), part["value"].to_numpy(float), 100)
@@ -85,8 +85,19 @@ def loss_figures(run: Run, chosen: int) -> dict[str, Figure]:
         }
         finite = {m: curve for m, curve in curves.items() if np.isfinite(curve[1]).all()}
         if finite:
-            drawn[f"term-{place}"] = figures.over_training(finite, f"{name} (nats)", strong=str(chosen))
+            figure = figures.over_training(finite, f"{name} (nats)", strong=str(chosen))
+            drawn[f"training-{name.replace('/', '-')}"] = figure
     return drawn
+
+
+def in_order(name: str) -> tuple[bool, int, str]:
+    """What is measured on held-out rows first, the loss before its terms.
+
+    >>> sorted(["kl", "held-out/kl", "held-out/loss", "loss", "tc"], key=in_order)
+    ['held-out/loss', 'held-out/kl', 'loss', 'kl', 'tc']
+    """
+    place = {"loss": 0, "reconstruction": 1, "kl": 2}
+    return not name.startswith("held-out/"), place.get(name.removeprefix("held-out/"), 3), name
 
 
 def table_rows(run: Run, views: Sequence[View]) -> list[dict[str, Any]]:
@@ -112,4 +123,5 @@ def member_numbers(view: View) -> dict[str, Any]:
         "mig": None if view.mig is None else view.mig.value,
         "reconstruction": view.row["reconstruction"],
         "kl": view.row["kl"],
+        **view.seeds._asdict(),
     }

@@ -1,7 +1,5 @@
 """How a run was made, so that it can be made again: the command, the call, the versions, the settings."""
 
-from __future__ import annotations
-
 import json
 import platform
 import shlex

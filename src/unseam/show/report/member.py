@@ -1,25 +1,26 @@
 """Everything the report shows of one member: latents with their traversals, reconstructions, pairs, matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from unseam.errors import BadInput
 from unseam.geometry.diagnosis import Latent, Pair
 from unseam.geometry.jacobian import jacobian
 from unseam.models import Autoencoder
 from unseam.runs.history import history, latent_columns
-from unseam.runs.represent import represent
+from unseam.runs.names import latent_names, units
+from unseam.runs.represent import observations, represent, some
 from unseam.show.pictures import Album, is_picture, signed, strip, table
 from unseam.show.report import figures, vectors
 from unseam.show.report.view import View, detail
-from unseam.show.style import PALETTE
-from unseam.show.traversals import TABLE, latent_values, middle, traverse, traverse_pair
+from unseam.show.style import LATENTS, latent_colour, shade
+from unseam.show.traversals import FRAMES, TABLE, latent_values, middle, traverse, traverse_pair
 from unseam.train import Run
 from unseam.types import Array
 
@@ -40,7 +41,13 @@ class Card:
     film: str = ""  # picture: all frames side by side
     moves: str = ""  # picture: the Jacobian's column
     path: str = ""  # drawing, for data that are no pictures
-    bars: str = ""
+    moved: Sequence[vectors.Move] = ()  # columns of the data by name
+    bars: str = ""  # all columns, where they have no names
+    name: str = ""  # that a person gave it in the explorer
+
+    @property
+    def colour(self) -> str:
+        return shade(self.latent.index, self.latent.active)
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,10 @@ class PairTable:
     verdict: str
     picture: str = ""
     drawing: str = ""
+
+    @property
+    def colours(self) -> tuple[str, str]:
+        return latent_colour(self.pair.i), latent_colour(self.pair.j)
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,8 @@ class MemberPage:
     held: bool  # whether these rows were held out
     pairs: list[PairTable]
     figures: dict[str, Figure]
+    axes: tuple[str, str] | None = None  # of the drawings, in the data's columns
+    units: str = ""  # of what moves
 
 
 def member_page(run: Run, view: View, album: Album, brief: bool = False) -> MemberPage:
@@ -73,6 +86,7 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
     model = run.model(view.member)
     x, xhat = examples(run, model)
     picture = is_picture(run.data.shape)
+    dots = x if picture else cloud(run)
     drawn = matrices(view) if brief else {**matrices(view), **curves(run, view)}
     if picture:
         shown = album.add(f"{view.anchor}-examples", table(torch.stack([x[:EXAMPLES], xhat[:EXAMPLES]])))
@@ -82,13 +96,15 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
     return MemberPage(
         view=view,
         shape=run.data.shape,
-        cards=cards(run, model, view, album, x),
+        cards=cards(run, model, view, album, dots),
         hidden=max(0, len(view.diagnosis.latents) - CARDS),
         examples=shown,
         count=min(EXAMPLES, len(x)),
         held=len(run.split("held-out")) > 0,
-        pairs=pair_tables(model, view, album, None if picture else x),
+        pairs=pair_tables(model, view, album, None if picture else dots),
         figures=drawn,
+        axes=None if picture else vectors.loads(vectors.plane(dots), column_names(run)),
+        units=units(run),
     )
 
 
@@ -99,51 +115,78 @@ def examples(run: Run, model: Autoencoder, count: int = 400) -> tuple[Tensor, Te
     return seen.x.float(), model.mean(seen.posterior.mean).float()
 
 
-def start_of(view: View) -> tuple[Tensor, Tensor]:
-    """Where traversals start (K,) and where they go (K, T)."""
-    codes: Array = view.codes
+def cloud(run: Run) -> Tensor:  # (N, n)
+    """Rows of the data to draw behind a path: held-out ones where they are enough for a cloud, else any."""
+    held = run.split("held-out")
+    rows = some(held if len(held) >= vectors.CLOUD // 3 else run.split("all"), vectors.CLOUD)
+    return torch.cat(list(observations(run.data, rows))).float()
+
+
+def column_names(run: Run) -> Sequence[str]:
+    """The names of a table's columns, or their numbers."""
+    count = int(np.prod(run.data.shape))
+    return run.config.features or [f"column {k}" for k in range(count)]
+
+
+def start_of(view: View, model: Autoencoder, frames: int = FRAMES) -> tuple[Tensor, Tensor]:
+    """Where traversals start (K,) and where they go (K, T), in the model's precision."""
     prior = any(latent.kl is not None for latent in view.diagnosis.latents)
-    return torch.as_tensor(codes[middle(codes)]).float(), latent_values(codes, prior)
+    z, values = torch.as_tensor(view.codes[middle(view.codes)]), latent_values(view.codes, prior, frames)
+    dtype = next(model.parameters()).dtype
+    return z.float().to(dtype), values.to(dtype)
 
 
 def cards(run: Run, model: Autoencoder, view: View, album: Album, x: Tensor) -> list[Card]:
-    dtype = next(model.parameters()).dtype
-    z, values = start_of(view)
-    frames = traverse(model.mean, z.to(dtype), values.to(dtype)).float()  # (K, T, *shape)
+    z, values = start_of(view, model)
+    frames = traverse(model.mean, z, values).float()  # (K, T, *shape)
     with torch.no_grad():
-        columns = jacobian(model.mean, z[None].to(dtype))[0].T.float()  # (K, n)
+        columns = jacobian(model.mean, z[None])[0].T.float()  # (K, n)
     largest = float(columns.abs().max())
-    seen = None if is_picture(run.data.shape) else vectors.plane(x)
+    seen, names = None if is_picture(run.data.shape) else vectors.plane(x), column_names(run)
+    given = names_given(run, view.member)
     out = []
     for k in view.order()[:CARDS]:
         name = f"{view.anchor}-z{k}"
+        shown: dict[str, Any]
         if seen is None:
             film = album.add(f"{name}-film", strip(frames[k]))
             moves = album.add(f"{name}-moves", signed(columns[k].reshape(run.data.shape), largest))
             shown = {"film": film, "moves": moves}
         else:
-            curve = vectors.path(seen, x.flatten(1).double().numpy(), frames[k].flatten(1).double().numpy())
-            shown = {"path": curve, "bars": vectors.bars(columns[k], largest)}
+            points, curve = x.flatten(1).double().numpy(), frames[k].flatten(1).double().numpy()
+            moved = vectors.moves(columns[k], largest, names)
+            shown = {
+                "path": vectors.path(seen, points, curve, shade(k, view.diagnosis.latents[k].active)),
+                "moved": moved,
+            }
+            if not run.config.features and len(names) > vectors.MOVES:
+                shown["bars"] = vectors.bars(columns[k], largest)
         start = int((values[k] - z[k]).abs().argmin())
         steps = [round(float(v), 2) for v in values[k]]
-        out.append(Card(view.diagnosis.latents[k], view.best_factor(k), steps, start, **shown))
+        out.append(Card(view.diagnosis.latents[k], view.best_factor(k), steps, start, name=given.get(k, ""), **shown))
     return out
+
+
+def names_given(run: Run, member: int) -> dict[int, str]:
+    """What a person called the latents; a file of names that is damaged stops no report."""
+    try:
+        return latent_names(run).get(member, {})
+    except BadInput:
+        return {}
 
 
 def pair_tables(model: Autoencoder, view: View, album: Album, cloud: Tensor | None = None) -> list[PairTable]:
     """The costliest pairs of active latents, each latent over its range; over a cloud of data that are no pictures."""
-    z, _ = start_of(view)
-    values = latent_values(view.codes, any(k.kl is not None for k in view.diagnosis.latents), TABLE)
-    out = []
-    dtype = next(model.parameters()).dtype
+    (z, values), out = start_of(view, model, TABLE), []
     for pair in view.diagnosis.pairs[:PAIRS]:
-        frames = traverse_pair(model.mean, z.to(dtype), pair.i, pair.j, values.to(dtype)).float()
+        frames = traverse_pair(model.mean, z, pair.i, pair.j, values).float()
         verdict = pair_verdict(pair, view.diagnosis.beta)
         if cloud is None:
             shown = {"picture": album.add(f"{view.anchor}-pair-{pair.i}-{pair.j}", table(frames))}
         else:
             points = cloud.flatten(1).double().numpy()
-            shown = {"drawing": vectors.mesh(vectors.plane(cloud), points, frames.flatten(2).double().numpy())}
+            net = frames.flatten(2).double().numpy()
+            shown = {"drawing": vectors.mesh(vectors.plane(cloud), points, net, pair.i, pair.j)}
         out.append(PairTable(pair, verdict, **shown))
     return out
 
@@ -177,10 +220,11 @@ def curves(run: Run, view: View) -> dict[str, Figure]:
 def timeline(run: Run, view: View) -> dict[str, Figure]:
     """KL of each latent and the distance from the polarized regime over training; the cost at kept snapshots."""
     steps, (kl,) = latent_columns(run, view.member, "kl")
-    each = {f"{k}": thinned(steps, kl[:, k]) for k in view.order()[: len(PALETTE)]}
+    each = {f"{k}": thinned(steps, kl[:, k]) for k in view.order()[: len(LATENTS)]}
+    colours = {f"{z.index}": shade(z.index, z.active) for z in view.diagnosis.latents}
     past = history(run, view.member)
     drawn = {
-        "kl": figures.over_training(each, "KL of each latent (nats)"),
+        "kl": figures.over_training(each, "KL of each latent (nats)", colours=colours),
         "regime": figures.over_training({"": thinned(past.steps, np.clip(past.delta_kl, 1e-4, 1e3))}, "ΔKL", log=True),
     }
     if len(past.cost):

@@ -1,15 +1,16 @@
 """The numbers at the top of a report, each with its interval or what chance gives, and how to read it."""
 
-from __future__ import annotations
-
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
 
 import numpy as np
 
 from unseam.show.report.view import View, detail
 from unseam.train import Run
 from unseam.types import Array
+
+NEAR_CHANCE = 0.9  # of what random axes give: a DtO above says that the axes are not much better
 
 
 @dataclass(frozen=True)
@@ -20,11 +21,29 @@ class Tile:
     value: str
     beside: str
     read: str
+    first: str = ""  # why this one is to be looked at first
 
 
 def tiles(run: Run, view: View) -> list[Tile]:
-    """A member's numbers; those that mean nothing here (axes of one latent, DCI of one factor) are left out."""
-    return [*label_tiles(run, view), *geometry_tiles(view), loss_tile(run, view), *scores_on_file(run, view)]
+    """A member's numbers, the one to look at first in front; those that mean nothing here (axes of one latent, DCI of
+    one factor) are left out."""
+    every = [*label_tiles(run, view), *geometry_tiles(view), loss_tile(run, view), *scores_on_file(run, view)]
+    name, why = look_first(view)
+    return sorted((replace(t, first=why) if t.name == name else t for t in every), key=lambda t: not t.first)
+
+
+def look_first(view: View) -> tuple[str, str]:
+    """Which number decides what the others are worth, and why: in use, then trained well, then axes, then labels."""
+    d = view.diagnosis
+    if not d.active:
+        return "active latents", "nothing is encoded, so no other number says anything of axes"
+    if any(text.startswith("overfitting") for text in d.warnings):
+        return "loss", "held-out rows fare worse than trained ones: the axes may be those of the training rows"
+    if d.active > 1 and d.dto is not None and d.dto_haar and d.dto > NEAR_CHANCE * d.dto_haar:
+        return "DtO", "these axes are about as orthogonal as random ones"
+    if view.mig is not None:
+        return "MIG", "the axes are better than random; labels say whether they are the factors"
+    return ("DtO", "the axes are better than random ones") if d.active > 1 else ("active latents", "one is in use")
 
 
 def label_tiles(run: Run, view: View) -> list[Tile]:
@@ -62,7 +81,9 @@ def geometry_tiles(view: View) -> list[Tile]:
 
 
 def loss_tile(run: Run, view: View) -> Tile:
-    terms = f"nats: reconstruction {view.row['reconstruction']:.2f}, KL {view.row['kl']:.2f}"
+    reconstruction = view.row["reconstruction"]
+    terms = f"nats: reconstruction {reconstruction:.2f}, " if isfinite(reconstruction) else "nats: no reconstruction, "
+    terms += f"KL {view.row['kl']:.2f}"
     held = len(run.split("held-out"))
     where = "on data never trained on" if held else "on the training data: none was held out"
     return Tile("loss", f"{view.row['loss']:.2f}", terms, where)

@@ -1,7 +1,5 @@
 """What the reports share: one self-contained page from a template, and the members on it while there is room."""
 
-from __future__ import annotations
-
 import hashlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -24,7 +22,10 @@ BUDGET = 3_000_000  # characters of pictures and drawings after which no further
 CAPTIONS = (  # of a member's figures, in the order of the page
     ("information", "What each latent knows of each factor: mutual information as a share of the factor's entropy."),
     ("importance", "What boosted trees rely on to tell each factor (the importances behind DCI), as shares."),
-    ("cosines", "Root mean square cosine between the decoder's directions (columns of J), active latents."),
+    (
+        "cosines",
+        "Root mean square cosine between the decoder's directions as the likelihood weighs them, active latents.",
+    ),
     ("costs", "Who pays for the entanglement: cost by pair of active latents, in nats of loss per β."),
     ("sigma-law", "Σ law: learned posterior variance against what the decoder's curvature asks for."),
     ("reconstructions", "Reconstructed against observed values."),

@@ -1,7 +1,5 @@
 """The page's pictures as figures for a paper: traversals, reconstructions, tables over two latents."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +8,7 @@ from matplotlib.figure import Figure
 
 from unseam.show.pictures import Album
 from unseam.show.report.member import Card, MemberPage, PairTable
-from unseam.show.style import plain, styled
+from unseam.show.style import frameless, new, plain, styled
 from unseam.show.traversals import TABLE
 from unseam.types import Array
 
@@ -54,8 +52,7 @@ def traversals(cards: Sequence[Card], album: Album) -> Figure:
 def examples(page: MemberPage, album: Album) -> Figure:
     """Inputs above, reconstructions below."""
     image = album.image(page.examples)
-    figure = Figure(figsize=(WIDTH, (WIDTH - 1.1) * image.shape[0] / image.shape[1] + 0.1), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = new(WIDTH, (WIDTH - 1.1) * image.shape[0] / image.shape[1] + 0.1)
     bare(axes, image, page.count, 2)
     axes.set_yticks(np.array([0.25, 0.75]) * image.shape[0], ["input", "output"])
     return figure
@@ -64,8 +61,7 @@ def examples(page: MemberPage, album: Album) -> Figure:
 @styled
 def pair(table: PairTable, album: Album) -> Figure:
     """Two latents: one to the right, one upwards."""
-    figure = Figure(figsize=(3.2, 3.3), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = new(3.2, 3.3)
     bare(axes, album.image(table.picture), TABLE, TABLE)
     axes.set(xlabel=f"$z_{{{table.pair.i}}}$", ylabel=f"$z_{{{table.pair.j}}}$")
     return figure
@@ -79,6 +75,4 @@ def bare(axes: Any, image: Array, columns: int = 1, rows: int = 1) -> None:
     for k in range(1, rows):
         axes.axhline(k * image.shape[0] / rows - 0.5, color="white", lw=1)
     axes.set(xticks=[], yticks=[])
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
+    frameless(axes)

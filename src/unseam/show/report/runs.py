@@ -4,8 +4,6 @@ What is wrong with one run (damaged, unfinished) is said in its row and does not
 data are compared with each other.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from unseam.errors import BadInput
+from unseam.runs.names import data_name, data_place
 from unseam.show.report import made
 from unseam.show.report.cohort import Judged, judge, scores_of
 from unseam.show.report.view import Findings, View, find
-from unseam.train import Run, load_run
+from unseam.train import load_run
 
 
 @dataclass(frozen=True)
@@ -106,15 +105,11 @@ def grouped(entries: Sequence[Entry]) -> list[Group]:
     names = [data_name(each[0]) for each in runs]
     options = [made.data_options(each[0]) for each in runs]
     labels = [
-        name if names.count(name) == 1 else f"{name} ({settings_words(told) or 'as it comes'})"
-        for name, told in zip(names, options, strict=True)
+        name if names.count(name) == 1 else f"{name} ({settings_words(told) or data_place(each[0]) or 'as it comes'})"
+        for name, told, each in zip(names, options, runs, strict=True)
     ]
     groups = [group(label, some) for label, some in zip(labels, by_data.values(), strict=True)]
     return sorted(groups, key=lambda g: -len(g.views))
-
-
-def data_name(run: Run) -> str:
-    return str(run.config.data["name"])
 
 
 def group(label: str, entries: list[Entry]) -> Group:

@@ -1,7 +1,5 @@
 """The page of a folder of runs: what stands in its tables, figures and sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,12 @@ from unseam.errors import BadInput
 from unseam.files import write_atomic
 from unseam.runs.choose import RULE
 from unseam.runs.evaluate import rows_for
+from unseam.runs.names import data_name
 from unseam.show.pictures import Album
 from unseam.show.report import made
 from unseam.show.report.cohort import member_numbers, sweep_figures
 from unseam.show.report.page import Shown, fill, inline, member_pages, save_figures
-from unseam.show.report.runs import Entry, Group, data_name, grouped, look_at_all, settings_words
+from unseam.show.report.runs import Entry, Group, grouped, look_at_all, settings_words
 from unseam.show.report.scatter import run_colour
 from unseam.show.report.view import View
 from unseam.show.report.words import headline, sentence

@@ -1,7 +1,5 @@
 """Members as points that link to them: by a hyperparameter, by run, by what geometry and labels say."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -15,6 +13,7 @@ from unseam.show.style import CHOSEN, INK, OTHER, new, plain, styled
 RUNS = ("#0072b2", "#d55e00", "#00875f", "#8c5fb5", "#a06e00", "#bf4f86", "#5f6b7a", "#7a4b2a")  # white on each is read
 
 MANY = 24  # members from which on points are small
+FEW = 8  # values of a hyperparameter up to which each has a place of its own, evenly spaced: room for its seeds
 
 
 def run_colour(number: int) -> str:
@@ -28,17 +27,21 @@ def members(
 ) -> Figure:
     """A hyperparameter (or the seed, or the run) against a number of each member."""
     figure, axes = new()
-    places = across(views, x, log)
+    ticks = sorted({value(view, x) for view in views})
+    even = x == "run" or (x != "seed" and len(ticks) <= FEW)
+    log = log and not even
+    places = across(views, x, log, even)
     for view in views:
         if view in y:
             point(axes, (places[view], y[view]), view, view in chosen, len(views) > MANY)
-    ticks = sorted({value(view, x) for view in views})
     if log:
         axes.set_xscale("log")
         axes.margins(x=0.12)
-    if log or x == "run":
-        axes.set_xticks(range(len(ticks)) if x == "run" else ticks, [f"{tick:g}" for tick in ticks])
+    if log or even:
+        axes.set_xticks(range(len(ticks)) if even else ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
+    elif x == "seed":
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.set(xlabel=plain(x), ylabel=label)
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=all(float(v).is_integer() for v in y.values())))
     low, high = min(0.0, *y.values()), max(y.values())
@@ -50,16 +53,17 @@ def value(view: View, x: str) -> float:
     return float({"seed": view.seed, "run": view.run}.get(x, view.hyper.get(x, np.nan)))
 
 
-def across(views: Sequence[View], x: str, log: bool) -> dict[View, float]:
-    """Where members stand on the x axis: at their value, side by side where they share it, clear of the next."""
+def across(views: Sequence[View], x: str, log: bool, even: bool) -> dict[View, float]:
+    """Where members stand on the x axis: at their value, or one value after another (`even`); side by side where they
+    share it, clear of the next."""
     shared: dict[float, list[View]] = {}
     for view in views:
         shared.setdefault(value(view, x), []).append(view)
     ticks = np.array(sorted(shared))
-    spots = {tick: float(place) if x == "run" else tick for place, tick in enumerate(ticks)}  # runs: one after another
+    spots = {tick: float(place) if even else tick for place, tick in enumerate(ticks)}
     gaps = np.diff(np.log(ticks) if log else ticks)
-    gap = float(gaps.min()) if len(gaps) and x != "run" else 1.0
-    step = 0.8 * (min(gap, 0.9) if log else gap) / max(8, *map(len, shared.values()))
+    gap = float(gaps.min()) if len(gaps) and not even else 1.0
+    step = 0.8 * (min(gap, 0.9) if log else gap) / max(len(ticks), *map(len, shared.values()))
     places = {}
     for tick, beside in shared.items():
         for place, view in enumerate(beside):

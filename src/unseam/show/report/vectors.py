@@ -1,7 +1,6 @@
-"""Views of data that are no pictures: the path of a latent through the data, and bars for a Jacobian's column."""
+"""Views of data that are no pictures: a latent's path through the data, and which columns it moves, by name."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,12 +8,14 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from unseam.show.pictures import principal_plane
-from unseam.show.style import ACCENT, CHOSEN, OTHER, new, styled
+from unseam.show.style import ACCENT, CHOSEN, OTHER, latent_colour, new, styled
 from unseam.types import Array
 
 WIDTH, HEIGHT, MARGIN = 240.0, 150.0, 8.0  # of a drawing, in its own units
 BARS = 64  # at most; longer columns are averaged
 CLOUD = 300  # dots of the data behind a path
+MOVES = 8  # columns of the data that a latent moves most
+FAINT = 0.02  # of the longest move on the page: less is not named
 
 
 class Plane(NamedTuple):
@@ -45,18 +46,53 @@ def plane(x: Tensor) -> Plane:  # (N, n)
     return Plane(middle, axes, flat.min(0), flat.max(0))
 
 
-def path(seen: Plane, cloud: Array, curve: Array) -> str:  # (N, n), (T, n)
+def loads(seen: Plane, names: Sequence[str], most: int = 3) -> tuple[str, str]:
+    """What the drawing's two axes are made of: the columns with the largest weights.
+
+    >>> axes = np.array([[0.9, 0.0], [-0.4, 0.1], [0.1, 1.0]])
+    >>> loads(Plane(np.zeros(3), axes, np.zeros(2), np.ones(2)), ["a", "b", "c"], most=2)
+    ('+a −b', '+c +b')
+    """
+
+    def told(weights: Array) -> str:
+        large = np.argsort(-np.abs(weights), kind="stable")[:most]
+        return " ".join(f"{'+' if weights[k] > 0 else '−'}{names[k]}" for k in large)
+
+    return told(seen.axes[:, 0]), told(seen.axes[:, 1])
+
+
+class Move(NamedTuple):
+    """How far a latent moves one column of the data, by unit of the latent, and as a share of the longest move."""
+
+    name: str
+    value: float
+    share: float
+
+
+def moves(column: Tensor, largest: float, names: Sequence[str]) -> list[Move]:  # (n,)
+    """The columns that a latent moves most, the largest first.
+
+    >>> import torch
+    >>> [(move.name, move.share) for move in moves(torch.tensor([0.5, 0.001, -1.0]), 1.0, ["ash", "hue", "proline"])]
+    [('proline', -1.0), ('ash', 0.5)]
+    """
+    values = column.double().numpy() / max(largest, 1e-12)
+    order = np.argsort(-np.abs(values), kind="stable")[:MOVES]
+    return [Move(names[k], float(column[k]), float(values[k])) for k in order if abs(values[k]) >= FAINT]
+
+
+def path(seen: Plane, cloud: Array, curve: Array, colour: str) -> str:  # (N, n), (T, n)
     """SVG: the data as dots, the latent's path as a line, one ring a frame (the page shows the slider's)."""
     places = seen.place(curve)
     rings = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/>' for x, y in places)
-    return drawing(seen, cloud, f'{line(places, CHOSEN, 2)}<g class="rings" fill="{CHOSEN}">{rings}</g>')
+    return drawing(seen, cloud, f'{line(places, colour, 2)}<g class="rings" fill="{colour}">{rings}</g>')
 
 
-def mesh(seen: Plane, cloud: Array, net: Array) -> str:  # (N, n), (T, T, n)
-    """SVG: the data as dots and a net over two latents: z_i changes along orange lines, z_j along blue ones."""
+def mesh(seen: Plane, cloud: Array, net: Array, i: int, j: int) -> str:  # (N, n), (T, T, n)
+    """SVG: the data as dots and a net over two latents, each changing along the lines of its colour."""
     places = seen.place(net.reshape(-1, net.shape[-1])).reshape(*net.shape[:2], 2)
-    along_i = "".join(line(row, CHOSEN, 1.2) for row in places)
-    along_j = "".join(line(column, ACCENT, 1.2) for column in places.swapaxes(0, 1))
+    along_i = "".join(line(row, latent_colour(i), 1.2) for row in places)
+    along_j = "".join(line(column, latent_colour(j), 1.2) for column in places.swapaxes(0, 1))
     return drawing(seen, cloud, along_i + along_j)
 
 

@@ -1,7 +1,6 @@
 """A run as the report sees it: every member diagnosed and scored, and one of them chosen without labels."""
 
-from __future__ import annotations
-
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,10 +13,11 @@ from unseam.metrics import Score, score
 from unseam.metrics.mig import normalised
 from unseam.progress import bar
 from unseam.runs.choose import Ranking, rank, relative_dto
-from unseam.runs.diagnose import diagnose
+from unseam.runs.diagnose import diagnose, say_left_out
 from unseam.runs.evaluate import rows_for
 from unseam.runs.kept import Parts, once
 from unseam.runs.represent import Sample, Seen, represent, without_constants
+from unseam.runs.seeds import NOTHING, Agreement, beside, seeds
 from unseam.train import Run
 from unseam.types import Array
 
@@ -36,6 +36,7 @@ class View:
     share: Array | None = None  # (F, K) mutual information as a share of each factor's entropy
     factors: tuple[str, ...] = ()  # names of the factors that vary
     run: int = 0  # which run of a page with several, from 1
+    seeds: Agreement = NOTHING  # with other members
 
     @property
     def anchor(self) -> str:
@@ -102,7 +103,8 @@ def look(run: Run, members: Iterable[int] | None = None, show: bool | None = Non
             m = run.members[member]
             views.append(View(member, m.seed, dict(m.hyper), row, diagnoses[member], **scored(run, member, taken)))
             advance()
-    return views
+    agreed = seeds(run, [view.member for view in views], show=show) if len(views) > 1 else {}
+    return [replace(view, seeds=agreed.get(view.member, NOTHING)) for view in views]
 
 
 def records(run: Run) -> list[dict[str, Any]]:
@@ -121,11 +123,11 @@ def scored(run: Run, member: int, taken: Sample) -> dict[str, Any]:
         seen = seen_by(run, member, taken)
         if seen.space is None:
             return Parts({}, {"codes": seen.codes})
-        found = score(seen.codes, seen.factors, seen.space, metrics="mig")
+        found = score(seen.codes, seen.factors, seen.space, active=seen.active, metrics="mig")
         mig = found["mig"]
         assert mig.matrix is not None
-        document = {"mig": mig.value, "settings": dict(mig.settings), "factors": list(found.table.space.names)}
-        return Parts(document, {"codes": seen.codes, "share": normalised(found.table, mig.matrix)})
+        document = {"mig": mig.value, "settings": dict(mig.settings), "factors": list(found.inputs.space.names)}
+        return Parts(document, {"codes": seen.codes, "share": normalised(found.inputs, mig.matrix)})
 
     told, arrays = once(run, "mig", member, {"rows": taken.to_json()}, make)
     if "mig" not in told:
@@ -153,7 +155,9 @@ def detail(run: Run, view: View) -> Detail | None:
 
     def make() -> Parts:
         seen = seen_by(run, view.member, taken)
-        mig = score(seen.codes, seen.factors, seen.space, metrics="mig", ci=sampled, chance=True)["mig"]
+        mig = score(seen.codes, seen.factors, seen.space, active=seen.active, metrics="mig", ci=sampled, chance=True)[
+            "mig"
+        ]
         parts = dci(seen)
         matrix = parts["disentanglement"].matrix if parts else None
         document = {"chance": mig.chance, "ci": mig.ci, "dci": {name: s.value for name, s in parts.items()}}
@@ -173,7 +177,9 @@ def is_whole(run: Run, taken: Sample) -> bool:
 def dci(seen: Seen) -> Mapping[str, Score]:
     """DCI by its parts (disentanglement, completeness, informativeness); none where it is not defined."""
     try:
-        found = score(seen.codes, seen.factors, seen.space, metrics="dci")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of one factor the page shows no DCI
+            found = score(seen.codes, seen.factors, seen.space, active=seen.active, metrics="dci")
         return {name.removeprefix("dci-"): s for name, s in found.items()}
     except BadInput:  # too few rows of a class, too many classes: the report does without
         return {}
@@ -181,7 +187,8 @@ def dci(seen: Seen) -> Mapping[str, Score]:
 
 def ranked(views: Sequence[View]) -> Ranking:
     """The one label-free order (runs/choose.py), of one run or of several."""
-    return rank([v.diagnosis for v in views], [(v.run, tuple(sorted(v.hyper.items()))) for v in views])
+    settings = [(v.run, tuple(sorted(v.hyper.items()))) for v in views]
+    return rank([v.diagnosis for v in views], settings, beside(v.seeds for v in views))
 
 
 @dataclass(frozen=True)
@@ -204,6 +211,8 @@ class Findings:
 def find(run: Run, member: int | None = None, show: bool | None = None, number: int = 0) -> Findings:
     """Diagnose, score and choose; `number` is the run's place on a page with several."""
     views = [replace(view, run=number) for view in look(run, show=show)]
+    if not number:
+        say_left_out(run)
     ranking = ranked(views)
     chosen = views[ranking.order[0]]
     compared = None if ranking.compared is None else views[ranking.compared]

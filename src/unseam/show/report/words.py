@@ -1,7 +1,5 @@
 """Findings in plain words, computed from the numbers they quote: what a member separates, why better than another."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -40,15 +38,6 @@ def held(view: View) -> list[Held]:
     return rows
 
 
-def listed(names: Sequence[str]) -> str:
-    """a, b and c.
-
-    >>> listed(["x", "y"]), listed(["x"]), listed(["x", "y", "scale"])
-    ('x and y', 'x', 'x, y and scale')
-    """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def separation(view: View) -> str:
     """Which latents hold which factors, and over which latents the others are spread."""
     rows = held(view)
@@ -63,7 +52,7 @@ def holding(rows: Sequence[Held]) -> str:
         return "; ".join(f"latent {row.latent} holds {row.factor}" for row in rows)
     if not rows:
         return ""
-    which, what = words([row.latent for row in rows]), listed([row.factor for row in rows])
+    which, what = words([row.latent for row in rows]), words([row.factor for row in rows])
     return f"latents {which} hold {what}, one each" if len(rows) > 1 else f"latent {which} holds {what}"
 
 
@@ -90,7 +79,7 @@ def headline(view: View) -> str:
         return f"{d.active} of {len(d.latents)} latents are in use, {how}."
     spread = [row.factor for row in held(view) if not row.separated]
     apart = holding([row for row in held(view) if row.separated]) + unclean(view)
-    rest = f"{listed(spread)} {'are' if len(spread) > 1 else 'is'} not held by any one latent" if spread else ""
+    rest = f"{words(spread)} {'are' if len(spread) > 1 else 'is'} not held by any one latent" if spread else ""
     return sentence(
         "; ".join(part for part in (apart or "no factor has a latent of its own", rest if apart else "") if part)
     )
@@ -100,7 +89,7 @@ def unclean(view: View) -> str:
     """Which of the latents that hold a factor are mixed with each other all the same."""
     holders = {row.latent for row in held(view) if row.separated}
     mixed = [f"{p.i} with {p.j}" for p in view.diagnosis.pairs if p.mixed and {p.i, p.j} <= holders]
-    return f", but not cleanly ({listed(mixed[:3])} mixed)" if mixed else ""
+    return f", but not cleanly ({words(mixed[:3])} mixed)" if mixed else ""
 
 
 def axes_words(view: View) -> str:
@@ -126,19 +115,19 @@ def why(winner: View, loser: View) -> tuple[str, str]:
 def loser_sentence(loser: View) -> str:
     mixed = [pair for pair in loser.diagnosis.pairs if pair.mixed]
     if mixed:
-        what = f"mixes latents {listed([f'{pair.i} with {pair.j}' for pair in mixed[:3]])}"
+        what = f"mixes latents {words([f'{pair.i} with {pair.j}' for pair in mixed[:3]])}"
     else:
         what = "has the least orthogonal axes"
     text = f"{loser.name} {what}{axes_words(loser)} and pays {loser.cost:.3f} nats of loss per beta for it"
     spread = [row.factor for row in held(loser) if not row.separated]
     if spread:
-        text += f"; {listed(spread)} {'are' if len(spread) > 1 else 'is'} not held by any one latent"
+        text += f"; {words(spread)} {'are' if len(spread) > 1 else 'is'} not held by any one latent"
     return sentence(text)
 
 
 def winner_sentence(winner: View, loser: View) -> str:
-    price = f"{winner.cost:.3f} nats of loss per beta"
-    text = f"{winner.name} has more orthogonal axes{axes_words(winner)} and pays {price}"
+    pays = "and pays" if winner.cost <= loser.cost else "but pays more,"
+    text = f"{winner.name} has more orthogonal axes{axes_words(winner)} {pays} {winner.cost:.3f} nats of loss per beta"
     if winner.mig is None or loser.mig is None:
         return sentence(text)
     a, b = winner.mig.value, loser.mig.value

@@ -1,7 +1,5 @@
 """`report`: a run folder -> one self-contained HTML file that explains it. No network, no external script."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,13 +9,17 @@ from matplotlib.figure import Figure
 
 from unseam.errors import BadInput
 from unseam.files import write_atomic
+from unseam.objectives import OBJECTIVES
 from unseam.runs.choose import RULE
 from unseam.runs.diagnose import POINTS, rows_of
 from unseam.runs.evaluate import rows_for
+from unseam.runs.names import data_name
 from unseam.runs.represent import ENOUGH, Sample
 from unseam.show.pictures import Album
 from unseam.show.report import made
+from unseam.show.report.codes import write_codes
 from unseam.show.report.cohort import judge, loss_figures, scores_of, sweep_figures, table_rows
+from unseam.show.report.member import member_page
 from unseam.show.report.numbers import tiles
 from unseam.show.report.page import Shown, fill, inline, member_pages, save_figures
 from unseam.show.report.plates import plates
@@ -34,9 +36,10 @@ class Written(NamedTuple):
     """A report, and what it says first."""
 
     path: Path
-    chosen: View  # without labels; in a folder of runs, the best of the largest group on the same data
+    chosen: View | None  # without labels; in a folder of runs, the best of the largest group on the same data
     run: Path  # the folder of its run
-    rows: Sample  # on which its scores were computed
+    rows: Sample | None  # on which its scores were computed, if it has any
+    at: Sample | None  # where its decoder was differentiated, if it has one
 
 
 def report(
@@ -86,10 +89,19 @@ def write(
         raise BadInput(f"member={member} is of one run, but {str(folder)!r} is a folder of runs; name a run folder")
     if several:
         best, home = report_runs(folder, several, path, place, formats, show)
-        return Written(path, best, home.folder, rows_for(home))
-    found = find(run if isinstance(run, Run) else load_run(run), member, show)
+        return told(path, best, home)
+    one = run if isinstance(run, Run) else load_run(run)
+    kind = OBJECTIVES.get(one.config.objective)
+    if kind is not None and not kind.decodes:
+        write_codes(one, path, member, place, formats, show)
+        return Written(path, None, one.folder, rows_for(one) if one.data.space else None, None)
+    found = find(one, member, show)
     write_report(found, path, place, formats, show)
-    return Written(path, found.chosen, found.run.folder, rows_for(found.run))
+    return told(path, found.chosen, found.run)
+
+
+def told(path: Path, chosen: View, run: Run) -> Written:
+    return Written(path, chosen, run.folder, rows_for(run) if chosen.mig else None, rows_of(run, POINTS))
 
 
 def write_report(
@@ -110,6 +122,22 @@ def write_report(
     return path
 
 
+def figures(run: Run | str | Path, member: int | None = None, show: bool | None = False) -> dict[str, Figure]:
+    """Every figure of a run's report, by the name that `report(figures=...)` saves it under without the member's:
+    `figures(run)["sigma-law"]` is a matplotlib figure. Of the member that geometry prefers, or of another.
+
+    >>> import tempfile
+    >>> from unseam.train import fit
+    >>> run = fit("synth-linear", "beta-vae", beta=1e-3, steps=5, network="linear", latents=2,
+    ...           data_parameters={"size": 500}, out=tempfile.mkdtemp() + "/run", show=False)
+    >>> {"sigma-law", "cosines", "costs", "training-loss"} <= set(figures(run))
+    True
+    """
+    found, album = find(run if isinstance(run, Run) else load_run(run), member, show), Album()
+    page = member_page(found.run, found.shown, album)
+    return {**cohort_figures(found), **page.figures, **plates(page, album)}
+
+
 def cohort_figures(found: Findings) -> dict[str, Figure]:
     sweep = sweep_figures(found.views, [found.shown]) if len(found.views) > 1 else {}
     return {**sweep, **loss_figures(found.run, found.shown.member)}
@@ -121,6 +149,7 @@ def render(found: Findings, album: Album, pages: Sequence[Shown], shared: Mappin
         "report.html",
         album,
         run=found.run,
+        data_name=data_name(found.run),
         chosen=found.shown,
         choice=found.chosen,
         other=found.other,

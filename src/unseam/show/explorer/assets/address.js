@@ -8,15 +8,20 @@ const finite = (text) => {
 export function write(app) {
   const fields = {
     models: app.panels.map((p) => p.model).join(","),
-    z: app.panels.map((p) => p.z.map((v) => Number(v.toFixed(4))).join(",")).join(";"),
+    z: app.panels.map((p) => (p.z ?? []).map((v) => Number(v.toFixed(4))).join(",")).join(";"),
   };
   if (app.input?.row !== undefined) fields.row = app.input.row;
   if (app.aligned) fields.aligned = 1;
   if (app.axes !== "latents") fields.axes = app.axes;
   if (app.against !== "input") fields.against = app.against;
   if (app.panels.length > 1 && !app.linked) fields.linked = 0;
+  if (app.way.shown && app.input?.row === app.way.from) fields.to = app.way.to;
   const text = new URLSearchParams(fields);
-  for (const panel of app.panels) for (const name of ["x", "y", "colour"]) text.append(name, panel.scatter.view[name]);
+  for (const { scatter, broken } of app.panels) {
+    if (broken) continue;
+    for (const name of ["x", "y", "colour"]) text.append(name, scatter.view[name]);
+    text.append("classes", scatter.view.classes === null ? "" : Number(scatter.view.classes));
+  }
   history.replaceState(null, "", `#${text}`);
 }
 
@@ -28,17 +33,22 @@ export function read(about) {
     .split(",")
     .filter((m) => known.has(m))
     .slice(0, 2);
-  const row = Number(fields.get("row") ?? NaN);
+  const asked = (name) => {
+    const row = Number(fields.get(name) ?? NaN);
+    return Number.isInteger(row) && row >= 0 && row < about.data.rows ? row : null;
+  };
   const latent = (text) => (/^\d{1,4}$/.test(text ?? "") ? Number(text) : null);
   const view = (i) => ({
     x: latent(fields.getAll("x")[i]),
     y: latent(fields.getAll("y")[i]),
     colour: fields.getAll("colour")[i] ?? fields.get("colour"),
+    classes: { 0: false, 1: true }[fields.getAll("classes")[i]] ?? null,
   });
   return {
     models: models.length ? models : about.shown,
     z: (fields.get("z") ?? "").split(";").map(finite),
-    row: Number.isInteger(row) && row >= 0 && row < about.data.rows ? row : null,
+    row: asked("row"),
+    to: asked("to"), // the other end of the way, if it is shown
     aligned: fields.get("aligned") === "1",
     axes: fields.get("axes") === "singular" ? "singular" : "latents",
     against: fields.get("against") === "start" ? "start" : "input",

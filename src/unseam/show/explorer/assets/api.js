@@ -26,10 +26,14 @@ export function floats(text) {
 export const about = () => json(ask("/api/about"));
 export const model = (name, aligned) => json(ask(`/api/model?${query(name, aligned)}`));
 export const alignment = (name) => json(ask(`/api/align?${query(name, false)}`));
+export const twins = (name, other, aligned) =>
+  json(ask(`/api/twins?${query(name, aligned)}&other=${encodeURIComponent(other)}`));
 export const upload = (file) => numbers(post("/api/upload", file));
 export const encode = (name, aligned, x) => json(post(`/api/encode?${query(name, aligned)}`, x));
 export const decode = (point) => numbers(post("/api/decode", JSON.stringify(point)));
 export const geometry = (point) => json(post("/api/geometry", JSON.stringify(point)));
+export const film = async (wanted) => (await post("/api/film", JSON.stringify(wanted))).blob();
+export const name = (model, latent, words) => json(post("/api/name", JSON.stringify({ model, latent, name: words })));
 export const curve = (point) => json(post("/api/curve", JSON.stringify(point)));
 
 export async function row(index) {

@@ -52,11 +52,14 @@ const ramp = (stops, share) => {
   return stops[i].map((from, c) => Math.round(from + (at - i) * (stops[i + 1][c] - from)));
 };
 
+// more classes than names: hues far from one another
+const named = (i) => NAMES[i] ?? `hsl(${Math.round(137.5 * i) % 360} 55% ${i % 2 ? 40 : 62}%)`;
+
 const css = ([r, g, b]) => `rgb(${r} ${g} ${b})`;
 
-// value -> colour, for a factor {kind, size} whose values lie in [low, high]
-export function factorColour(factor, low, high) {
-  if (factor.kind === "categorical") return (value) => NAMES[value % NAMES.length];
+// value -> colour, for a factor {kind, size} whose values lie in [low, high]; `classes`: one colour each, no order
+export function factorColour(factor, low, high, classes) {
+  if (classes) return (value) => named(value);
   const top = factor.kind === "cyclic" && factor.size ? factor.size : high;
   const stops = factor.kind === "cyclic" ? ROUND : ORDER;
   return (value) => css(ramp(stops, top > low ? (value - low) / (top - low) : 0.5));

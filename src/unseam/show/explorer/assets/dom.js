@@ -20,9 +20,18 @@ export const byId = (id) => document.getElementById(id);
 export const options = (select, entries, chosen) =>
   select.replaceChildren(...entries.map(([value, label]) => h("option", { value, selected: value === chosen }, label)));
 
+// The row that a box asks for; where it asks for none, `known` is put back and the user is told.
+export function rowOf(box, rows, known) {
+  const row = box.valueAsNumber;
+  if (Number.isInteger(row) && row >= 0 && row < rows) return row;
+  box.value = known ?? "";
+  notice(`row must be a whole number 0..${rows - 1}`, true);
+  return known;
+}
+
 let fading = 0;
 
-// One line under the toolbar: what happened, or what went wrong.
+// One line under the toolbar, until it is closed or has been read: what happened, or what went wrong.
 export function notice(text, wrong = false) {
   const line = byId("notice");
   line.textContent = text;
@@ -33,3 +42,14 @@ export function notice(text, wrong = false) {
 
 export const number = (x, digits = 3) =>
   x === 0 ? "0" : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e5 ? x.toExponential(1) : String(Number(x.toPrecision(digits)));
+
+// What sticks to the top of the page, in pixels: pictures stick below it.
+export function room() {
+  const [top, told] = [document.querySelector(".top"), byId("told")];
+  const note = () => {
+    document.documentElement.style.setProperty("--top", `${top.offsetHeight}px`);
+    document.documentElement.style.setProperty("--told", `${told.offsetHeight}px`);
+  };
+  const watch = new ResizeObserver(note);
+  [top, told].forEach((element) => watch.observe(element));
+}

@@ -1,7 +1,7 @@
 // Buttons, keys, the file that is dropped, light and dark.
 
 import { adopt } from "/colours.js";
-import { byId, notice } from "/dom.js";
+import { byId, notice, rowOf } from "/dom.js";
 
 const KEYS = {
   n: "next",
@@ -13,6 +13,7 @@ const KEYS = {
   r: "reset",
   a: "align",
   l: "link",
+  w: "between",
   t: "theme",
   "?": "help",
 };
@@ -34,9 +35,8 @@ export function listen(app, actions) {
 }
 
 function rowTyped(app) {
-  const row = byId("row").valueAsNumber;
-  if (Number.isInteger(row) && row >= 0 && row < app.about.data.rows) app.load(row);
-  else notice(`row must be a whole number 0..${app.about.data.rows - 1}`, true);
+  const row = rowOf(byId("row"), app.about.data.rows, app.input?.row);
+  if (row !== undefined && row !== app.input?.row) app.load(row);
 }
 
 function pressed(app, actions, event) {
@@ -46,6 +46,7 @@ function pressed(app, actions, event) {
     return actions[event.shiftKey ? "redo" : "undo"]();
   }
   if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return undefined;
+  if (key === "escape") return notice("");
   const typing = event.target.matches("input:not([type=range]), select, textarea");
   if (typing) return undefined;
   if (/^[1-9]$/.test(key)) return app.panels[0].sliders[key - 1]?.range.focus();

@@ -1,7 +1,7 @@
 // Starts the page.
 
 import { App } from "/app.js";
-import { byId, notice } from "/dom.js";
+import { byId, notice, room } from "/dom.js";
 import { listen } from "/keys.js";
 import { copyLink } from "/save.js";
 
@@ -20,8 +20,11 @@ const actions = {
   align: () => app.align(),
   compare: () => app.beside(),
   link: () => app.link(),
+  between: () => app.way.toggle(),
+  dismiss: () => notice(""),
   share: copyLink,
   help: () => byId("keys").showModal(),
 };
 listen(app, actions);
+room();
 app.begin().catch((error) => notice(error.message, true));

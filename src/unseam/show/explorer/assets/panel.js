@@ -5,6 +5,7 @@ import { along } from "/curves.js";
 import { h, notice, number } from "/dom.js";
 import { frame } from "/frame.js";
 import { cosineMatrix, costWords, singularValues } from "/matrix.js";
+import { beyond, outside } from "/outside.js";
 import { kind, show, showSigned } from "/picture.js";
 import { Slider } from "/sliders.js";
 
@@ -13,7 +14,7 @@ const failed = (error) => notice(error.message, true);
 
 export class Panel {
   constructor(app, letter, model) {
-    Object.assign(this, { app, letter, model, z: null, start: null, curve: null, sliders: [] });
+    Object.assign(this, { app, letter, model, z: null, start: null, curve: null, sliders: [], twins: {} });
     this.decoding = new api.Latest((z) => this.decode(z), failed);
     this.measuring = new api.Latest((z) => this.measure(z), failed);
     Object.assign(this, frame(this));
@@ -31,10 +32,53 @@ export class Panel {
       cloud: api.floats(found.cloud),
     };
     this.order = found.latents.map((l) => l.latent);
-    const { objective, hyper, seed, latents } = this.app.about.models.find((m) => m.model === model);
-    const active = `${found.latents.filter((l) => l.active).length} of ${latents} latents active`;
-    this.facts.textContent = [objective, hyper, `seed ${seed}`, active].filter(Boolean).join(" · ");
+    this.broken = found.broken ?? "";
+    this.apology.textContent = this.broken;
+    this.apology.hidden = !this.broken;
+    this.grid.hidden = this.keep.hidden = Boolean(this.broken);
+    this.facts.textContent = this.words();
+    if (this.broken) return this.forget();
+    if (found.unread) notice(found.unread, true);
     this.scatter.set({ ...this.info });
+    return this.layOut();
+  }
+
+  words() {
+    const { objective, hyper, seed, latents, chosen } = this.app.about.models.find((m) => m.model === this.model);
+    const active = this.info.latents.filter((l) => l.active).length;
+    const used = this.broken ? "" : `${active} of ${latents} latents active`;
+    const choice = chosen ? "chosen without labels" : "";
+    return [objective, hyper, `seed ${seed}`, used, choice].filter(Boolean).join(" · ");
+  }
+
+  // A broken model has no point and draws nothing.
+  forget() {
+    clearTimeout(this.pause);
+    Object.assign(this, { z: null, start: null, x: null, beginning: null, found: null, curve: null, sliders: [] });
+    delete this.element.dataset.z;
+  }
+
+  async rename(latent, words) {
+    try {
+      const names = await api.name(this.model, latent, words);
+      for (const row of this.info.latents) row.name = names[row.latent] ?? "";
+      this.scatter.set({ ...this.info });
+    } catch (error) {
+      failed(error);
+    }
+    this.layOut();
+  }
+
+  // What each latent is called in the other panel: the one it is most like, one to one, above chance.
+  pair(other, twins, first) {
+    this.twins = {};
+    for (const row of other ? this.info.latents.filter((l) => l.active) : [])
+      this.twins[row.latent] = `not in ${other.letter}`;
+    for (const { latent, twin, agreement } of twins) {
+      const [own, its] = first ? [latent, twin] : [twin, latent];
+      const name = other.info.latents.find((l) => l.latent === its).name || `z${its}`;
+      this.twins[own] = `${other.letter}: ${name} ${agreement.toFixed(2)}`;
+    }
     this.layOut();
   }
 
@@ -65,13 +109,16 @@ export class Panel {
     if (this.z) this.refresh();
   }
 
-  latent({ latent, factor, share, kl, active, low, high }) {
+  latent({ latent, name, factor, share, kl, active, low, high, within }) {
     const tag = active && factor ? `${factor} ${Math.round(100 * share)} %` : "";
     const spec = {
       label: `z${latent}`,
+      name,
+      rename: this.info.own ? (words) => this.rename(latent, words) : null,
       title: `Latent ${latent}`,
+      within: active ? within : null,
       tag,
-      says: kl === null ? "" : `${number(kl, 2)} nats`,
+      says: [kl === null ? "" : `${number(kl, 2)} nats`, this.twins[latent]].filter(Boolean).join(" · "),
       low,
       high,
       step: (high - low) / 60,
@@ -121,15 +168,25 @@ export class Panel {
       slider.begin(latents ? this.start[slider.spec.key] : 0);
     }
     this.scatter.move(this.z, this.start);
+    this.warn();
     this.decoding.ask(this.z);
     clearTimeout(this.pause);
     this.pause = setTimeout(() => this.measuring.ask(this.z), QUIET);
     this.app.note();
   }
 
+  // Where there is no data, what is drawn is made up: say so.
+  warn() {
+    this.outside.textContent = outside(this.info, this.z);
+    const far = new Set(beyond(this.info.latents, this.z).map((l) => l.latent));
+    for (const { element, spec } of this.sliders)
+      element.classList.toggle("beyond", this.app.axes === "latents" && far.has(spec.key));
+  }
+
   point = (z) => ({ model: this.model, aligned: this.app.aligned, z });
 
   async decode(z) {
+    if (this.broken) return;
     const began = performance.now();
     const { start } = this;
     const beginning = this.beginning ?? (await api.decode(this.point(start)));
@@ -156,7 +213,17 @@ export class Panel {
     this.against.value = this.app.against;
   }
 
+  // The column of a table that is pointed at, and its value there.
+  named(share, canvas) {
+    const { features } = this.app.about.data;
+    const x = canvas === this.canvases.input ? (this.app.input?.x ?? this.beginning) : this.x;
+    if (!features.length || !x) return "";
+    const i = Math.round(Math.min(Math.max((300 * share - 8) / 284, 0), 1) * (x.length - 1));
+    return `${features[i]}: ${number(x[i])}`;
+  }
+
   async measure(z) {
+    if (this.broken) return;
     const found = await api.geometry({ ...this.point(z), axes: this.app.axes });
     this.found = { ...found, columns: api.floats(found.columns), axes: this.app.axes };
     this.element.dataset.cost = found.cost;
@@ -167,13 +234,15 @@ export class Panel {
   sketch() {
     const { found } = this;
     if (found?.axes !== this.app.axes || found.norms.length !== this.order.length) return;
-    const { shape } = this.app.about.data;
+    const { shape, features, units } = this.app.about.data;
     const { columns } = found;
     const n = columns.length / this.order.length;
     const column = (k) => columns.subarray(k * n, (k + 1) * n);
     const active = this.info.latents.filter((l) => l.active).map((l) => l.latent);
     const largest = columns.reduce((most, v) => Math.max(most, Math.abs(v)), 1e-9);
-    this.sliders.forEach((s) => s.column(column(s.spec.key), shape, largest, found.norms[s.spec.key]));
+    this.sliders.forEach((s) =>
+      s.column(column(s.spec.key), shape, largest, found.norms[s.spec.key], { features, units }),
+    );
     if (this.app.axes === "singular")
       this.sliders.forEach((s, i) => (s.says.textContent = mixture(found.vectors, i, found.singular[i])));
     this.arrows = active.map((k) => [`z${k}`, column(k)]);

@@ -3,7 +3,7 @@
 import { signed, signedCss } from "/colours.js";
 
 export const kind = (shape) => (shape.length === 3 ? "image" : shape[0] === 2 || shape[0] === 3 ? "cloud" : "line");
-const style = (canvas, name) => getComputedStyle(canvas).getPropertyValue(name);
+const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 
 // x (C, H, W) in [0, 1] -> pixels; more or fewer channels than 3 are averaged to grey
 function pixels(canvas, x, [channels, height, width], colour) {
@@ -32,22 +32,23 @@ const signedPixels = (x, largest) => (i, n, channels) => {
 };
 
 // A canvas for drawing, sharp on every screen; sizes are in CSS pixels from here on.
-export function surface(canvas, width, height) {
-  const scale = window.devicePixelRatio || 1;
+export function surface(canvas, width, height, { scale = window.devicePixelRatio || 1, ground = false } = {}) {
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round(height * scale);
   const context = canvas.getContext("2d");
   context.setTransform(scale, 0, 0, scale, 0, 0);
   context.clearRect(0, 0, width, height);
+  if (ground) context.fillStyle = style("--ground");
+  if (ground) context.fillRect(0, 0, width, height);
   return context;
 }
 
 const extent = (values) => values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
 
 // A vector as a line over its components; `behind` is drawn fainter.
-function line(canvas, x, behind) {
+function line(canvas, x, { behind, ...how }) {
   const [width, height] = [300, 220];
-  const context = surface(canvas, width, height);
+  const context = surface(canvas, width, height, how);
   const [low, high] = extent([...x, ...(behind ?? []), 0]);
   const place = (v, i) => [
     8 + (i / Math.max(x.length - 1, 1)) * (width - 16),
@@ -61,18 +62,18 @@ function line(canvas, x, behind) {
     context.stroke();
     if (dots) values.forEach((v, i) => context.fillRect(place(v, i)[0] - 2, place(v, i)[1] - 2, 4, 4));
   };
-  draw(new Array(x.length).fill(0), style(canvas, "--rule"), 1, false);
-  if (behind) draw([...behind], style(canvas, "--faint"), 1.5);
-  draw([...x], style(canvas, "--accent"), 2);
+  draw(new Array(x.length).fill(0), style("--rule"), 1, false);
+  if (behind) draw([...behind], style("--faint"), 1.5);
+  draw([...x], style("--accent"), 2);
 }
 
 // 2 numbers as they are, 3 seen from the side
 const flat = (x, i = 0, n = x.length) =>
   n === 2 ? [x[i], x[i + 1]] : [x[i] + 0.4 * x[i + 1], x[i + 2] + 0.3 * x[i + 1]];
 
-function cloud(canvas, x, { cloud: points, behind, columns = [], n }) {
+function cloud(canvas, x, { cloud: points, behind, columns = [], n, ...how }) {
   const size = 300;
-  const context = surface(canvas, size, size);
+  const context = surface(canvas, size, size, how);
   const places = Array.from({ length: points.length / n }, (_, i) => flat(points, i * n, n));
   const [[a, b], [c, d]] = [extent(places.map((p) => p[0])), extent(places.map((p) => p[1]))];
   const scale = (size - 70) / Math.max(b - a, d - c, 1e-9);
@@ -83,9 +84,9 @@ function cloud(canvas, x, { cloud: points, behind, columns = [], n }) {
     context.arc(...place(at), radius, 0, 2 * Math.PI);
     context.fill();
   };
-  places.forEach((p) => dot(p, 1.3, style(canvas, "--faint")));
-  if (behind) dot(flat(behind), 5, style(canvas, "--text"));
-  context.strokeStyle = style(canvas, "--up");
+  places.forEach((p) => dot(p, 1.3, style("--faint")));
+  if (behind) dot(flat(behind), 5, style("--text"));
+  context.strokeStyle = style("--up");
   context.lineWidth = 2;
   for (const [name, column] of columns) {
     // where half a step of each latent leads
@@ -94,10 +95,10 @@ function cloud(canvas, x, { cloud: points, behind, columns = [], n }) {
     context.moveTo(...place(flat(x)));
     context.lineTo(...to);
     context.stroke();
-    context.fillStyle = style(canvas, "--text");
+    context.fillStyle = style("--text");
     context.fillText(name, to[0] + 3, to[1] - 3);
   }
-  dot(flat(x), 6, style(canvas, "--accent"));
+  dot(flat(x), 6, style("--accent"));
 }
 
 // Signed bars: a column of the Jacobian, or a difference, of a vector.
@@ -116,7 +117,7 @@ export function show(canvas, x, shape, more = {}) {
   const how = kind(shape);
   if (how === "image") pixels(canvas, x, shape, photograph(x));
   else if (how === "cloud") cloud(canvas, x, { ...more, n: shape[0] });
-  else line(canvas, x, more.behind);
+  else line(canvas, x, more);
 }
 
 export function showSigned(canvas, x, shape, largest) {

@@ -6,14 +6,18 @@ import { surface } from "/picture.js";
 
 const SIZE = 340;
 const EDGE = 14;
+const MANY = 20; // values that may still be seen as classes
 const REACH = 12; // pixels within which a click finds a point
 
 export class Scatter {
   constructor(factors, load, about) {
-    Object.assign(this, { factors, load, at: -1, view: { x: null, y: null, colour: "" } });
+    Object.assign(this, { factors, load, at: -1, view: { x: null, y: null, colour: "", classes: null } });
     this.x = h("select", { "aria-label": "Horizontal latent", onchange: () => this.chosen() });
     this.y = h("select", { "aria-label": "Vertical latent", onchange: () => this.chosen() });
     this.colour = h("select", { "aria-label": "Colour by factor", onchange: () => this.chosen() });
+    this.classes = h("input", { type: "checkbox", onchange: () => this.chosen(true) });
+    const title = "One colour a value, or a scale from low to high";
+    this.sort = h("label", { class: "sort", title }, this.classes, " as classes");
     this.canvas = h("canvas", {
       tabindex: 0,
       role: "application",
@@ -31,6 +35,7 @@ export class Scatter {
       h("label", {}, "across ", this.x),
       h("label", {}, "up ", this.y),
       factors.length ? h("label", {}, "colour ", this.colour) : null,
+      this.sort,
     ];
     const beside = h(
       "div",
@@ -50,7 +55,7 @@ export class Scatter {
     Object.assign(this, { codes, values, rows, K: latents.length, at: -1 });
     const entries = latents.map((l) => [
       String(l.latent),
-      `z${l.latent}${l.active && l.factor ? ` · ${l.factor}` : ""}`,
+      `z${l.latent}${l.name ? ` · ${l.name}` : l.active && l.factor ? ` · ${l.factor}` : ""}`,
     ]);
     const known = (k, other) =>
       entries.some(([value]) => value === String(k)) ? k : Number(entries[Math.min(other, entries.length - 1)][0]);
@@ -68,8 +73,11 @@ export class Scatter {
     this.draw();
   }
 
-  chosen() {
-    this.view = { x: Number(this.x.value), y: Number(this.y.value), colour: this.colour.value };
+  chosen(sorted = false) {
+    const { colour, classes } = this.view;
+    this.view = { x: Number(this.x.value), y: Number(this.y.value), colour: this.colour.value, classes };
+    if (sorted) this.view.classes = this.classes.checked;
+    else if (colour !== this.view.colour) this.view.classes = null;
     this.draw();
     this.onview?.();
   }
@@ -145,17 +153,29 @@ export class Scatter {
     context.stroke();
   }
 
+  // Classes have a colour each. Whole numbers may be either; a label that stands alone is taken as classes.
+  get asClasses() {
+    const factor = this.factors.find((f) => f.name === this.view.colour);
+    if (!factor || factor.size === null) return false;
+    if (factor.size > MANY) return factor.kind === "categorical";
+    const label = factor.kind === "ordinal" && this.factors.length === 1;
+    return this.view.classes ?? (factor.kind === "categorical" || label);
+  }
+
   // index of a point -> its colour; draws the legend on the way
   colours(plain) {
     const f = this.factors.findIndex((factor) => factor.name === this.view.colour);
+    const size = this.factors[f]?.size ?? null;
+    this.sort.hidden = size === null || size > MANY;
+    this.classes.checked = this.asClasses;
     if (f < 0) {
       this.legend.replaceChildren();
       return () => plain;
     }
     const column = Array.from(this.rows, (_, i) => this.values[i * this.factors.length + f]);
     const [low, high] = [Math.min(...column), Math.max(...column)];
-    const colour = factorColour(this.factors[f], low, high);
-    const few = this.factors[f].size !== null && this.factors[f].size <= 10;
+    const colour = factorColour(this.factors[f], low, high, this.asClasses);
+    const few = this.factors[f].size !== null && this.factors[f].size <= (this.asClasses ? MANY : 10);
     const marks = few
       ? [...new Set(column)].sort((a, b) => a - b)
       : [0, 1, 2, 3, 4].map((i) => low + (i / 4) * (high - low));

@@ -29,17 +29,39 @@ export class Slider {
       role: "img",
       "aria-label": `What ${spec.label} moves`,
     });
-    this.says = h("small", {}, spec.says);
-    this.name = h(
-      "span",
-      { class: "name" },
-      h("b", {}, spec.label),
-      spec.tag ? h("em", {}, spec.tag) : null,
-      this.says,
-    );
-    this.track = h("span", { class: "track" }, this.range);
+    this.says = h("small", {}, [spec.name ? spec.label : "", spec.says].filter(Boolean).join(" · "));
+    this.called = h("b", {}, spec.name || spec.label);
+    if (spec.rename) this.called = this.nameable();
+    this.name = h("span", { class: "name" }, this.called, spec.tag ? h("em", {}, spec.tag) : null, this.says);
+    this.moves = h("small", { class: "moves" });
+    this.track = h("span", { class: "track" }, this.range, this.moves);
     this.element = h("div", { class: "slider" }, this.name, this.track, this.box, this.thumb);
     this.start = 0;
+  }
+
+  // A click on the name makes it a box: Enter keeps what it says with the run, Escape does not.
+  nameable() {
+    const title = `Give ${this.spec.label} a name; it is kept with the run`;
+    const how = { class: "rename", title, "aria-label": title, onclick: () => this.edit() };
+    return h("button", how, h("b", {}, this.spec.name || this.spec.label));
+  }
+
+  edit() {
+    const words = this.spec.name ?? "";
+    const box = h("input", { type: "text", maxlength: 40, "aria-label": `Name of ${this.spec.label}`, value: words });
+    let open = true;
+    const end = (keep) => {
+      if (!open) return;
+      open = false;
+      if (keep && box.value.trim() !== words) this.spec.rename(box.value);
+      else box.replaceWith(this.called);
+    };
+    box.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === "Escape") end(event.key === "Enter");
+    });
+    box.addEventListener("blur", () => end(true));
+    this.called.replaceWith(box);
+    box.select();
   }
 
   told(value, settled, fresh = false) {
@@ -92,12 +114,20 @@ export class Slider {
 
   tick() {
     const [low, high] = [Number(this.range.min), Number(this.range.max)];
-    this.track.style.setProperty("--start", (Math.min(Math.max(this.start, low), high) - low) / (high - low));
+    const share = (value) => (Math.min(Math.max(value, low), high) - low) / (high - low);
+    this.track.style.setProperty("--start", share(this.start));
+    if (!this.spec.within) return;
+    this.track.classList.add("ranged");
+    ["--low", "--high"].forEach((name, i) => this.track.style.setProperty(name, share(this.spec.within[i])));
   }
 
-  column(x, shape, largest, length) {
+  column(x, shape, largest, length, { features = [], units = "" } = {}) {
     showSigned(this.thumb, x, shape, largest);
     this.thumb.title = `|column| = ${number(length)}`;
+    const order = features.map((name, i) => [name, x[i]]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+    const words = order.slice(0, 3).map(([name, v]) => `${name} ${v < 0 ? "−" : "+"}${number(Math.abs(v), 2)}`);
+    this.moves.textContent = words.join(", ");
+    this.moves.title = features.length ? `The columns it moves most here, per unit of the latent, ${units}` : "";
   }
 
   busy(is) {

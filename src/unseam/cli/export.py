@@ -1,0 +1,44 @@
+"""`unseam export RUN --to onnx|torchscript|safetensors`: a member's networks for use without unseam."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unseam.cli.common import emit, stdout
+from unseam.cli.options import MaybeInt, MaybePath, RunFolder
+from unseam.runs.diagnose import heading, one_member
+from unseam.runs.export import Format, export
+from unseam.train import load_run
+
+
+@dataclass
+class Command:
+    """Write a member's encoder and decoder as files that need no unseam, and check them against the model.
+
+    docs/export.md shows how to use them.
+
+    Example: unseam export runs/sprites-beta-vae --member 3 --to onnx
+    """
+
+    run_folder: RunFolder
+    """The run folder."""
+    member: MaybeInt = None
+    """Which member; when not given the one that `diagnose` or `report` chose, else the first whole one."""
+    to: Format = "onnx"
+    """onnx (needs the extra `onnx`), torchscript, or safetensors: the weights and a card, no graph."""
+    out: MaybePath = None
+    """Where to write; RUN/exported/member-S when not given."""
+    json: bool = False
+    """Print one JSON document."""
+
+    def run(self) -> None:
+        run = load_run(self.run_folder)
+        member = one_member(run, self.member)
+        told = export(run, member, self.to, self.out)
+        if self.json:
+            emit(told)
+            return
+        stdout.print(heading(run, member), style="bold", soft_wrap=True)
+        for name, path in told["files"].items():
+            stdout.print(f"{name}: {path}", soft_wrap=True)
+        stdout.print(f"largest difference to the model: {told['largest_difference']:.2g} of its largest output")

@@ -1,0 +1,60 @@
+"""The linear answer: PPCA + ICA, with its axes checked on halves of the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unseam.find import words
+from unseam.find.answer import SAME, TOO_CLOSE, Answer, like, together
+from unseam.find.axes import Axes, fit_axes, independent
+from unseam.find.columns import KNOWS
+from unseam.find.density import less_dependent
+from unseam.find.dimension import TESTED, dependent, hsic
+from unseam.find.stability import Twice, agreement
+from unseam.rng import numpy_generator
+from unseam.types import Array
+
+FAINT = 0.02  # HSIC below which dependence may be chance (curved tables that the rules were tuned on: mostly above)
+MUCH = 0.1  # nats of total correlation (those below FAINT: 0.04 at most)
+
+
+def linear_answer(
+    x: Array, d: int, rows: Array, train: Array, test: Array, orthogonal: bool, seed: int, splits: int = 5
+) -> Answer:
+    """PPCA + ICA on all rows; halves of the training rows say whether its axes come back on the others.
+
+    Where components depend on each other their non-Gaussianity may be the data's curvature: axes are then principal,
+    unless the dependence is faint and independence gains much by its own.
+    """
+    axes = fit_axes(x[rows], d, seed)
+    axes = fit_axes(x[rows], d, seed, principal=True) if orthogonal and axes.likelier else axes
+    enough, codes = len(rows) >= KNOWS, independent(x[rows], d, seed)
+    linked = dependent(codes, seed) if enough else np.zeros((d, d), bool)
+    if linked.any():
+        principal = fit_axes(x[rows], d, seed, principal=True)
+        faint = hsic(codes[:TESTED]).max() < FAINT and less_dependent(codes, principal.encode(x[rows])).sure(MUCH)
+        axes = axes if faint else principal
+    back = agreement(axes.encode(x[test]), _halves(x, axes, train, test, splits if enough else 1, seed), seed)
+    alone = axes.gaussian & (axes.gaussian.sum() > 1)
+    back = together(back, np.outer(alone, alone) | linked)
+    W = axes.W
+    from unseam.find.network import separations
+
+    apart = separations((W.T @ W)[None])
+    same = like(axes.encode(x[test]), (x[test] - axes.mean) @ axes.U)
+    by = tuple(
+        words.FEW if a and axes.likelier else words.clue(not a, p > SAME, s > TOO_CLOSE)
+        for a, p, s in zip(alone, same, apart, strict=True)
+    )
+    by = (words.DEPENDS,) * d if linked.any() else by
+    identified = (~alone | (orthogonal & (apart > TOO_CLOSE))) & (not linked.any())
+    return Answer("linear", axes, W, axes.nats(), apart, identified, by, back)
+
+
+def _halves(x: Array, axes: Axes, train: Array, test: Array, splits: int, seed: int) -> list[Twice]:
+    out = []
+    for split in range(splits):
+        order = numpy_generator(seed, "halves", split).permutation(train)
+        one, two = (fit_axes(x[order[i::2]], len(axes.L), seed + split, axes).encode(x[test]) for i in (0, 1))
+        out.append((one, two))
+    return out

@@ -1,0 +1,83 @@
+"""The report of a run that trains no decoder (PCL): its scores, what each latent knows, the data along each latent."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+from unseam.errors import BadInput
+from unseam.files import write_atomic
+from unseam.objectives import OBJECTIVES
+from unseam.runs.evaluate import evaluate, rows_for
+from unseam.runs.names import data_name
+from unseam.runs.represent import Sample, represent
+from unseam.runs.seeds import NOTHING, Agreement, seeds
+from unseam.show.contact import GAP, evenly
+from unseam.show.pictures import strip
+from unseam.show.report import made
+from unseam.show.report.figures import heatmap
+from unseam.show.report.view import records, scored
+from unseam.show.style import save, styled, svg, template
+from unseam.train import Run
+
+METRICS = ("mig", "dci-disentanglement")
+COLUMNS = 12  # observations along a latent
+
+
+def write_codes(
+    run: Run, path: Path, member: int | None, figures: Path | None, formats: Any, show: bool | None = None
+) -> int:
+    """Write the page; returns the member it shows, the first unless another is named."""
+    rows, taken = [row for row in records(run) if row["status"] == "finished"], rows_for(run)
+    members = [int(row["member"]) for row in rows]
+    if not members or member not in (None, *members):
+        raise BadInput(f"member={member} is not a finished member of this run; choose one of {members}")
+    shown = members[0] if member is None else member
+    scores: Mapping[int, Any] = {} if run.data.space is None else evaluate(run, METRICS, members, show=show)
+    agreed = seeds(run, members, show=show) if len(members) > 1 else {}
+    drawn = {"along": along(run, shown, taken)} if len(run.data.shape) == 3 else {}
+    found = scored(run, shown, taken)
+    if "share" in found:
+        names = [str(k) for k in range(found["share"].shape[1])]
+        drawn["information"] = heatmap(found["share"], found["factors"], names)
+    page = template("codes.html").render(
+        run=run,
+        name=data_name(run),
+        cannot=OBJECTIVES[run.config.objective].cannot,
+        taken=taken,
+        metrics=METRICS if scores else (),
+        rows=[line(row, scores, agreed) for row in rows],
+        shown=shown,
+        drawn={name: svg(figure, name) for name, figure in drawn.items()},
+        command=made.command(run),
+        facts=made.facts(run, rows),
+    )
+    write_atomic(path, page)
+    for name, figure in drawn.items() if figures is not None else ():
+        for suffix in formats:
+            save(figure, Path(str(figures)) / f"{name}.{suffix}")
+    return shown
+
+
+def line(row: Mapping[str, Any], scores: Mapping[int, Any], agreed: Mapping[int, Agreement]) -> dict[str, Any]:
+    """One member: seed, loss, its scores, and how far other seeds agree."""
+    member = int(row["member"])
+    found = {name: score.value for name, score in scores.get(member, {}).items()}
+    return {"member": member, "seed": row["seed"], "loss": row["loss"], **found, "udr": agreed.get(member, NOTHING).udr}
+
+
+@styled
+def along(run: Run, member: int, taken: Sample) -> Figure:
+    """A row a latent: observations from its lowest to its highest value, evenly by rank."""
+    codes = represent(run.model(member), run.data, taken.rows).codes
+    figure = Figure(figsize=(COLUMNS * 0.62 + 1.2, codes.shape[1] * 0.66 + 0.1), layout="constrained")
+    for k, axes in enumerate(figure.subplots(codes.shape[1], 1, squeeze=False)[:, 0]):
+        order = torch.as_tensor(np.argsort(codes[:, k], kind="stable"))
+        images = run.data.batch(taken.rows[order[evenly(len(order), COLUMNS)]])
+        axes.imshow(strip(images, COLUMNS, GAP), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+        axes.set_ylabel(f"latent {k}", rotation=0, ha="right", va="center")
+        axes.set(xticks=[], yticks=[], frame_on=False)
+    return figure

@@ -1,0 +1,72 @@
+"""What a study of many models says: pure functions from the tidy frame (one row a model) to tables, and one page.
+
+columns            names, directions, the rows that count
+total_correlation  L2      agreement   L3      overlap     L4      variance    L5
+transfer           L6      selection   L6      downstream  L7      efficiency  L8
+words              the slides' five key results, and the question they end on, with a study's numbers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from unseam.progress import bar
+from unseam.study.analyse import (
+    agreement,
+    columns,
+    downstream,
+    efficiency,
+    overlap,
+    selection,
+    total_correlation,
+    transfer,
+    variance,
+)
+from unseam.study.table import Study, load
+
+# table -> how it is made of the models, and what it needs when it comes out empty
+TABLES: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
+    "total-correlation": (total_correlation.total_correlation, total_correlation.NEEDS),
+    "agreement": (agreement.agreement, agreement.NEEDS),
+    "methods": (overlap.methods, overlap.NEEDS),
+    "strengths": (overlap.strengths, overlap.NEEDS),
+    "variance": (variance.variance, variance.NEEDS),
+    "scores": (selection.scores_against_metrics, selection.NEEDS),
+    "transfer": (transfer.transfer, transfer.NEEDS),
+    "choices": (selection.choices, selection.NEEDS),
+    "downstream": (downstream.downstream, downstream.NEEDS),
+    "efficiency": (efficiency.efficiency, efficiency.NEEDS),
+}
+
+
+def analyse(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Every table of the analysis, by name; one that cannot be made of these models is empty.
+
+    >>> row = {"data": "a", "method": "beta-vae", "strength": 1.0, "seed": 0, "mean.mig": 0.5}
+    >>> sorted(name for name, table in analyse(pd.DataFrame([row])).items() if len(table))
+    ['models']
+    """
+    models = columns.models(frame)
+    out = {"models": models}
+    with bar("analysis", len(TABLES)) as advance:
+        for name, (make, _) in TABLES.items():
+            out[name] = make(models)
+            advance(note=name)
+    chosen = out.pop("choices")
+    return out | {"selection": selection.selection(chosen), "selection-by-metric": selection.by_metric(chosen)}
+
+
+def write(study: Study | str | Path | pd.DataFrame, out: str | Path) -> dict[str, Any]:
+    """OUT/study.html, its tables as OUT/tables/NAME.csv, its figures as OUT/figures/NAME.svg; where they are."""
+    from unseam.show.study_page import write_study_page
+
+    found = study if isinstance(study, Study | pd.DataFrame) else load(study)
+    frame, name = (found, "study") if isinstance(found, pd.DataFrame) else (found.table(), Path(found.path).stem)
+    return write_study_page(frame, analyse(frame), name, Path(out))
+
+
+__all__ = ["TABLES", "analyse", "write"]

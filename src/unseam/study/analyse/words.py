@@ -1,0 +1,179 @@
+"""The slides' five key results, each with a study's number, and the question they end on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from unseam.study.analyse import TABLES, agreement, overlap
+from unseam.study.analyse.columns import METHODS, label
+from unseam.study.analyse.selection import LABELS
+from unseam.study.analyse.total_correlation import APART
+from unseam.study.analyse.transfer import PUBLISHED
+
+Tables = Mapping[str, pd.DataFrame]
+GEOMETRY = ("free.rank", "free.dto-over-chance", "free.entanglement-cost")  # the first that is there answers
+POOLS = {
+    "restarts": "among restarts of one setting (data, method, strength)",
+    "settings": "among methods and strengths (one data set, one seed)",
+}
+
+
+class Key(NamedTuple):
+    """One key result: the question, what the slides say, what these models say."""
+
+    question: str
+    slides: str
+    here: str
+
+
+def needs(table: str) -> str:
+    return f"Not computed: it needs {TABLES[table][1]}."
+
+
+def percent(x: float) -> str:
+    """
+    >>> percent(0.256), percent(0.0004)
+    ('26 %', '0 %')
+    """
+    return f"{100 * x:.0f} %"
+
+
+def between(low: float, high: float) -> str:
+    """An interval of shares, where there is one."""
+    return f" ({100 * low:.0f} to {100 * high:.0f})" if pd.notna(low) and pd.notna(high) else " (no interval)"
+
+
+def codes(tables: Tables) -> str:
+    found = tables["total-correlation"]
+    kept = found[found["method"] != APART]
+    if kept.empty:
+        return needs("total-correlation")
+    falls, rises = kept[kept["code"] == "sampled"], kept[kept["code"] == "mean"]
+    said = [f"the sampled code's falls in {(falls['high'] < 0).sum()} and rises in {(falls['low'] > 0).sum()} of "
+            f"{len(falls)} pairs of data set and method", f"the mean code's rises in {(rises['low'] > 0).sum()} and "
+            f"falls in {(rises['high'] < 0).sum()} of {len(rises)}"]  # fmt: skip
+    return f"Over strength, {said[0]}; {said[1]} (95 % interval of the rank correlation without 0)."
+
+
+def metrics_agree(tables: Tables) -> str:
+    found = tables["agreement"]
+    if found.empty:
+        return needs("agreement")
+    kinds = found.assign(kind=agreement.kinds(found))
+    pairs = kinds[kinds["kind"] == "strong"].groupby(["a", "b"], sort=False)["rho"].mean().reset_index()
+    said = [f"{label(r['a'])} and {label(r['b'])} {r['rho']:.2f}" for r in pairs.to_dict("records")]
+    means = kinds.groupby("kind")["rho"].mean()
+    said += [f"other pairs without Modularity {means['mild']:.2f}"] if "mild" in means else []
+    said += [f"pairs with Modularity {means['apart']:.2f}"] if "apart" in means else []
+    return f"Mean rank correlation over {found['data'].nunique()} data set(s): {', '.join(said)}."
+
+
+def what_matters(tables: Tables) -> str:
+    found = tables["variance"]
+    said = []
+    for by, part in found.groupby("by", sort=False):
+        mean = part[["explained", "adjusted", "null"]].mean()
+        beside = f"adjusted {percent(mean['adjusted'])}; shuffled scores {percent(mean['null'])}"
+        said.append(f"{by} explains {percent(mean['explained'])} of the variance ({beside})")
+    strengths = tables["strengths"]
+    if len(strengths):
+        said.append(f"a run with a method's worst strength beats one with its best in {percent(strengths['p'].mean())}")
+    methods = tables["methods"]
+    if len(methods):
+        shared = overlap.mutual(methods["p"]).mean()
+        said.append(f"two methods overlap by {percent(shared)} (100: each as likely to win)")
+    return f"Mean over metrics and data sets: {'; '.join(said)}." if said else needs("variance")
+
+
+def recipes(tables: Tables) -> str:
+    found = tables["transfer"]
+    if found.empty:
+        return needs("transfer")
+    said = [f"{r['kind']} {percent(r['rate'])}{between(r['low'], r['high'])}" for r in found.to_dict("records")]
+    return f"The best setting of one seed beats another setting at another seed: {', '.join(said)}."
+
+
+def useful(tables: Tables) -> str:
+    accuracy, saving = tables["downstream"], tables["efficiency"]
+    if accuracy.empty:
+        return needs("downstream")
+    text = (
+        f"Metrics and accuracy: mean rank correlation {accuracy['rho'].mean():.2f} over {len(accuracy)} combinations."
+    )
+    if saving.empty:
+        return f"{text} Efficiency: {needs('efficiency').lower()}"
+    up, down = (saving["low"] > 0).sum(), (saving["high"] < 0).sum()
+    return (
+        f"{text} Metrics and efficiency: {saving['rho'].mean():.2f}; of {len(saving)} combinations of metric, "
+        f"predictor and data set {up} are above 0 and {down} below."
+    )
+
+
+def key_results(tables: Tables) -> list[Key]:
+    """The five, in the slides' order."""
+    rates = ", ".join(f"{kind} {rate} %" for kind, rate in PUBLISHED.items())
+    return [
+        Key("Do the methods make codes uncorrelated?",
+            "The sampled code's total correlation falls with strength, the mean code's rises (Color-dSprites).",
+            codes(tables)),
+        Key("Do the metrics agree?",
+            "All but Modularity mildly; BetaVAE with FactorVAE and MIG with DCI strongly (Noisy-dSprites).",
+            metrics_agree(tables)),
+        Key("What matters: method, strength or seed?",
+            "Objective 37 %, objective x strength 59 % of the variance (mean of two tables, 7 data sets); scores of "
+            "methods overlap heavily.", what_matters(tables)),
+        Key("Is there a recipe for choosing?", f"Better than a random model: {rates}.", recipes(tables)),
+        Key("Are higher scores useful?",
+            "Metrics go along with accuracy; they do not reliably save labels.", useful(tables)),
+    ]  # fmt: skip
+
+
+def answer(tables: Tables) -> list[str]:
+    """Does geometry choose better than chance? One sentence for each kind of pool, by one selector named beforehand."""
+    found = tables["selection"]
+    return [text for pool in POOLS if (text := _answer(found[found["pool"] == pool], pool))]
+
+
+def _answer(found: pd.DataFrame, pool: str) -> str:
+    rows = {str(row["selector"]): row for row in found.to_dict("records")}
+    name = next((name for name in GEOMETRY if name in rows), None)
+    if name is None:
+        return ""
+    row = rows[name]
+    text = f"{verdict(row['low'], row['high'])}, {POOLS[pool]}: the model chosen by {label(name)} beats a random "
+    text += f"other one in {percent(row['rate'])}{between(row['low'], row['high'])}; chance 50 %"
+    if LABELS in rows:
+        text += f", labels (another metric) {percent(rows[LABELS]['rate'])}; {against_labels(row)}"
+    return f"{text}. {int(row['pools'])} pools."
+
+
+def verdict(low: float, high: float) -> str:
+    """
+    >>> verdict(0.51, 0.6), verdict(0.4, 0.6), verdict(0.3, 0.4), verdict(float("nan"), float("nan"))
+    ('Yes', 'Not shown', 'No, worse', 'Too few pools to tell')
+    """
+    if pd.isna(low) or pd.isna(high):
+        return "Too few pools to tell"
+    return "Yes" if low > 0.5 else "No, worse" if high < 0.5 else "Not shown"
+
+
+def against_labels(row: Mapping[Any, Any]) -> str:
+    gap, low, high = (100 * row[name] for name in ("behind", "behind_low", "behind_high"))
+    if pd.isna(low):
+        return "no interval of the difference"
+    side = "behind" if gap < 0 else "ahead of"
+    return f"{abs(gap):.0f} points {side} them ({low:+.0f} to {high:+.0f})"
+
+
+def compared(models: pd.DataFrame, frame: pd.DataFrame) -> str:
+    """What was compared, on how many models."""
+    known = [METHODS.get(str(name), str(name)) for name in models["method"].unique()]
+    diverged = len(frame) - len(models)
+    return (
+        f"{len(models):,} finished models{f' ({diverged} other rows are left out)' if diverged else ''}: "
+        f"{', '.join(map(str, models['data'].unique()))}; {', '.join(known)}; "
+        f"{models.groupby(['method', 'strength']).ngroups} settings, up to {models['seed'].nunique()} seeds each."
+    )

@@ -1,0 +1,206 @@
+"""The driver. It holds no state: it lists folders, has what is not done advanced, and repeats.
+
+`here`: a process a core; each takes the first piece that is neither done nor held, again and again. Other engines
+(`cluster`) hand the same pieces to other machines.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shlex
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from unseam.errors import BadInput, Failed
+from unseam.files import cores
+from unseam.progress import bar, stderr
+from unseam.study.grid import PRESETS, Grid, load_grid
+from unseam.study.pieces import Place, advance, open_study, opened, places, read_json, start_study
+from unseam.train.cohort import one_thread
+from unseam.train.loop import interruptible
+
+LOOK = 0.5  # seconds between looks at the folders
+PATIENCE = 3  # deaths of workers without a piece done in between, after which the study is given up
+
+
+def way_on(folder: Path, grid: str = "GRID") -> str:
+    """The command that goes on; a study of one's own is named by its file, which the study does not keep."""
+    grid = grid if grid in PRESETS else f"{grid}.toml"
+    return f"unseam study {grid} --out {shlex.quote(str(folder))}"
+
+
+class Stopped(KeyboardInterrupt):
+    """A study stopped by the user; its folder holds all that is needed to go on."""
+
+
+def study(
+    grid: str | Path | Grid,
+    out: str | Path,
+    *,
+    on: str = "here",
+    workers: int = 0,
+    models: Sequence[int] | None = None,
+    device: str | None = None,
+    show: bool | None = None,
+    **cluster: Any,
+) -> dict[str, Any]:
+    """Train and score every model of a grid; run it again to go on. Returns what `unseam study --json` prints.
+
+    `grid` is a preset or a TOML file; `on` is "here", the address of a Dask scheduler, or slurm, pbs, lsf. `device` is
+    where models are trained: auto, cpu, cuda, cuda:N or mps; the grid's own setting, else the CPU, when not given.
+    """
+    chosen, folder = load_grid(grid, None if models is None else tuple(models)), Path(out)
+    todo = places(folder, chosen, device)
+    check(chosen, device)
+    start_study(folder, chosen)
+    if any(not place.done for place in todo):
+        if on == "here":
+            here(todo, folder, workers or cores(), show, device)
+        else:
+            from unseam.study.cluster import elsewhere
+
+            elsewhere(todo, folder, on, workers, show, device=device, **cluster)
+    return summary(folder, todo)
+
+
+def check(grid: Grid, device: str | None = None) -> None:
+    """Refuse now what a worker would refuse: every method and every data set is laid out once."""
+    seen: set[str] = set()
+    for piece in grid.pieces:
+        new = {piece.method.name, piece.models[0].data} - seen
+        if new:
+            seen |= new
+            with tempfile.TemporaryDirectory() as folder:
+                opened(Place(piece, Path(folder), device))
+
+
+def summary(folder: Path, todo: Sequence[Place]) -> dict[str, Any]:
+    done = [place for place in todo if place.done]
+    rows = [row for place in done for row in place.rows()]
+    return {
+        "study": str(folder),
+        "pieces": len(todo),
+        "done": len(done),
+        "running": sum(place.running() for place in todo),
+        "models": len(rows),
+        "of": sum(len(place.piece.models) for place in todo),
+        "diverged": sum(row["status"] != "finished" for row in rows),
+    }
+
+
+def watch(todo: Sequence[Place], show: bool | None, alive: Callable[[], bool]) -> None:
+    """A bar over the files until every piece is done or `alive` says that nobody works any more."""
+    total, began, left = sum(len(p.piece.models) for p in todo), time.monotonic(), [p for p in todo if not p.done]
+    first = shown = total - models_left(left)
+    with bar("study", total, show) as tell:
+        tell(first)
+        while alive() and (left := [place for place in left if not place.done]):
+            far = max(total - models_left(left), shown)
+            tell(far - shown, note=note(todo, left, (far - first) / (time.monotonic() - began + 1e-9)))
+            shown = far
+            time.sleep(max(LOOK, len(left) / 1000))
+
+
+def models_left(left: Sequence[Place]) -> float:
+    """Models that are not done, those half done by their share."""
+    return sum((1 - place.share()) * len(place.piece.models) for place in left)
+
+
+def note(todo: Sequence[Place], left: Sequence[Place], pace: float) -> str:
+    bad = sum(diverged(place) for place in todo if place not in left)
+    running = sum(place.running() for place in left)
+    return (
+        f"{len(todo) - len(left)} of {len(todo)} pieces done, {running} running, {bad} models diverged, "
+        f"{3600 * pace:,.0f} models/h"
+    )
+
+
+@lru_cache(None)
+def _diverged(rows: Path) -> int:
+    return sum(row["status"] != "finished" for row in read_json(rows))
+
+
+def diverged(place: Place) -> int:
+    """Models of a piece that is done which left the finite numbers."""
+    return _diverged(place.folder / "rows.json")
+
+
+def here(todo: Sequence[Place], folder: Path, workers: int, show: bool | None, device: str | None = None) -> None:
+    """Processes of this machine, as many as there are cores; a killed one is replaced."""
+    context = multiprocessing.get_context("spawn")
+    count = min(workers, sum(not place.done for place in todo))
+
+    def start() -> Any:
+        process = context.Process(target=serve, args=(str(folder), os.getpid(), device), daemon=False)
+        with one_thread():
+            process.start()
+        return process
+
+    staff, deaths, done = [start() for _ in range(count)], 0, sum(p.done for p in todo)
+    with interruptible() as interrupted:
+
+        def alive() -> bool:
+            nonlocal deaths, done
+            if interrupted.is_set():
+                return False
+            if (now := sum(p.done for p in todo)) != done:
+                deaths, done = 0, now
+            for place, process in enumerate(staff):
+                if process.exitcode not in (None, 0):
+                    deaths += 1
+                    if deaths > PATIENCE * count:
+                        return False
+                    stderr.print(f"a worker died (exit code {process.exitcode}); another goes on", soft_wrap=True)
+                    staff[place] = start()
+            return any(process.exitcode is None for process in staff)
+
+        try:
+            watch(todo, show, alive)
+        finally:
+            if interrupted.is_set():
+                for process in staff:
+                    process.terminate()  # asks for a last checkpoint
+            for process in staff:
+                process.join(60)
+                process.kill()  # nothing is lost but the time since its checkpoint
+        if interrupted.is_set():
+            raise Stopped(f"stopped; go on with: {way_on(folder, open_study(folder).name)}")
+    if any(not place.done for place in todo):
+        held = sum(place.running() for place in todo)
+        why = f"{held} pieces are held by another driver" if held else "workers died again and again (out of memory?)"
+        raise Failed(f"the study is not done: {why}; go on with: {way_on(folder, open_study(folder).name)}")
+
+
+def serve(folder: str, parent: int | None = None, device: str | None = None) -> None:
+    """A worker's life: the first piece that is neither done nor held, until there is none."""
+    asked = []
+    for name in ("SIGTERM", "SIGINT"):
+        with suppress(ValueError, AttributeError):
+            signal.signal(getattr(signal, name), lambda *_: asked.append(1))
+
+    def stop() -> bool:
+        if parent is not None and os.getppid() != parent:
+            os._exit(1)  # the driver was killed: its files say how far we are
+        return bool(asked)
+
+    todo = places(Path(folder), open_study(Path(folder)), device)
+    with suppress(KeyboardInterrupt):
+        while any(not place.done for place in todo) and not stop():
+            found = [advance(place, stop=stop) for place in todo if not place.done and not stop()]
+            if "done" not in found and not stop():
+                time.sleep(LOOK)  # what is left is held; its holder may die
+
+
+def one_piece(folder: str | Path, number: int, deadline: float | None = None, device: str | None = None) -> str:
+    """Advance piece `number` (0, 1, ...) of a study: a task of a job array."""
+    todo = places(Path(folder), open_study(Path(folder)), device)
+    if not 0 <= number < len(todo):
+        raise BadInput(f"piece={number} is not in this study; its pieces are 0..{len(todo) - 1}")
+    return advance(todo[number], None if deadline is None else time.monotonic() + deadline)

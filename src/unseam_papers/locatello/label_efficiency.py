@@ -1,0 +1,96 @@
+"""L8: do higher scores save labels? Accuracy with few over accuracy with many labels (Locatello 2019, Figure 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from unseam.study.analyse.columns import label
+from unseam.study.analyse.efficiency import efficiency, sizes, with_efficiency
+from unseam_papers.frame.draw import GREY, Figure, panel_each
+from unseam_papers.frame.exhibit import Numbers, Work
+from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.verdicts import beyond, three_way
+from unseam_papers.locatello import models as study
+from unseam_papers.locatello.models import COLOURS, Settings, in_words
+
+ID, TITLE = "L8", "Scores and the number of labels that are needed"
+CLAIM = "Higher scores do not reliably lead to a higher sample efficiency."
+SOURCE = "Locatello 2019, Figure 6, FactorVAE score, boosted trees, dSprites (slides: Key experimental results 5)"
+PAPER, SCALES = study.PAPER, study.SCALES
+SCORE, RATIO = "mean.factor-vae", "efficiency.trees"
+MARGIN = 0.3  # of a rank correlation: what is smaller we call no reliable gain
+CHOICES = (
+    *study.CHOICES,
+    "'Not reliably': ours is a mean rank correlation (over data sets) within +-0.3 of 0, by its 95 % interval "
+    "(jackknife over seeds).",
+    "Efficiency: accuracy with 100 over accuracy with 10,000 labels in the paper. Ours: 100 over the most that the "
+    "study has, which the row states.",
+)
+
+
+def mean(frame: pd.DataFrame) -> float:
+    found = efficiency(frame)
+    return float(found[(found["a"] == RATIO) & (found["b"] == SCORE)]["rho"].mean())
+
+
+def compute(settings: Settings, work: Work) -> Numbers:
+    frame = study.models(settings, work)
+    found, points = efficiency(frame), with_efficiency(frame)
+    each = found.groupby(["a", "b"], sort=False)["rho"].mean().reset_index()
+    kept = points.dropna(subset=[SCORE, RATIO]) if RATIO in points else points[:0]
+    return {
+        "about": study.about(frame),
+        "sizes": sizes(frame),
+        "mean": study.without_each(frame, mean),
+        "each": each.to_dict("records"),
+        "points": kept[["data", "method", SCORE, RATIO]].to_dict("records") if len(kept) else [],
+    }
+
+
+def judge(numbers: Numbers) -> list[Row]:
+    few, many = numbers["sizes"].get("trees", (0, 0))
+    what = f"rank correlation of FactorVAE score and accuracy({few:,}) / accuracy({many:,}), trees"
+    rows = [equivalent(what, numbers["mean"])]
+    for row in numbers["each"]:
+        kind = row["a"].partition(".")[2]
+        key, named = f"{row['a']} {row['b']}", f"{label(row['b'])} and the efficiency of {kind}: rank correlation"
+        rows.append(beyond(key, named, f"{row['rho']:.2f}"))
+    return rows
+
+
+def equivalent(what: str, found: Mapping[str, Any]) -> Row:
+    """No reliable gain: the interval within the margin; a gain that is shown differs."""
+    published = "not reliably higher"
+    if found["value"] is None or not found["without"]:
+        return Row("mean", what, published, "none", "published ordering", "not comparable", "", "too few seeds")
+    half, value = study.t_and_half(found)[1], found["value"]
+    rule = f"equivalence: the 95 % interval within 0 +- {MARGIN:g}; jackknife over {len(found['without'])} seeds"
+    low, high = value - half, value + half
+    ours, verdict = f"{value:.2f} ({low:.2f} to {high:.2f})", three_way(low, high, MARGIN)
+    return Row("mean", what, published, ours, "published ordering", verdict, "", rule)
+
+
+def draw(numbers: Numbers) -> Figure:
+    """Efficiency against the score, a dot a model, a panel a data set."""
+    names = numbers["about"]["data"]
+    fig, axes = panel_each(names, 3.4, 3, sharey=True)
+    for ax, data in zip(axes, names, strict=True):
+        for row in (row for row in numbers["points"] if row["data"] == data):
+            ax.plot(row[SCORE], row[RATIO], "o", color=COLOURS.get(row["method"], GREY), ms=3, alpha=0.7, mew=0)
+        ax.set(title=data, xlabel="FactorVAE score")
+    fig.axes[0].set_ylabel("accuracy, few / many labels")
+    return fig
+
+
+def conclude(numbers: Numbers, rows: Rows) -> str:
+    if not numbers["each"]:
+        return f"{in_words(numbers['about'])}. No accuracies at two numbers of labels."
+    best = max(numbers["each"], key=lambda row: row["rho"])
+    return (
+        f"{in_words(numbers['about'])}. FactorVAE score and efficiency of trees: rank correlation {rows['mean'].ours}. "
+        f"The highest of {len(numbers['each'])} combinations of metric and predictor is {best['rho']:.2f} "
+        f"({label(best['b'])}, {best['a'].partition('.')[2]})."
+    )

@@ -1,0 +1,260 @@
+"""Faults between the parts of the house that once lived, all at once, beside a green suite: each must turn a test red.
+
+    python tests/mutants.py            all of them, one after another (some minutes); not part of `make test`
+    python tests/mutants.py chance     those whose name holds the word (D4: mendings of faults; ends with what lives)
+
+Each is one line of src changed in a temporary copy, and the test file that has to notice. A mutant whose line is no
+longer there is an error: the list follows the code.
+"""
+
+# ruff: noqa: E501  lines of src are quoted as they are
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+
+class Mutant(NamedTuple):
+    """What would be wrong for a user, where, and who should say so."""
+
+    wrong: str
+    file: str  # below src
+    line: str  # a part of the line, found once
+    mutated: str
+    tests: str  # below tests: a file, or one test of it
+
+
+UNSEAM, PAPERS = "unseam/", "unseam_papers/"
+MUTANTS = (
+    Mutant("evaluate scores other rows than it says", f"{UNSEAM}runs/evaluate.py",
+           "represent(run.model(member), taken.of or run.data, taken.rows)",
+           'represent(run.model(member), run.data, run.split("trained")[: len(taken.rows)])', "runs/test_held_out.py"),
+    Mutant("evaluate --json prints the largest score as the mean", f"{UNSEAM}cli/evaluate.py",
+           "value = float(np.mean([s.value for s in scores]))", "value = float(np.max([s.value for s in scores]))",
+           "runs/test_held_out.py"),
+    Mutant("the Sigma law is followed from r = 0.1 on", f"{UNSEAM}geometry/verdict.py",
+           "LAW_R = 0.9 ", "LAW_R = 0.1 ", "geometry/test_geometry_verdict.py"),
+    Mutant("the columns mu2 and sigma2 of the latents are swapped", f"{UNSEAM}train/loop.py",
+           'report[f"latent/{name}"].tolist() for name in LATENT',
+           'report["latent/" + {"mu2": "sigma2", "sigma2": "mu2"}.get(name, name)].tolist() for name in LATENT',
+           "train/test_train_results.py"),
+    Mutant("a 95 % interval has the width of 68 %", f"{UNSEAM}metrics/estimators/uncertainty.py",
+           "QUANTILE = 1.96", "QUANTILE = 1.0", "metrics/test_metrics_uncertainty.py"),
+    Mutant("the report's KL history is another column", f"{UNSEAM}show/report/member.py",
+           'latent_columns(run, view.member, "kl")', 'latent_columns(run, view.member, "mu2")',
+           "runs/test_runs_verbs.py"),
+    Mutant("align does not whiten an autoencoder", f"{UNSEAM}runs/align.py",
+           "whiten=not seen.posterior.has_prior,", "whiten=False,", "runs/test_runs_verbs.py"),
+    Mutant("the table prints the value as chance", f"{UNSEAM}metrics/render.py",
+           "number(score.chance),", "number(score.value if score.chance is not None else None),",
+           "metrics/test_metrics_cli.py"),
+    Mutant("beta of a user's own objective is always 1", f"{UNSEAM}train/run.py",
+           "return self.members[member].kl_weight", "return 1.0", "train/test_train_results.py"),
+    Mutant("final numbers are of training rows", f"{UNSEAM}train/loop.py",
+           "test_rows if len(test_rows) else train_rows,", "train_rows,", "runs/test_held_out.py"),
+    Mutant("the central 95 % of repetitions are the central 5 %", f"{PAPERS}frame/verdicts.py",
+           "share: float = 1 - LEVEL) -> tuple[float, float]", "share: float = LEVEL) -> tuple[float, float]",
+           "papers/test_verdicts.py"),
+    Mutant("A1 calls 40 degrees aligned", f"{PAPERS}allen/linear_components.py",
+           "DEGREES, LENGTH, ROTATION = 1.0,", "DEGREES, LENGTH, ROTATION = 40.0,", "papers/test_allen.py"),
+    Mutant("evaluate lets passive latents vote", f"{UNSEAM}runs/evaluate.py",
+           '"active": seen.active', '"active": None', "runs/test_held_out.py"),
+    Mutant("a study's mean.* holds scores of sampled codes", f"{UNSEAM}study/evaluate.py",
+           "self.six(one).items()", "self.six(two).items()",
+           "study/test_study_engine.py::test_the_rows_say_what_the_run_says"),
+    Mutant("a study tests predictors on the rows they learned from", f"{UNSEAM}study/evaluate.py",
+           "test_codes=codes[cut:], test_factors=factors[cut:]", "test_codes=codes[:cut], test_factors=factors[:cut]",
+           "study/test_study_engine.py::test_columns_of_a_row_are_what_they_are_called"),
+    Mutant("an analysis counts models whose loss exploded", f"{UNSEAM}study/analyse/columns.py",
+           'frame["status"] == "finished"', 'frame["status"] != "diverged"', "study/analyse/test_analyse_truth.py"),
+    Mutant("perturb plays the worst member against the best", f"{UNSEAM}perturb/make.py",
+           'key=lambda member: -found[member]["mig"].value', 'key=lambda member: found[member]["mig"].value',
+           "perturb/test_perturb_make.py::test_what_is_told_is_what_was_done"),
+    Mutant("the robustness radius is too small by the slope of tanh, twice", f"{UNSEAM}perturb/stress.py",
+           "e / SLOPE", "e * SLOPE", "perturb/test_perturb_stress.py"),
+    Mutant("stress --confirm compares changed data with itself", f"{UNSEAM}perturb/confirm.py",
+           '"unchanged": x}', '"unchanged": moved}', "perturb/test_perturb_stress.py"),
+    Mutant("match takes rows that members were trained on", f"{UNSEAM}runs/represent.py",
+           'sample(first, None, count, seed, "match")', 'sample(first, "trained", count, seed, "match")',
+           "runs/test_held_out.py"),
+    Mutant("a pack's factors are of other rows than its codes", f"{UNSEAM}runs/pack.py",
+           "run.data.factors(taken.rows)", "run.data.factors(taken.rows.sort().values)", "runs/test_pack.py"),
+    Mutant("export writes member 0, whichever is asked for", f"{UNSEAM}runs/export.py",
+           'run.on("cpu").model(member)', 'run.on("cpu").model(0)', "runs/test_runs_export.py"),
+    Mutant("find tells its rivals one factor fewer", f"{UNSEAM}find/search.py",
+           "rivals(x, raw, min(k, x.shape[1])", "rivals(x, raw, max(min(k, x.shape[1]) - 1, 1)",
+           "find/test_find_joints.py"),
+    Mutant("find's share of variance is of rows it was fitted on", f"{UNSEAM}find/search.py",
+           "    codes = best.model.encode(x[test])", "    test = train\n    codes = best.model.encode(x[test])",
+           "find/test_find_joints.py"),
+    Mutant("find takes a network that is not surely better", f"{UNSEAM}find/cohort.py",
+           "return better.sure(BETTER), words", "return True, words", "find/test_find_joints.py"),
+    Mutant("a diagnosis is of training rows", f"{UNSEAM}runs/diagnose.py",
+           'return sample(run, None, count, seed, "explain"', 'return sample(run, "trained", count, seed, "explain"',
+           "runs/test_held_out.py"),
+)  # fmt: skip
+
+
+FAULTS = (  # docs/reliability.md: what each mending of D1 to D18 would let through without it
+    Mutant("D1: a run without its tables cannot be resumed", f"{UNSEAM}train/run.py",
+           "    run.rows.create()\n    own.check", "    own.check", "train/test_train_results.py::test_a_run_can_be_started_or_resumed_wherever_it_died"),
+    Mutant("D2: a byte-order mark makes the first row a header", f"{UNSEAM}read.py",
+           'with path.open(encoding="utf-8-sig", newline="") as file:', 'with path.open(encoding="utf-8", newline="") as file:', "data/test_read.py::test_no_first_row_and_no_column_is_lost"),
+    Mutant("D2: a blank first line makes the first row a header", f"{UNSEAM}read.py",
+           "        elif line.strip():\n", "        else:\n", "data/test_read.py::test_no_first_row_and_no_column_is_lost"),
+    Mutant("D2: quoted numbers are a header", f"{UNSEAM}read.py",
+           "cells = next(csv.reader([first], delimiter=mark, skipinitialspace=True)) if first else []", "cells = first.split(mark) if first else []",
+           "data/test_read.py::test_no_first_row_and_no_column_is_lost"),
+    Mutant("D2: an empty cell in row 1 makes it a header", f"{UNSEAM}read.py",
+           "all(is_number(cell) for cell in cells if cell)", "all(is_number(cell) for cell in cells)", "data/test_read.py::test_bad_text_is_refused_by_name"),
+    Mutant("D2: a comment above the table is its header", f"{UNSEAM}read.py",
+           'if line.lstrip().startswith("#"):', "if False:", "data/test_read.py::test_no_first_row_and_no_column_is_lost"),
+    Mutant("D2: pandas takes the first column as the index", f"{UNSEAM}read.py",
+           "skiprows=skipped + named, index_col=False,", "skiprows=skipped + named,", "data/test_read.py::test_bad_text_is_refused_by_name"),
+    Mutant("D2: score does not say what it read", f"{UNSEAM}cli/score.py",
+           'print(f"read {file.said}", file=sys.stderr)', "pass", "metrics/test_metrics_files.py::test_what_was_read_is_said"),
+    Mutant("D3: a run is explained on other data", f"{UNSEAM}train/run.py",
+           "        own.check(self.config.data, self.config.digests, self.folder)\n", "", "train/test_train_folder.py::test_other_data_than_it_was_trained_on_is_refused"),
+    Mutant("D3: a run goes on with other pairs", f"{UNSEAM}train/run.py",
+           '    own.check(run.config.data, run.config.digests, run.folder, run.config.static.get("pairs"))\n', "", "train/test_train_folder.py::test_other_pairs_than_it_was_begun_with_are_refused"),
+    Mutant("D3: a run on perturbed data does not see that its base changed", f"{UNSEAM}train/own.py",
+           '        found |= {f"base.{key}": path for key, path in below.items()}\n', "", "train/test_train_folder.py::test_a_base_that_changed_is_seen_through_a_perturbed_folder"),
+    Mutant("D4: SIGTERM to the parent of several processes writes no checkpoint", f"{UNSEAM}train/cohort.py",
+           "                if interrupted.is_set():\n                    raise Interrupted(jobs[0].folder)\n", "", "train/test_train_workers.py::test_a_signal_to_the_first_process_leaves_a_checkpoint_of_every_worker"),
+    Mutant("D4: workers are not asked for a last checkpoint", f"{UNSEAM}train/cohort.py",
+           "                worker.process.terminate()\n", "                worker.process.kill()\n", "train/test_train_workers.py::test_a_signal_to_the_first_process_leaves_a_checkpoint_of_every_worker"),
+    Mutant("D4: a closed terminal writes no checkpoint", f"{UNSEAM}train/loop.py",
+           '("SIGINT", "SIGTERM", "SIGHUP")', '("SIGINT", "SIGTERM")', "train/test_train_workers.py::test_a_signal_to_the_first_process_leaves_a_checkpoint_of_every_worker"),
+    Mutant("D5: all members diverging is a TypeError", f"{UNSEAM}train/results.py",
+           'if kind == "real"})  # all null is nan', 'if kind == "nothing"})', "cli/test_cli_main.py::test_all_members_diverging_is_a_table"),
+    Mutant("D5: --eps 0 with relu breaks every member", f"{UNSEAM}train/optimiser.py",
+           "s.eps or tiny, s.weight_decay, fused=True)", "s.eps, s.weight_decay, fused=True)", "cli/test_cli_main.py::test_adam_without_epsilon_survives_dead_units"),
+    Mutant("D6: a folder that cannot be written cannot be read", f"{UNSEAM}train/results.py",
+           'return _checked(sqlite3.connect(f"{place}?immutable=1", uri=True))', "raise", "train/test_train_results.py::test_reading_needs_no_right_to_write"),
+    Mutant("D6: a read opens the table for writing", f"{UNSEAM}train/results.py",
+           "        if not read_only:\n", "        if True:\n", "train/test_train_results.py::test_reading_needs_no_right_to_write"),
+    Mutant("D7: what the machine does is a traceback", f"{UNSEAM}cli/__init__.py",
+           "    except ENVIRONMENT as error:\n", "    except ZeroDivisionError as error:\n", "cli/test_cli_main.py::test_what_the_machine_does_is_one_line"),
+    Mutant("D7: a path that cannot be is the machine's fault", f"{UNSEAM}cli/__init__.py",
+           "2 if isinstance(error, PATHS) else 1", "1", "cli/test_cli_main.py::test_a_path_that_cannot_be_is_bad_input"),
+    Mutant("D7: broken files raise what they like", f"{UNSEAM}read.py",
+           "    except DAMAGE as error:\n", "    except OSError as error:\n", "data/test_read.py::test_flipped_bytes_never_end_in_a_traceback"),
+    Mutant("D8: paths are read as markup", f"{UNSEAM}cli/common.py",
+           "stdout = Console(markup=False,", "stdout = Console(markup=True,", "cli/test_cli_paths.py"),
+    Mutant("D9: every group's number goes into one pipe before a worker runs", f"{UNSEAM}train/cohort.py",
+           "    todo, deaths = deque(range(len(jobs))), Counter[int]()\n",
+           "    todo, deaths = deque(range(len(jobs))), Counter[int]()\n    queue = context.SimpleQueue()\n    for number in todo:\n        queue.put(number)\n",
+           "train/test_train_folder.py::test_many_groups_do_not_fill_a_pipe"),
+    Mutant("D10: mcc is 0 for codes of small scale", f"{UNSEAM}statistics/correlation.py",
+           "    x = x / np.where(largest > 0, largest, 1.0)\n", "", "statistics/test_statistics.py::test_correlation_does_not_depend_on_scale"),
+    Mutant("D11: a run folder that is moved loses its own array", f"{UNSEAM}train/own.py",
+           "return {**data, **{key: str(path.relative_to(home)) for key, path in inside.items()}}", "return dict(data)", "train/test_train_folder.py::test_a_folder_can_be_moved"),
+    Mutant("D12: a data file cut short kills the process", f"{UNSEAM}read.py",
+           "    if header.bytes > WHOLE and not header.fortran:\n        return rows\n",
+           "    if header.bytes > WHOLE and not header.fortran:\n        return np.memmap(path, header.dtype, 'r', offset + header.start, header.shape)\n", "data/test_data_user.py::test_a_large_file_cut_short_while_in_use_is_refused_and_does_not_kill"),
+    Mutant("D13: temporary files of killed writers stay", f"{UNSEAM}train/run.py",
+           "        remove_leftovers(run.folder, run.folder / \"checkpoints\")\n", "        pass\n", "train/test_train_results.py::test_temporary_files_of_dead_processes_go_when_a_run_is_resumed"),
+    Mutant("D14: a killed worker's group is not given to another", f"{UNSEAM}train/cohort.py",
+           "    if worker.number < 0 or deaths[worker.number] > 1:\n", "    if True:\n", "train/test_train_workers.py::test_the_group_of_a_killed_worker_goes_on_in_another"),
+    Mutant("D14: nobody is told that a worker died", f"{UNSEAM}train/cohort.py",
+           '    stderr.print(f"{told}; another goes on with its group", soft_wrap=True)\n', "", "train/test_train_workers.py::test_the_group_of_a_killed_worker_goes_on_in_another"),
+    Mutant("D15: an integer of 400 digits is a 500", f"{UNSEAM}show/explorer/checks.py",
+           "    if not abs(value) <= largest:  #", "    if not math.isfinite(value) or abs(value) > largest:  #", "show/explorer/test_explorer_guard.py::test_a_bad_point_is_refused_in_one_line"),
+    Mutant("D15: an infinite variance is a 500", f"{UNSEAM}show/explorer/subject.py",
+           "torch.isfinite(torch.stack([mean, variance])).all()", "torch.isfinite(mean).all()", "show/explorer/test_explorer_guard.py::test_a_variance_without_bounds_is_refused"),
+    Mutant("D15: a 500 has no policy", f"{UNSEAM}show/explorer/guard.py",
+           "            if not started:\n", "            if False:\n", "show/explorer/test_explorer_guard.py::test_a_bug_is_answered_with_the_policy_and_without_its_traceback"),
+    Mutant("D15: half-open connections keep the page waiting", f"{UNSEAM}show/explorer/patience.py",
+           "        if len(others) >= CONNECTIONS:\n", "        if False:\n", "show/explorer/test_explorer_guard.py::test_silent_connections_do_not_keep_the_page_waiting"),
+    Mutant("D15: any number of pictures is unpacked at once", f"{UNSEAM}show/explorer/upload.py",
+           "DECODING = Semaphore(2)", "DECODING = Semaphore(99)", "show/explorer/test_explorer_guard.py::test_few_pictures_are_unpacked_at_once"),
+    Mutant("D16: exhibits.html has no policy", f"{PAPERS}frame/templates/exhibits.html",
+           '<meta http-equiv="Content-Security-Policy"', '<meta name="nothing"', "papers/test_exhibits.py::test_the_folder_can_be_moved_and_no_other_file_is_put_on_the_page"),
+    Mutant("D16: exhibits.html takes a figure from anywhere", f"{PAPERS}frame/page.py",
+           'path = out / "figures" / f"{name}.svg"', 'path = out / f"{name}.svg"', "papers/test_exhibits.py::test_the_folder_can_be_moved_and_no_other_file_is_put_on_the_page"),
+    Mutant("D16: the objectives page has no policy", f"{UNSEAM}show/templates/objectives.html",
+           '<meta http-equiv="Content-Security-Policy"', '<meta name="nothing"', "faults/test_faults.py::test_every_page_has_a_policy_without_scripts_of_others"),
+    Mutant("D17: a damaged note stops everything", f"{UNSEAM}data/stamps.py",
+           "with suppress(OSError, ValueError, TypeError):  # no note", "with suppress(OSError):  # no note", "faults/test_faults.py::test_a_note_or_a_cache_that_is_damaged_costs_time_only"),
+    Mutant("D17: a note that cannot be kept stops everything", f"{UNSEAM}data/stamps.py",
+           "with suppress(OSError):  # a folder", "with suppress(ZeroDivisionError):  # a folder", "faults/test_faults.py::test_a_note_or_a_cache_that_is_damaged_costs_time_only"),
+    Mutant("D17: a cache of another shape is used", f"{UNSEAM}data/files.py",
+           "        if array.shape == shape:\n", "        if True:\n", "faults/test_faults.py::test_a_note_or_a_cache_that_is_damaged_costs_time_only"),
+    Mutant("D17: a damaged step stops reproduce", f"{PAPERS}frame/exhibit.py",
+           "with suppress(OSError, ValueError):  # not there yet", "with suppress(OSError):  # not there yet", "papers/test_exhibits.py::test_a_damaged_step_is_made_again"),
+    Mutant("D17: a damaged exhibits.json is a traceback", f"{PAPERS}frame/run.py",
+           "except (ValueError, TypeError, LookupError, AttributeError, RecursionError, UndefinedError) as error:", "except ZeroDivisionError as error:", "papers/test_exhibits.py::test_a_damaged_document_is_one_line"),
+    Mutant("D18: --seeds 1.5 trains seed 1", f"{UNSEAM}cli/train.py",
+           'seeds = numbers(self.seeds, "--seeds", int)', 'seeds = [int(s) for s in numbers(self.seeds, "--seeds")]', "cli/test_cli_main.py::test_bad_input_is_one_line_and_exit_2"),
+    Mutant("D18: a seed twice trains twins", f"{UNSEAM}train/config.py",
+           "if count > 1]:\n", "if count > 99]:\n", "train/test_train_cohort.py::test_bad_settings_are_refused_before_anything_is_written"),
+    Mutant("D18: a hundred thousand million seeds are listed", f"{UNSEAM}cli/common.py",
+           "        if end - start >= MANY:\n", "        if end - start >= 10 * MANY:\n", "cli/test_cli_main.py::test_bad_input_is_one_line_and_exit_2"),
+    Mutant("D18: --resume ignores flags", f"{UNSEAM}cli/train.py",
+           "        if self.data is not None or others:\n", "        if False:\n", "cli/test_cli_main.py::test_bad_input_is_one_line_and_exit_2"),
+    Mutant("D18: the way on is not quoted for the shell", f"{UNSEAM}train/cohort.py",
+           "shlex.quote(str(folder))", "str(folder)", "train/test_train_results.py::test_a_full_disk_says_how_to_go_on"),
+)  # fmt: skip
+
+
+def copied(place: Path) -> Path:
+    return Path(shutil.copytree(ROOT / "src", place / "src"))
+
+
+def mutate(src: Path, mutant: Mutant) -> None:
+    path = src / mutant.file
+    text = path.read_text("utf-8")
+    if text.count(mutant.line) != 1:
+        raise SystemExit(
+            f"{mutant.file} holds {mutant.line!r} {text.count(mutant.line)} times, not once: mend the list"
+        )
+    path.write_text(text.replace(mutant.line, mutant.mutated), "utf-8")
+
+
+def green(src: Path, tests: str) -> bool:
+    """Whether a test file passes on this source; an error that is no failed test is no answer."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", f"tests/{tests}"]
+    told = {"cwd": ROOT, "env": {**os.environ, "PYTHONPATH": str(src)}, "capture_output": True, "text": True}
+    try:
+        done = subprocess.run(command, timeout=900, **told)
+    except subprocess.TimeoutExpired:  # it waits for ever, which nobody overlooks
+        return False
+    if done.returncode < 0:  # killed, by an alarm or a bus error
+        return False
+    if done.returncode not in (0, 1):
+        raise SystemExit(done.stdout[-3000:] + done.stderr[-3000:])
+    return done.returncode == 0
+
+
+def lives(mutant: Mutant) -> bool:
+    with tempfile.TemporaryDirectory() as place:
+        src = copied(Path(place))
+        mutate(src, mutant)
+        return green(src, mutant.tests)
+
+
+def main(words: list[str]) -> int:
+    """Run the mutants named; the exit code is how many live."""
+    chosen = [m for m in (*MUTANTS, *FAULTS) if not words or any(word in m.wrong for word in words)]
+    for tests in dict.fromkeys(m.tests for m in chosen):
+        if not green(ROOT / "src", tests):
+            raise SystemExit(f"tests/{tests} is red without any mutant")
+    survivors = 0
+    for mutant in chosen:
+        alive = lives(mutant)
+        survivors += alive
+        print(f"{'LIVES' if alive else 'dies '}  {mutant.wrong}  (tests/{mutant.tests})", flush=True)
+    print(f"{len(chosen) - survivors} of {len(chosen)} die")
+    return survivors
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

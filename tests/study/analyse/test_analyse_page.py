@@ -1,0 +1,127 @@
+"""The page and its tables: of a full study, and of every study that lacks something."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic import study
+
+from unseam.errors import BadInput
+from unseam.study.analyse import TABLES, analyse, words, write
+from unseam.study.analyse.columns import models
+from unseam.study.analyse.selection import choices, selection
+
+sys.path.append(str(Path(__file__).parents[2] / "show"))
+from page_checks import checked
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    frame = study(strengths=2, seeds=3, methods=("beta-vae", "factor-vae", "annealed-vae"))
+    frame.to_parquet(folder / "full.parquet")
+    return frame, write(folder / "full.parquet", folder / "out")
+
+
+def test_the_page_is_whole_and_closed(full):
+    _, found = full
+    text, page = checked(found["page"])
+    assert "Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:" in text
+    assert "script" not in page.tags
+    assert text.count("<svg") == 7
+    assert "54 models: does geometry choose better than chance?" in page.words
+    assert "nan" not in page.words
+    assert "Not computed" not in page.words
+    assert (
+        "54 finished models: sprites, sprites-colour, sprites-noisy; β-VAE, FactorVAE, AnnealedVAE; 6 settings, up to"
+        in (page.words)
+    )
+    assert all(published in page.words for published in ("80.7 %", "59.3 %", "54.9 %", "37 %"))
+
+
+def test_every_table_is_a_file_that_says_what_the_page_says(full):
+    frame, found = full
+    tables = analyse(frame)
+    assert set(found["tables"]) == set(tables) == {*TABLES, "models", "selection", "selection-by-metric"} - {"choices"}
+    for name, path in found["tables"].items():
+        assert len(pd.read_csv(path)) == len(tables[name]) > 0
+    figures = {path.stem for path in (found["page"].parent / "figures").iterdir()}
+    assert figures == {"total-correlation", "methods", "strengths", "variance", "transfer", "selection", "efficiency"}
+    _, page = checked(found["page"])
+    assert all(key.here in page.words for key in words.key_results(tables))
+    assert all(answer in page.words for answer in words.answer(tables))
+
+
+def test_the_answer_follows_the_numbers():
+    frame = study(data=("a",), methods=("beta-vae", "factor-vae"), strengths=4, seeds=5)
+
+    def chosen(frame):
+        return {"selection": selection(choices(models(frame)))}
+
+    for sign, expected in ((-1, "Yes"), (1, "No, worse")):
+        known = chosen(frame.assign(**{"free.rank": sign * frame["mean.mig"]}))
+        said = words.answer(known)[0]
+        assert said.startswith(f"{expected}, among restarts")
+        (row,) = known["selection"].query("pool == 'restarts' and selector == 'free.rank'").itertuples()
+        assert f"in {words.percent(row.rate)} ({100 * row.low:.0f} to {100 * row.high:.0f}); chance 50 %" in said
+    without = frame.drop(columns=[name for name in frame if name.startswith("free.")])
+    assert words.answer(chosen(without)) == []
+
+
+def holes(frame):
+    """A third of all numbers gone, a cell of the grid gone, some models diverged."""
+    out, generator = frame.copy(), np.random.default_rng(0)
+    for name in (name for name in out if "." in name):
+        out.loc[generator.random(len(out)) < 0.33, name] = np.nan
+    out.loc[generator.random(len(out)) < 0.1, "status"] = "diverged"
+    return out[~((out["method"] == "beta-vae") & (out["strength"] == 2))]
+
+
+def only(*kinds):
+    def keep(frame):
+        return frame[[name for name in frame if "." not in name or name.startswith(kinds)]]
+
+    return keep
+
+
+POOR = {  # case: how it differs, and how many sections cannot be computed (None: not counted)
+    "holes, no status": ({"seeds": 5}, lambda f: holes(f).drop(columns=["status", "strength_name", "piece"]), 0),
+    "one method": ({"methods": ("beta-vae",)}, lambda f: f, 0),
+    "one seed": ({"seeds": 1, "methods": ("beta-vae", "x", "y")}, lambda f: f, 0),
+    "one model": ({"methods": ("beta-vae",), "strengths": 1, "seeds": 1}, lambda f: f, 11),
+    "nothing finished": ({}, lambda f: f.assign(status="diverged"), 11),
+    "no numbers": ({}, only("nothing"), 11),
+    "metrics alone": ({}, only("mean."), 6),
+    "one metric": ({}, only("mean.sap", "free."), 4),
+    "constant scores": ({}, lambda f: f.assign(**{name: 0.5 for name in f if name.startswith("mean.")}), None),
+}
+
+
+@pytest.mark.parametrize("case", POOR)
+def test_a_section_that_cannot_be_computed_says_what_it_would_need(case, tmp_path, recwarn):
+    shape, change, least = POOR[case]
+    frame = change(study(**{"methods": ("beta-vae", "new-vae"), "data": ("a",), "strengths": 2, "seeds": 3, **shape}))
+    _, page = checked(write(frame, tmp_path)["page"])
+    assert "nan" not in page.words
+    assert page.words.count("Not computed: it needs") >= (least or 0)
+    if least == 0:
+        assert "does geometry choose better than chance?" in page.words
+        assert "Yes" in page.words or "Not shown" in page.words or "No, worse" in page.words or "Too few" in page.words
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
+
+
+def test_names_from_a_table_are_text(tmp_path):
+    frame = study(data=("<script>alert(1)</script>", "$x^{$"), methods=("beta-vae", "$m^{$"), strengths=2, seeds=3)
+    frame = only("mean.mig", "mean.factor-vae")(frame)
+    _, page = checked(write(frame, tmp_path)["page"])
+    assert "script" not in page.tags
+    assert "<script>alert(1)</script>" in page.words
+
+
+def test_what_is_no_study_is_one_line(tmp_path):
+    with pytest.raises(BadInput, match="neither a study's folder"):
+        write(tmp_path / "none", tmp_path)
+    with pytest.raises(BadInput, match="has no column method, strength"):
+        analyse(pd.DataFrame({"data": ["a"], "seed": [0]}))
