@@ -30,6 +30,16 @@ def chromium() -> str:
     return found
 
 
+def until(page, condition: str, argument=None) -> None:
+    """Waits until a JavaScript function of the page returns true.
+
+    A function, not an expression: playwright evaluates an expression anew at every look, and every look but the first
+    is refused by a page whose policy forbids eval, as ours do: the test passes where the first look is late enough.
+    """
+    assert "=>" in condition, f"{condition!r} is no function: write '() => ...'"
+    page.wait_for_function(condition, arg=argument, timeout=90_000)
+
+
 @contextmanager
 def browsing() -> Iterator:
     """A running browser."""

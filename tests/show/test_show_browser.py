@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from browsing import reading
+from browsing import reading, until
 from unseam.show import report
 from unseam.train import fit
 
@@ -42,7 +42,7 @@ def test_the_report_works_by_keyboard_on_a_phone(page: Any) -> None:
     link = page.locator(f'svg a[href]:not([href="#{first}"])').first
     link.focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("id => document.getElementById(id).hidden", arg=first)
+    until(page, "id => document.getElementById(id).hidden", first)
     assert f"#{page.locator('article.member:visible').get_attribute('id')}" == link.get_attribute("href")
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert page.said == []

@@ -13,7 +13,7 @@ import pytest
 from page_checks import checked
 
 import unseam
-from browsing import reading
+from browsing import reading, until
 from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.runs.choose import correlate
@@ -170,7 +170,7 @@ def test_by_keyboard_on_a_phone(page: Any) -> None:
     assert page.locator("svg a.dim").count() == page.locator('svg a[href^="#run-2-"]').count() + page.locator(
         'svg a[href^="#run-3-"]').count()  # fmt: skip
     page.keyboard.press("Enter")
-    page.wait_for_function("location.hash === '#run-1'")
+    until(page, "() => location.hash === '#run-1'")
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert page.said == []
     assert [url for url in page.asked if not url.startswith(("file:", "data:"))] == []

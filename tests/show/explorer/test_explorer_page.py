@@ -13,7 +13,7 @@ import torch
 from explorer_server import served
 from PIL import Image
 
-from browsing import browsing
+from browsing import browsing, until
 from unseam.runs.names import latent_names
 from unseam.show.explorer.gallery import open_gallery
 from unseam.train import fit
@@ -63,7 +63,7 @@ class Page:
         return np.array(json.loads(self.tab.locator(".panel").nth(panel).get_attribute("data-z")))
 
     def until(self, condition: str, argument=None) -> None:
-        self.tab.wait_for_function(condition, arg=argument, timeout=90_000)
+        until(self.tab, condition, argument)
 
     def moved(self, act, panel: int = 0) -> np.ndarray:
         """The new point, once it is drawn, after an action that moves."""
@@ -577,7 +577,7 @@ def test_a_table_is_told_by_the_names_of_its_columns(browser, tmp_path):
     with served(open_gallery([run.folder], [0, None])) as ask:
         context = browser.new_context(viewport={"width": 390, "height": 844})
         page = Page(context, ask.url, run.model(0))
-        page.tab.wait_for_function("document.querySelector('.moves').textContent !== ''")
+        page.until("() => document.querySelector('.moves').textContent !== ''")
         z, said = (page.tab.inner_text(f".slider {part}") for part in (".name b", ".moves"))
         column = run.model(0).decoder[0].weight[int(z[1])].tolist()  # what the first latent moves
         top = max(range(5), key=lambda i: abs(column[i]))
