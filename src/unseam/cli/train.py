@@ -23,7 +23,7 @@ from unseam.objectives import OBJECTIVES, Objective, Optimiser, hyperparameters
 from unseam.progress import stderr
 from unseam.runs.names import data_name
 from unseam.train import Run, Training, fit, resume
-from unseam.train.run import free_folder
+from unseam.train.start import free_folder
 
 
 @dataclass
