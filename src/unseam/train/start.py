@@ -189,7 +189,7 @@ def _on_disk(data: Dataset, folder: Path) -> Dataset:
 def _label(data: Any) -> str:
     """What a run on it is called: a file's name, a data set's, or "array" for what has none.
 
-    >>> _label("my/wine.csv"), _label("sprites"), _label(np.zeros((3, 2)))
+    >>> _label("my/wine.csv"), _label("sprites"), _label([[0.0, 1.0]])
     ('wine', 'sprites', 'array')
     """
     inner = layers(data)[-1]
