@@ -11,10 +11,9 @@ from functools import cached_property
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
-import pandas as pd
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
@@ -44,6 +43,9 @@ from unseam.train.results import Results
 from unseam.train.track import known_tracker, tracked
 from unseam.typed import typed
 from unseam.types import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,8 @@ class Run:
 
     def table(self) -> pd.DataFrame:
         """One row a member: seed, hyperparameters, status, final numbers."""
+        import pandas as pd
+
         frame = self.rows.read("runs").sort_values("member").reset_index(drop=True)
         try:
             hyper = pd.DataFrame([dict(json.loads(text)) for text in frame.pop("hyper")], index=frame.index)
@@ -394,6 +398,8 @@ def _given(run: Run, data: Any) -> Dataset:
 
 def _read_alike(run: Run, data: Any) -> Dataset:
     """A file, an array or a table of the columns the run knows, by their names where it has any."""
+    import pandas as pd
+
     if isinstance(data, pd.DataFrame) and run.config.features:
         if missing := [name for name in run.config.features if name not in data.columns]:
             raise BadInput(f"data has no column {missing[0]!r}, which the run was trained on")
