@@ -141,7 +141,7 @@ def axes(findings: Findings) -> list[str]:
 def rivals(findings: Findings) -> Table:
     every = ("variance_kept", "stability", "log_likelihood", "mcc")
     names = [name for name in every if any(row.get(name) is not None for row in findings.rivals.values())]
-    table = Table("with as many components", *(name.replace("_", " ") for name in names))
+    table = Table("as many components, unseen rows", *(name.replace("_", " ") for name in names))
     for name, row in findings.rivals.items():
         cells = [row.get(what) for what in names]
         table.add_row(name, *("-" if cell is None else f"{cell:.3f}" for cell in cells))

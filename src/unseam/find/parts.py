@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unseam.find import words
-from unseam.find.answer import Answer, together
+from unseam.find.answer import Answer, Unseen, together
 from unseam.find.columns import Prepared
 from unseam.find.density import Gain, gain
 from unseam.find.dimension import TESTED, hsic
@@ -202,5 +202,7 @@ def parts_answer(
     mixed = np.asarray(linked.any(axis=1))
     by = tuple(words.MIXED if other else words.PARTS for other in mixed)
     small = replace(prepared, x=prepared.x[:1], gaps=prepared.gaps[:1])
-    every = np.ones(d)
-    return Answer("parts", PartsModel(model, small), moves.T, model.nats(), every, ~mixed, by, back)
+    every, x = np.ones(d), prepared.x
+    some = PartsModel(fit_parts(raw[train], d, prepared.poisson, seed, starts=2), small)
+    unseen = Unseen(some, train, test, (x[train], x[test]))
+    return Answer("parts", PartsModel(model, small), moves.T, model.nats(), every, ~mixed, by, back, unseen)
