@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import torch
@@ -44,8 +44,12 @@ class Subset(Wrapper):
             )
         kept = self.keep(self.of.space).nonzero().flatten()
         if not len(kept):
-            raise BadInput(f"no row of {self.of.name!r} is left by {self}")
+            raise BadInput(f"{self.asked()} leaves no row of the {len(self.of):,} of {self.of.name!r}")
         return kept
+
+    def asked(self) -> str:
+        """What the user wrote: without='x>3'."""
+        return ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[1:2])  # type: ignore[arg-type]
 
     @property
     def left_out(self) -> Tensor:  # (N - M,)
@@ -105,7 +109,11 @@ class Without(Subset):
             gone = [torch.stack([ask(factors) for ask in both]).all(0) for both in either]
             return ~torch.stack(gone).any(0)
 
-        return everywhere(self.of, stays)
+        kept = everywhere(self.of, stays)
+        if kept.all():
+            ranges = ", ".join(f"{f.name} 0..{f.size - 1}" if f.size else f.name for f in space)
+            raise BadInput(f"{self.asked()} leaves nothing out; the factors and their codes: {ranges}")
+        return kept
 
 
 @dataclass(frozen=True)
