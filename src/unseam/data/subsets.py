@@ -190,7 +190,7 @@ class Correlated(Subset):
 
     def keep(self, space: FactorSpace) -> Tensor:
         asked = pairs(self.correlate or "", space)
-        low, span = self.reach(space)
+        low, span = self.reach()
         u = torch.rand(len(self.of), generator=rng.generator(self.subset_seed, "correlate"), dtype=torch.float64)
 
         def weight(factors: Tensor) -> Tensor:
@@ -199,11 +199,8 @@ class Correlated(Subset):
 
         return u < everywhere(self.of, weight)
 
-    def reach(self, space: FactorSpace) -> tuple[Tensor, Tensor]:  # (F,), (F,)
-        """Where each factor begins and how far it goes: codes by their size, continuous ones by what occurs."""
-        if space.discrete:
-            size = torch.tensor([float(factor.size or 1) for factor in space], dtype=torch.float64)
-            return torch.zeros_like(size), (size - 1).clamp(min=1)
+    def reach(self) -> tuple[Tensor, Tensor]:  # (F,), (F,)
+        """Where each factor begins and how far it goes, by what occurs: a condition may have cut its ends."""
         values = everywhere(self.of, lambda factors: factors).double()
         return values.amin(0), (values.amax(0) - values.amin(0)).clamp(min=1e-30)
 
