@@ -62,12 +62,8 @@ class FactorSpace:
     >>> space = FactorSpace((Factor("shape", 3, "categorical"), Factor("x", 4)))
     >>> space.names, space.count
     (('shape', 'x'), 12)
-    >>> space.factors_at(np.array([0, 5, 11]))
-    array([[0, 0],
-           [1, 1],
-           [2, 3]])
-    >>> space.index_of(np.array([[1, 1]]))
-    array([5])
+    >>> space.index_of(np.array([[0, 0], [1, 1], [2, 3]]))
+    array([ 0,  5, 11])
     """
 
     factors: tuple[Factor, ...]
@@ -109,13 +105,8 @@ class FactorSpace:
             raise BadInput("a space with a continuous factor has no finite grid")
         return int(np.prod([f.size or 0 for f in self.factors], dtype=np.int64)) if self.factors else 0
 
-    def factors_at(self, index: Array) -> Array:  # (B,) -> (B, F)
-        """Grid position -> factor values; the last factor changes fastest."""
-        sizes = tuple(int(f.size or 0) for f in self.factors)
-        return np.stack(np.unravel_index(np.asarray(index), sizes), axis=-1).astype(np.int64)
-
     def index_of(self, factors: Array) -> Array:  # (B, F) -> (B,)
-        """Factor values -> grid position; the inverse of `factors_at`."""
+        """Factor values -> grid position; the last factor changes fastest."""
         sizes = tuple(int(f.size or 0) for f in self.factors)
         return np.ravel_multi_index(tuple(np.asarray(factors).T), sizes)
 

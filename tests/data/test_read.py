@@ -123,7 +123,7 @@ def test_parquet_bombs_and_lists_are_refused(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(BadInput, match=r"column 'a' holds list"):
         load_table(path, "factors='t.parquet'")
     pyarrow.parquet.write_table(pyarrow.table({"a": [0.0] * 100_000}), path)
-    monkeypatch.setattr(read, "memory", lambda: 100_000)
+    monkeypatch.setattr(read.refuse, "memory", lambda: 100_000)
     with pytest.raises(BadInput, match=r"100,000 rows of 1 columns, more than"):
         load_table(path, "factors='t.parquet'")
     words = pyarrow.table({"a": ["w" * 100_000] * 12_000})  # 1.2 GB as an array of words
@@ -205,8 +205,8 @@ def test_stored_members_stay_on_disk_and_bombs_are_refused(tmp_path: Path, monke
     array = np.random.default_rng(0).random((50, 4))
     np.savez(tmp_path / "stored.npz", x=array, y=array[:3])
     np.savez(tmp_path / "fortran.npz", x=np.asfortranarray(array))
-    for whole in (read.WHOLE, 0):
-        monkeypatch.setattr(read, "WHOLE", whole)
+    for whole in (read.npy.WHOLE, 0):
+        monkeypatch.setattr(read.npy, "WHOLE", whole)
         found = load_array(tmp_path / "stored.npz", "data", "x")
         assert isinstance(found, np.ndarray if whole else read.FileRows)
         for index in (slice(None), slice(3, 9), slice(None, None, 7), [4, 4, 0], -1, np.arange(50) % 3 == 1, []):
@@ -218,7 +218,7 @@ def test_stored_members_stay_on_disk_and_bombs_are_refused(tmp_path: Path, monke
     np.savez_compressed(tmp_path / "packed.npz", x=np.asfortranarray(array))
     np.testing.assert_array_equal(load_array(tmp_path / "packed.npz", "data"), array)
     np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros(1_000_000))
-    monkeypatch.setattr(read, "memory", lambda: 1_000_000)
+    monkeypatch.setattr(read.refuse, "memory", lambda: 1_000_000)
     with pytest.raises(BadInput, match="unpacks to 8,000,000 bytes, more than"):
         load_array(tmp_path / "bomb.npz", "data")
 

@@ -21,7 +21,7 @@ from unseam.cli import main
 from unseam.data import files, stamps
 from unseam.errors import BadInput
 from unseam.files import write_atomic
-from unseam.find.columns import recognise
+from unseam.find.kinds import recognise
 from unseam.find.source import read
 from unseam.objectives import Optimiser
 from unseam.runs.names import name_latent

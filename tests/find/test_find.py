@@ -14,7 +14,8 @@ from unseam.errors import BadInput
 from unseam.find import Findings
 from unseam.find.answer import grade_of
 from unseam.find.axes import fit_axes
-from unseam.find.columns import prepare, recognise
+from unseam.find.columns import prepare
+from unseam.find.kinds import recognise
 from unseam.find.network import EFFORTS, Effort, settled
 from unseam.find.stability import agreement
 from unseam.read import Columns

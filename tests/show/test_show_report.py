@@ -233,7 +233,7 @@ def test_bad_input(cohort: Run, arguments: dict[str, object], reason: str) -> No
 
 
 def test_a_run_without_a_finished_member(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import unseam.train.run as module
+    import unseam.train.start as module
 
     monkeypatch.setattr(module, "run_cohort", lambda *_: None)
     run = fit("sprites", beta=1.0, steps=5, out=folder / "stopped", data_parameters=SPRITES, **SMALL)

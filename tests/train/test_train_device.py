@@ -126,7 +126,7 @@ def test_a_run_goes_on_where_it_is_told(tmp_path, monkeypatch):
                      out=tmp_path / "run", show=False)  # fmt: skip
     place, told = tmp_path / "run" / "config.json", []
     place.write_text(place.read_text().replace(f'"device": "{run.config.training.device}"', '"device": "cuda:9"'))
-    monkeypatch.setattr(import_module("unseam.train.run"), "run_cohort", lambda folder, config, *_: told.append(config))
+    monkeypatch.setattr("unseam.train.reopen.run_cohort", lambda folder, config, *_: told.append(config))
     assert unseam.resume(run.folder, steps=6, device="cpu").config.training.device == "cuda:9"
     assert [config.training.device for config in told] == ["cpu"]
 

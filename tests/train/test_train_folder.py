@@ -315,7 +315,7 @@ def test_a_finished_run_can_be_resumed_where_nothing_can_be_written(made: Run, m
         raise PermissionError(13, "Read-only file system")
 
     monkeypatch.setattr(Results, "create", barred)
-    monkeypatch.setattr("unseam.train.run.remove_leftovers", barred)
+    monkeypatch.setattr("unseam.train.reopen.remove_leftovers", barred)
     assert len(resume(made.folder, show=False).table()) == 2
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unseam.cli.common import emit, stdout
-from unseam.cli.options import MaybeInt, MaybePath, RunFolder
+from unseam.cli.options import AsJson, Device, MaybePath, OneMember, OneRun
 from unseam.errors import BadInput
 from unseam.geometry import Alignment
 from unseam.runs.align import align_members, save_alignment
@@ -25,20 +25,16 @@ class Command:
     Example: unseam align runs/sprites-beta-vae --out aligned
     """
 
-    run_folder: RunFolder
-    """The run folder."""
+    run_folder: OneRun
     out: MaybePath = None
     """Where to write; RUN/aligned when not given."""
-    member: MaybeInt = None
-    """One member; all when not given."""
+    member: OneMember = None
     points: int = 2000
     """At how many rows the decoder is differentiated; held-out ones, if the run has any."""
     seed: int = 0
     """Which rows, and the random restarts."""
-    device: str = "auto"
-    """auto (the fastest here), cpu, cuda, cuda:N or mps."""
-    json: bool = False
-    """Print one JSON document."""
+    device: Device = "auto"
+    json: AsJson = False
 
     def run(self) -> None:
         if self.points < 2:

@@ -10,6 +10,7 @@ import tyro
 
 import unseam
 from unseam.cli.common import emit
+from unseam.cli.options import AsJson
 from unseam.errors import BadInput, unknown
 
 HERE = Path(unseam.__file__).parent
@@ -59,8 +60,7 @@ class Command:
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
     """Which benchmarks, or parts of them (cohort-conv, metrics-suite); all when none is named."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         results = {name: measure(name) for name in self.names or names()}

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from unseam.cli.common import emit
-from unseam.cli.options import DataName, MaybePath, Options, named_data
+from unseam.cli.options import AsJson, DataName, MaybePath, Options, named_data
 from unseam.data import DATASETS, UserData, config, own_parameters
 from unseam.data.base import Dataset
 from unseam.data.files import data_folder
@@ -106,8 +106,7 @@ class List:
     Example: unseam data list
     """
 
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         sets = {name: describe(name, kind) for name, kind in DATASETS.items()}
@@ -145,8 +144,7 @@ class Show:
     """A data set (`unseam data list`), or a path to your own data."""
     out: MaybePath = None
     """The PNG to write; NAME.png by default."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
     options: Options = field(default_factory=dict)
 
     def run(self) -> None:
@@ -176,8 +174,7 @@ class Fetch:
     """Which data set."""
     origin: Annotated[str | None, tyro.conf.arg(name="from", metavar="FILE_OR_URL")] = None
     """Take the files from this file, folder or address instead of the publisher's."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         from unseam.data.fetch import fetch
@@ -207,8 +204,7 @@ class Pack:
     """Under which others may use it; told on the card."""
     rows: int = 10_000
     """Rows of the data whose codes and factors are packed, at most."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         from unseam import study

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from unseam.cli.common import emit, stdout
 from unseam.cli.find import factors, rivals
+from unseam.cli.options import AsJson
 
 if TYPE_CHECKING:
     from unseam.show.demo import DemoResult
@@ -36,8 +37,7 @@ class Command:
     """Run folder; the report is OUT/report.html."""
     seed: int = 0
     """The first of the cohort's seeds."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         from unseam.runs.choose import RULE

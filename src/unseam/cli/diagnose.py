@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unseam.cli.common import emit, stdout
-from unseam.cli.options import MaybeInt, RunFolder
+from unseam.cli.options import AsJson, Device, OneMember, OneRun
 from unseam.errors import BadInput
 from unseam.geometry import Diagnosis, polarized_share, polarized_since
 from unseam.geometry.diagnosis import number
@@ -28,20 +28,16 @@ class Command:
     Example: unseam diagnose runs/sprites-beta-vae --member 0
     """
 
-    run_folder: RunFolder
-    """The run folder."""
-    member: MaybeInt = None
-    """One member; all when not given."""
+    run_folder: OneRun
+    member: OneMember = None
     points: int = POINTS
     """At how many rows the decoder is differentiated; held-out ones, if the run has any."""
     seed: int = 0
     """Which rows."""
     figures: bool = True
     """Draw the figures."""
-    device: str = "auto"
-    """auto (the fastest here), cpu, cuda, cuda:N or mps."""
-    json: bool = False
-    """Print one JSON document."""
+    device: Device = "auto"
+    json: AsJson = False
 
     def run(self) -> None:
         if self.points < 2:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from unseam.cli.common import emit, stdout
 from unseam.cli.data import said
-from unseam.cli.options import MaybeInt, MaybePath, RunFolder
+from unseam.cli.options import Device, MaybeInt, MaybePath, OneMember, OneRun
 from unseam.metrics import Score
 from unseam.runs.evaluate import evaluate, rows_for, with_factors
 from unseam.runs.names import data_name
@@ -28,12 +28,10 @@ class Command:
     Example: unseam evaluate runs/sprites-beta-vae --metrics mig,dci-disentanglement
     """
 
-    run_folder: RunFolder
-    """The run folder."""
+    run_folder: OneRun
     metrics: str = "mig"
     """Names separated by commas, or `all`."""
-    member: MaybeInt = None
-    """One member; all when not given."""
+    member: OneMember = None
     rows: Annotated[Which | None, tyro.conf.arg(metavar="|".join(get_args(Which)))] = None
     """Which rows to score on; held-out ones where there are enough, else all. Where combinations of factors were left
     out (--data.without, share, correlate): full, with them, or left-out, those alone."""
@@ -45,8 +43,7 @@ class Command:
     """Which rows, and the metrics' own randomness."""
     ci: bool = False
     """Add 95 % intervals, by half-samples of the rows."""
-    device: str = "auto"
-    """auto (the fastest here), cpu, cuda, cuda:N or mps."""
+    device: Device = "auto"
     json: bool = False
     """Print one JSON document: each member's scores, and their means over the members as `scores`."""
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import tyro
 
 from unseam.cli.common import emit, stdout
-from unseam.cli.options import MaybeInt, RunFolder
+from unseam.cli.options import MaybeInt, OneRun
 from unseam.errors import BadInput
 
 NEEDED = ("starlette", "uvicorn")
@@ -27,8 +27,7 @@ class Command:
     Example: unseam explore runs/sprites-beta-vae --member 0 --member2 3
     """
 
-    run_folder: RunFolder
-    """The run folder."""
+    run_folder: OneRun
     run2: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[RUN2]")] = None
     """A second run, shown beside the first."""
     member: MaybeInt = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unseam.cli.common import emit, stdout
-from unseam.cli.options import MaybeInt, MaybePath, RunFolder
+from unseam.cli.options import AsJson, MaybeInt, MaybePath, OneRun
 from unseam.runs.diagnose import heading, one_member
 from unseam.runs.export import Format, export
 from unseam.train import load_run
@@ -20,16 +20,14 @@ class Command:
     Example: unseam export runs/sprites-beta-vae --member 3 --to onnx
     """
 
-    run_folder: RunFolder
-    """The run folder."""
+    run_folder: OneRun
     member: MaybeInt = None
     """Which member; when not given the one that `diagnose` or `report` chose, else the first whole one."""
     to: Format = "onnx"
     """onnx (needs the extra `onnx`), torchscript, or safetensors: the weights and a card, no graph."""
     out: MaybePath = None
     """Where to write; RUN/exported/member-S when not given."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         run = load_run(self.run_folder)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unseam.cli.common import emit, stdout
-from unseam.cli.options import DataName, MaybeInt, MaybePath, MaybeText
+from unseam.cli.options import AsJson, DataName, MaybeInt, MaybePath, MaybeText
 from unseam.errors import BadInput
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ class Command:
     """Where networks are trained: auto (the fastest here), cpu, cuda, cuda:N or mps."""
     seed: int = 0
     """Of everything random."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         if self.quick and self.thorough:

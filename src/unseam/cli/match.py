@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from unseam.cli.common import emit, stdout
-from unseam.cli.options import MaybePath
+from unseam.cli.options import AsJson, MaybePath
 from unseam.errors import BadInput
 from unseam.files import write_atomic
 from unseam.matching import AT, match
@@ -38,8 +38,7 @@ class Command:
     """Write the matching to this .csv: a row for each direction of the first set."""
     seed: int = 0
     """Of the random axes."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         if not self.things:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import tyro
 
 from unseam.cli.common import emit
-from unseam.cli.options import MaybeText, Options, named_data
+from unseam.cli.options import AsJson, MaybeText, Options, named_data
 from unseam.errors import lookup
 from unseam.objectives import OBJECTIVES
 from unseam.objectives.describe import describe
@@ -35,8 +35,7 @@ class Command:
     """Latents of each model on the page."""
     out: Path = Path("objectives.html")
     """The page: .html, or .png for the figure alone. The runs are kept in a folder of the same name."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
     options: Options = field(default_factory=dict)
 
     def run(self) -> None:

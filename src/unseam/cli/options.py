@@ -25,6 +25,10 @@ MaybeFloat = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 MaybeText = Annotated[str | None, tyro.conf.arg(metavar="STR")]
 MaybePath = Annotated[Path | None, tyro.conf.arg(metavar="PATH")]
 RunFolder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+OneRun = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN", help="The run folder.")]
+OneMember = Annotated[int | None, tyro.conf.arg(metavar="INT", help="One member; all when not given.")]
+Device = Annotated[str, tyro.conf.arg(help="auto (the fastest here), cpu, cuda, cuda:N or mps.")]
+AsJson = Annotated[bool, tyro.conf.arg(help="Print one JSON document.")]
 DataName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
 WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import tyro
 
 from unseam.cli.common import emit, numbers
-from unseam.cli.options import DataName, Options, named_data
+from unseam.cli.options import AsJson, DataName, Options, named_data
 from unseam.errors import BadInput
 
 SMALL = 32  # pixels
@@ -49,8 +49,7 @@ class Command:
     """Steps of each restart."""
     seed: int = 0
     """Of the change."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
     options: Options = field(default_factory=dict)
 
     def chosen(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unseam.cli.common import emit, stdout
-from unseam.cli.options import MaybeInt, MaybePath, RunFolder
+from unseam.cli.options import AsJson, MaybeInt, MaybePath, RunFolder
 
 
 @dataclass
@@ -28,8 +28,7 @@ class Command:
     """Also save every figure in this folder."""
     formats: str = "pdf"
     """Formats of these figures: svg, pdf, png, separated by commas."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         from unseam.show.report.write import write

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from unseam.cli.common import emit
+from unseam.cli.options import AsJson
 
 
 @dataclass
@@ -28,8 +29,7 @@ class Command:
     """Only list the exhibits, with the verdicts already in --out."""
     out: Path = Path("exhibits")
     """The folder to write to and to resume from."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         from unseam_papers import EXHIBITS

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from unseam.cli.common import emit, numbers
-from unseam.cli.options import MaybeInt, MaybeText
+from unseam.cli.options import AsJson, MaybeInt, MaybeText
 from unseam.metrics.inputs.files import read_array
 from unseam.metrics.render import FORMATS
 from unseam.metrics.suite import score
@@ -53,8 +53,7 @@ class Command:
     """Seed of splits, samples and models."""
     workers: MaybeInt = None
     """Threads; all cores when not given."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         places = {name: getattr(self, name) for name in ("codes", "factors", "test_codes", "test_factors")}

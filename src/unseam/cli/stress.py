@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from unseam.cli.common import emit
-from unseam.cli.options import MaybeInt, RunFolder
+from unseam.cli.options import AsJson, OneMember, OneRun
 
 
 @dataclass
@@ -21,10 +21,8 @@ class Command:
     Example: unseam stress runs/sprites-beta-vae --member 0
     """
 
-    run_folder: RunFolder
-    """The run folder."""
-    member: MaybeInt = None
-    """One member; all when not given."""
+    run_folder: OneRun
+    member: OneMember = None
     degrees: float = 15.0
     """By how much axes must turn to count as lost."""
     eps: float | None = None
@@ -33,8 +31,7 @@ class Command:
     """At how many held-out rows the decoder is differentiated."""
     confirm: bool = False
     """Train three models again on data changed by twice the radius (or by eps), three on it as it is; minutes."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         from unseam.perturb.confirm import confirm

@@ -10,7 +10,7 @@ import tyro
 from rich.text import Text
 
 from unseam.cli.common import emit, numbers, stdout
-from unseam.cli.options import MaybeFloat, MaybeInt, MaybePath, MaybeText
+from unseam.cli.options import AsJson, MaybeFloat, MaybeInt, MaybePath, MaybeText
 from unseam.errors import BadInput
 
 ACTS = ("show", "analyse", "table", "work")
@@ -49,8 +49,7 @@ class Command:
     """Print a job array (SLURM, PBS, LSF) that advances one piece a task, and stop."""
     piece: MaybeInt = None
     """With `work DIR`: advance this piece only (what a task of the printed job array does)."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
     given: Annotated[list[str], tyro.conf.Suppress] = field(default_factory=list)
 
     def run(self) -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from unseam.cli.common import emit, numbers, stdout
 from unseam.cli.data import said
-from unseam.cli.options import MaybePath, Options, convert, named_data
+from unseam.cli.options import AsJson, MaybePath, Options, convert, named_data
 from unseam.data import said_of
 from unseam.data.base import Scale
 from unseam.errors import BadInput, choices, lookup, unknown
@@ -23,7 +23,7 @@ from unseam.objectives import OBJECTIVES, Objective, Optimiser, hyperparameters
 from unseam.progress import stderr
 from unseam.runs.names import data_name
 from unseam.train import Run, Training, fit, resume
-from unseam.train.run import free_folder
+from unseam.train.start import free_folder
 
 
 @dataclass
@@ -60,8 +60,7 @@ class Command:
     training: tyro.conf.OmitArgPrefixes[Training] = field(default_factory=Training)
     track: Annotated[str | None, tyro.conf.arg(metavar="tensorboard|wandb")] = None
     """Pass what is logged on to a tracker as well (extras `tensorboard`, `wandb`)."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
     options: Options = field(default_factory=dict)
     hyperparameters: Options = field(default_factory=dict)
     given: Annotated[list[str], tyro.conf.Suppress] = field(default_factory=list)  # every flag that was typed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unseam.cli.common import emit, stdout
-from unseam.cli.options import MaybeInt, MaybePath, RunFolder
+from unseam.cli.options import AsJson, MaybeInt, MaybePath, OneRun
 from unseam.runs.diagnose import heading, one_member
 from unseam.show.film import film, write
 from unseam.train import load_run
@@ -21,8 +21,7 @@ class Command:
     Example: unseam traverse runs/sprites-beta-vae --member 3 --gif
     """
 
-    run_folder: RunFolder
-    """The run folder."""
+    run_folder: OneRun
     member: MaybeInt = None
     """Which member; when not given the one that `diagnose` or `report` chose, else the first whole one."""
     row: MaybeInt = None
@@ -37,8 +36,7 @@ class Command:
     """Write a moving picture as well."""
     out: MaybePath = None
     """File to write, without its ending; RUN/traversals/member-S (with the rows, for a way) when not given."""
-    json: bool = False
-    """Print one JSON document."""
+    json: AsJson = False
 
     def run(self) -> None:
         run = load_run(self.run_folder)

@@ -49,7 +49,7 @@ class Subset(Wrapper):
 
     def asked(self) -> str:
         """What the user wrote: without='x>3'."""
-        return ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[1:2])  # type: ignore[arg-type]
+        return ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[1:2])
 
     @property
     def left_out(self) -> Tensor:  # (N - M,)

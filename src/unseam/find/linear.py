@@ -7,9 +7,9 @@ import numpy as np
 from unseam.find import words
 from unseam.find.answer import SAME, TOO_CLOSE, Answer, Unseen, like, together
 from unseam.find.axes import Axes, fit_axes, independent
-from unseam.find.columns import KNOWS
 from unseam.find.density import less_dependent
 from unseam.find.dimension import TESTED, dependent, hsic
+from unseam.find.remarks import KNOWS
 from unseam.find.stability import Twice, agreement
 from unseam.rng import numpy_generator
 from unseam.types import Array

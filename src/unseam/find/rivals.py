@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from unseam.statistics import matched, rank_correlations
 from unseam.types import Array
 
 Row = dict[str, float | None]
-Encoder = Callable[[Array], Array]
 
 
 def fitted(name: str, x: Array, d: int, seed: int) -> Any:

@@ -20,11 +20,12 @@ from unseam.find import words
 from unseam.find.answer import Answer, graded
 from unseam.find.axes import NETWORK, begin, bends
 from unseam.find.cohort import LATENTS, Ask, network_answer
-from unseam.find.columns import KNOWS, Prepared, Scale, prepare
+from unseam.find.columns import Prepared, Scale, prepare
 from unseam.find.dimension import isotropic
 from unseam.find.findings import Findings, encoded
 from unseam.find.linear import linear_answer
 from unseam.find.parts import with_parts
+from unseam.find.remarks import KNOWS
 from unseam.find.rivals import mcc, rivals
 from unseam.find.source import read
 from unseam.rng import numpy_generator

@@ -6,7 +6,7 @@ A set of factors is a bit mask: bit j set means factor j is in it. All 2^s sets 
 every partition is then a sum of entries (`unseam.linear.partition`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -36,21 +36,6 @@ class Tables:
     @property
     def s(self) -> int:
         return int(self.gain.shape[-1]).bit_length() - 1
-
-
-def gaussian_information(S: Any, a: Sequence[int], b: Sequence[int]) -> float:  # (n, n)
-    """I(a; b) in nats of two groups of the variables with covariance S.
-
-    >>> round(gaussian_information([[1.0, 0.6], [0.6, 1.0]], [0], [1]), 6), round(-0.5 * np.log(1 - 0.36).item(), 6)
-    (0.223144, 0.223144)
-    """
-    S = covariance("S", S)
-    if not len(a) or not len(b):
-        raise BadInput("a group is empty; mutual information needs at least one variable on each side")
-    if set(a) & set(b):
-        raise BadInput(f"the groups share {sorted(set(a) & set(b))}: the information is infinite; make them disjoint")
-    log_det = [np.linalg.slogdet(S[np.ix_(g, g)])[1] for g in (list(a), list(b), [*a, *b])]
-    return float(max(log_det[0] + log_det[1] - log_det[2], 0) / 2)
 
 
 def members(s: int, size: int) -> Array:  # (sets, size)

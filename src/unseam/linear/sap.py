@@ -1,11 +1,10 @@
-"""SAP in closed form (Kumar et al. 2018 as in Vu 2024, eq. 7, 8): squared correlations and the gap of the top two."""
+"""What SAP sees, in closed form (Kumar et al. 2018 as in Vu 2024, eq. 7, 8): squared correlations, and who is best."""
 
 from typing import Any
 
 import numpy as np
 
 from unseam.errors import BadInput
-from unseam.statistics import top_two_gap
 from unseam.types import Array
 
 
@@ -22,17 +21,6 @@ def squared_correlations(Sx: Any, Sv: Any, Sxv: Any) -> Array:  # (..., m, m), (
         raise BadInput(f"factor {int(np.argmin(v))} has no variance; leave it out")
     scale = x[..., :, None] * v
     return np.divide(Sxv**2, scale, out=np.zeros_like(Sxv), where=scale > 0)
-
-
-def sap_score(S: Array) -> Array:  # (..., m, s) -> (...)
-    """The mean over factors of the gap between the two latents that know most about it (eq. 8).
-
-    >>> sap_score(np.array([[0.9, 0.1], [0.2, 0.8]])).round(4)
-    np.float64(0.7)
-    """
-    if S.shape[-2] < 2:
-        raise BadInput("SAP compares two latents; the code has one")
-    return top_two_gap(np.swapaxes(S, -1, -2)).mean(-1)
 
 
 def best_latents(S: Array) -> Array:  # (..., m, s) -> (..., s)

@@ -37,7 +37,7 @@ from unseam.study.grid import Grid, Model, Piece, from_json
 from unseam.train import Run, load_run
 from unseam.train.group import Job
 from unseam.train.loop import train_group
-from unseam.train.run import begin, typed_settings
+from unseam.train.start import begin, typed_settings
 
 BEAT = 2.0  # seconds between heartbeats
 SILENCE = 60.0  # seconds without one after which a lease is nobody's

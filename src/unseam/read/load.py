@@ -1,0 +1,56 @@
+"""The way from a path (or what is in memory already) to an array or a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unseam.errors import BadInput
+from unseam.read.hdf5 import Hdf5Rows, h5
+from unseam.read.npy import FileRows, npy, npz
+from unseam.read.refuse import TABLES, existing, refusing
+from unseam.read.tables import Columns, checked, parquet, text
+
+
+def load_array(path: str | Path, where: str, key: str | None = None) -> Any:
+    """The array in a file; what can stay on disk stays there and is read by rows. Tables must hold numbers only.
+
+    >>> load_array("missing.npy", "data='missing.npy'")
+    Traceback (most recent call last):
+    unseam.errors.BadInput: data='missing.npy': no such file
+    """
+    path = existing(path, where)
+    if path.suffix.lower() in TABLES:
+        return load_table(path, where, key).numbers(where)
+    readers: dict[str, Callable[[Path, str, str | None], Any]] = {".npy": npy, ".npz": npz, ".h5": h5, ".hdf5": h5}
+    with refusing(where, f"corrupt or no {path.suffix} file"):
+        return readers[path.suffix.lower()](path, where, key)
+
+
+def load_table(source: Any, where: str, key: str | None = None, gaps: bool = False) -> Columns:
+    """The columns of a file, of a DataFrame (which keeps its names) or of an array; with `gaps` cells may be missing.
+
+    >>> load_table(np.array([[1, 2], [3, 4]]), "factors").names
+    ['factor0', 'factor1']
+    """
+    if hasattr(source, "columns") and hasattr(source, "iloc"):
+        names = [str(name) for name in source.columns]
+        return checked(Columns(names, [source.iloc[:, i].to_numpy() for i in range(len(names))]), where, gaps)
+    if isinstance(source, (str, Path)):
+        path = existing(source, where)
+        if path.suffix.lower() in TABLES:
+            with refusing(where, f"no readable {path.suffix[1:].upper()}"):
+                table = (parquet if path.suffix.lower() == ".parquet" else text)(path, where)
+            return checked(table.pick(key.split(","), where) if key else table, where, gaps)
+        source = load_array(path, where, key)
+    array = np.asarray(source[:] if isinstance(source, (Hdf5Rows, FileRows)) else source)
+    if array.ndim == 1 and array.dtype.names:
+        return checked(Columns(list(array.dtype.names), [array[name] for name in array.dtype.names]), where, gaps)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2 or array.dtype.kind not in "biufU":
+        raise BadInput(f"{where} has shape {array.shape} and dtype {array.dtype}; it must be numbers (N, F)")
+    names = [key.rpartition("/")[2]] if key and array.shape[1] == 1 else [f"factor{i}" for i in range(array.shape[1])]
+    return checked(Columns(names, list(array.T)), where, gaps)
