@@ -103,6 +103,18 @@ def test_vae_sorts_by_information_gives_rows_back_and_is_plain_arrays() -> None:
     assert VAE(2, objective="beta-tcvae", beta=2.0, steps=5).fit_transform(X).shape == (300, 2)
     with pytest.raises(BadInput, match="n_components=0"):
         VAE(0).fit(X)
+    with pytest.raises(BadInput, match="objective='sigma-vae' has no beta; leave it away, or take one of beta-vae"):
+        VAE(beta=2.0).fit(X)
+
+
+def test_data_without_factors_are_said_to_have_none() -> None:
+    """A transformer gives a column all the same, and says that it is no factor."""
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    finder = FactorFinder().fit(X)
+    assert (finder.count_, finder.grades_, finder.transform(X).shape) == (0, ["unstable"], (400, 1))
+    assert finder.findings_.sentence.startswith("No factors: in these 400 rows")
+    assert "is no factor" in str(finder.findings_)
+    assert "made of 1 factor" not in str(finder.findings_)
 
 
 def test_align_keeps_the_contract() -> None:

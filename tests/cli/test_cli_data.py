@@ -40,6 +40,19 @@ def test_list_names_every_set_and_what_is_missing(capsys: pytest.CaptureFixture[
     assert "mpi3d_real.npz, real3d_complicated_shapes_ordered.npz (size unknown)" in text
 
 
+def test_list_says_of_a_set_that_is_here_which_files_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """One variant of four, or the unpacked form of an archive, is not all of the files."""
+    for name in ("mpi3d/mpi3d_toy.npz", "cars3d/data/cars/list.txt"):
+        (Path("data") / name).parent.mkdir(parents=True, exist_ok=True)
+        (Path("data") / name).write_bytes(b"")
+    assert main(["data", "list"]) == 0
+    text = capsys.readouterr().out
+    assert "  here: mpi3d_toy.npz; not there, or in another form: mpi3d_realistic.npz, mpi3d_real.npz, real3d" in text
+    assert "  here: in another form or place than nips2015-analogy-data.tar.gz\n" in text
+    assert main(["data", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["datasets"]["mpi3d"]["present"] == ["mpi3d_toy.npz"]
+
+
 def test_show_says_what_was_read_and_takes_labels(capsys: pytest.CaptureFixture[str]) -> None:
     Path("wine.csv").write_text("ash,kind\n1.5,red\n2.5,white\n3.5,red\n")
     assert main(["data", "show", "wine.csv", "--data.labels", "kind"]) == 0

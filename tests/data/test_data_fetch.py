@@ -174,6 +174,19 @@ def test_nobody_answers(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "--from" in said
 
 
+def test_all_files_of_a_set_are_named_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, "http://127.0.0.1:9/{}")
+    (file,) = SOURCES["dsprites"]
+    monkeypatch.setitem(SOURCES, "dsprites", (file, file._replace(name="here.bin"), file._replace(name="far.bin")))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "here.bin").write_bytes(b"")
+    with pytest.raises(BadInput) as error:
+        fetch.fetch("dsprites")
+    said = str(error.value)
+    assert said.endswith(f"; copy it and far.bin to {folder} yourself, or give the folder that holds them with --from")
+    assert "urlopen error" not in said
+
+
 def test_a_full_disk_keeps_the_part(server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server.contents["file.bin"] = CONTENT
     offer(monkeypatch, server.url("{}"))

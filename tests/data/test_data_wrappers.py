@@ -166,6 +166,13 @@ def test_one_factor_with_all_and_continuous_factors() -> None:
     assert abs(plain[0, 1:]).max() < 0.05
 
 
+def test_factors_whose_ends_were_left_out_are_correlated_over_what_is_left() -> None:
+    data = load_data("sprites", size=16, shapes=1, orientations=1, without="x<8|x>23|y<13|y>18", correlate="x,y=0.1")
+    *_, x, y = data.factors(torch.arange(len(data))).T.numpy()
+    assert (x.min(), x.max(), y.min(), y.max()) == (8, 23, 13, 18)  # not the middle of x, where y happens to lie
+    assert np.corrcoef(x, y)[0, 1] > 0.9
+
+
 def test_every_combination_can_still_be_observed() -> None:
     data = load_data("sprites", size=16, correlate="x,y=0.05", without="shape=0")
     never = torch.tensor([[0, 0, 0, 0, 31]])
@@ -183,7 +190,8 @@ BAD = [
     ({"without": "shape"}, "no condition"),
     ({"without": "shape=e"}, "no condition"),
     ({"without": ""}, "no condition"),
-    ({"without": "x>=0"}, "no row"),
+    ({"without": "x>=0"}, "^without='x>=0' leaves no row of the"),
+    ({"without": "shape=9"}, "without='shape=9' leaves nothing out; .*shape 0..2"),
     ({"share": 0.0}, "share=0.0 must be above 0"),
     ({"share": 1.5}, "share=1.5"),
     ({"correlate": "x=0.1"}, "no pair"),

@@ -19,7 +19,9 @@ from unseam.find.kinds import recognise
 from unseam.find.network import EFFORTS, Effort, settled
 from unseam.find.stability import agreement
 from unseam.read import Columns
+from unseam.rng import numpy_generator
 from unseam.statistics import matched, rank_correlations
+from unseam.train.order import split
 from unseam.types import Array
 
 
@@ -31,6 +33,13 @@ def linear(d: int, n: int, N: int = 1500, seed: int = 0, shape: str = "laplace")
 
 def like(findings: Findings, s: Array) -> Array:
     return matched(np.abs(rank_correlations(s, findings.codes.to_numpy()))).values
+
+
+def pca_kept(seen: Array, y: Array, d: int) -> float:
+    """The share of the variance of y that d principal components of other rows keep."""
+    U = np.linalg.svd(seen - seen.mean(0), full_matrices=False)[2][:d]
+    centred = y - seen.mean(0)
+    return float(((centred @ U.T) ** 2).sum() / (centred**2).sum())
 
 
 @pytest.mark.parametrize("shape", ["laplace", "uniform"])
@@ -104,6 +113,13 @@ def test_a_curve_needs_the_network_and_says_so(monkeypatch: pytest.MonkeyPatch) 
     assert found.transform(x[:5]).shape == (5, 2)
     again = found.inverse_transform(found.transform(x))
     assert ((again - x) ** 2).sum() < 0.05 * ((x - x.mean(0)) ** 2).sum()
+    unseen = numpy_generator(0, "rows").permutation(800)[split(800, 0.2)[1].numpy()]  # what its training held out
+    y, seen = found.prepared.x[unseen], np.delete(found.prepared.x, unseen, axis=0)
+    left = y - found.model.decode(found.model.encode(y))
+    kept = 1 - (left**2).sum() / ((y - seen.mean(0)) ** 2).sum()
+    assert found.rivals["unseam"]["variance_kept"] == pytest.approx(kept, abs=1e-9)
+    assert found.rivals["PCA"]["variance_kept"] == pytest.approx(pca_kept(seen, y, 2), abs=1e-6)
+    assert found.rivals["unseam"]["log_likelihood"] > found.rivals["FastICA"]["log_likelihood"] + 0.5
 
 
 def test_codes_are_those_of_transform_and_moves_are_in_the_columns_units() -> None:

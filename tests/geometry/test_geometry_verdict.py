@@ -125,6 +125,15 @@ def test_where_beta_comes_from() -> None:
     assert "beta" not in told()
 
 
+def test_where_there_is_no_beta_nothing_is_advised_about_it() -> None:
+    assert "the loss has no beta: 0.25 is only the unit of costs" in told(beta=0.25, beta_source="none")
+    none = {"active": 0, "dto": None, "latents": (latent(0, kl=0.01, active=False), latent(1, kl=0.01, active=False))}
+    mixed = {"pairs": (pair(degenerate=True, difference=0.03),)}
+    for more, advice in ((none, "; lower beta"), (mixed, " or of beta")):
+        assert advice in told(**more)
+        assert advice not in told(beta_source="none", **more)
+
+
 def test_the_rest_of_the_sentence() -> None:
     text = told()
     assert text.startswith("2 of 2 latents active; ")

@@ -218,3 +218,14 @@ def test_the_command_line_knows_groups_and_active(tmp_path, capsys):
     assert len(json.loads(capsys.readouterr().out)["scores"]["mig"]["matrix"][0]) == 4
     assert main(["score", *files, "--groups", "0-1,2-3", "--components", "2"]) == 2
     assert "reads one number a latent" in capsys.readouterr().err
+
+
+def test_explicitness_of_noise_says_that_nothing_was_read() -> None:
+    """1 by definition, for no probe helps: the number must not stand alone."""
+    rng = np.random.default_rng(0)
+    factors = rng.integers(0, 5, (900, 2))
+    codes = np.stack([factors[:, 0], rng.normal(size=900)], axis=1)
+    with pytest.warns(UserWarning, match="no probe reads factor1 much better"):
+        noisy = score(codes, factors, metrics="es-explicitness")["es-explicitness"]
+    assert noisy.value > 0.95
+    assert score(factors.astype(float), factors, metrics="es-explicitness")["es-explicitness"].notes == ()

@@ -9,6 +9,8 @@ from scipy.stats import laplace, norm, spearmanr
 import unseam
 from unseam.errors import BadInput
 from unseam.models import Diagonal
+from unseam.models.posterior import POSTERIORS
+from unseam.objectives import OBJECTIVES
 from unseam.objectives.adaptive import averaged, divergence, multiplied, shared, tied
 from unseam.objectives.slow import entropy, laplace_cross_entropy
 from unseam.runs.align import align
@@ -119,11 +121,24 @@ def test_what_has_no_decoder_says_so(tmp_path):
 
 
 def test_what_has_no_elbo_says_so(tmp_path):
-    """A GAN's diagnosis says first which of its numbers mean nothing, and gives no advice about a beta."""
-    run = unseam.fit(
-        "ring", "weak-gan", network="mlp", encoder=(8,), decoder=(8,), latents=2, steps=3, out=tmp_path / "run",
-        show=False, workers=1,
-    )  # fmt: skip
-    warnings = diagnose(run, show=False)[0].warnings
-    assert warnings[0].startswith("weak-gan has no ELBO")
-    assert not any("beta" in warning for warning in warnings[1:])
+    """A GAN's diagnosis says first which of its numbers mean nothing, and gives no advice about a beta.
+
+    What is no advice stays: that the data has more factors than latents are in use.
+    """
+    small = {"size": 8, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4}
+    for data, own in (("ring", {"latents": 2}), ("sprites", {"latents": 4, "data_parameters": small})):
+        run = unseam.fit(data, "weak-gan", network="mlp", encoder=(8,), decoder=(8,), steps=3, out=tmp_path / data,
+                         show=False, workers=1, **own)  # fmt: skip
+        found = diagnose(run, show=False)[0]
+        assert found.beta_source == "none"
+        assert found.warnings[0].startswith("weak-gan has no ELBO")
+        assert not any("beta" in warning for warning in found.warnings[1:])
+        assert "lower beta" not in found.verdict
+    assert "0 of 4 latents active, but the data has 3 factors" in found.warnings
+
+
+def test_objectives_without_a_kl_have_no_beta():
+    """Codes that are points have no density, so no KL; a GAN's encoder is learned beside its loss."""
+    points = {name for name, kind in OBJECTIVES.items() if not POSTERIORS[kind.posterior].has_prior}
+    assert {name for name, kind in OBJECTIVES.items() if not kind.has_beta} == {*points, "weak-gan"}
+    assert not any(kind.beta_is for kind in OBJECTIVES.values() if not kind.has_beta)

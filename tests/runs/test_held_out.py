@@ -221,6 +221,9 @@ def test_combinations_that_were_left_out_can_be_scored_on(tmp_path: Path) -> Non
     codes = run.model(0).encode(full.batch(torch.arange(216))).mean.detach().numpy()
     told = score(codes, full.factors(torch.arange(216))[:, [1, 3, 4]], metrics="mcc", kinds=["ordinal"] * 3)
     assert evaluate(run, "mcc", rows="full", show=False)[0]["mcc"].value == pytest.approx(told["mcc"].value, abs=1e-6)
+    left = evaluate(run, "mcc", rows="left-out", show=False)[0]["mcc"]  # x is 0 on all of them
+    assert left.settings["scored_factors"] == ["scale", "y"]
+    assert "not scored, because constant on these rows: x" in left.notes  # not shape, which the data itself fixes
     plain = fit("synth-linear", steps=2, latents=2, network="linear", workers=1, show=False, out=tmp_path / "plain",
                 data_parameters={"size": 50})  # fmt: skip
     with pytest.raises(BadInput, match="nothing was left out of this run"):

@@ -93,7 +93,9 @@ def test_overfitting_is_named_and_advice_does_not_add_to_it(tmp_path):
     told = gap(run, run.model(0))
     assert told.overfits
     warnings = diagnose(run, points=14, show=False)[0].warnings
-    assert warnings[0] == str(told)
+    assert warnings[0] == f"{told}: more rows, fewer latents or steps, or a larger beta"
+    without = warned(replace(diagnose(run, points=14, show=False)[0], beta_source="none"), told)
+    assert without.warnings[0] == f"{told}: more rows, fewer latents or steps"
     assert not any("add latents" in text or "lower beta" in text for text in warnings[1:])
     plain = warned(replace(diagnose(run, points=14, show=False)[0], warnings=("add latents or lower beta",)), None)
     assert plain.warnings == ("add latents or lower beta",)  # where nothing is overfitted it stands

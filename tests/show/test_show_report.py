@@ -163,9 +163,11 @@ def test_the_number_to_look_at_first_is_in_front(cohort: Run) -> None:
     def first(**changed: object) -> str:
         shown = tiles(cohort, replace(view, diagnosis=replace(view.diagnosis, **changed)))  # type: ignore[arg-type]
         assert [tile.name for tile in shown if tile.first] == [shown[0].name]
+        assert ("no axes to compare" in shown[0].first) == (changed["active"] == 1)
         return shown[0].name
 
     assert first(active=0) == "active latents"
+    assert first(active=1, dto=None, dto_haar=None) == "MIG"
     assert first(active=2, dto=0.5, dto_haar=0.52) == "DtO"
     assert first(active=2, dto=0.1, dto_haar=0.52) == "MIG"
     assert first(active=2, dto=0.1, dto_haar=0.52, warnings=("overfitting: ...",)) == "loss"

@@ -1,6 +1,7 @@
 """What torch does not promise may be missing: training goes on without it, to the same numbers."""
 
 import re
+import subprocess
 import sys
 from importlib import reload
 from pathlib import Path
@@ -72,3 +73,17 @@ def test_stepper_state_can_be_taken_up_by_another() -> None:
         assert {key: value.tolist() for key, value in one.state.items()} == {
             key: value.tolist() for key, value in two.state.items()
         }
+
+
+def test_the_first_step_loads_nothing_it_does_not_need(tmp_path: Path) -> None:
+    """torch's compiler (its optimisers load it, and so does writing a step out), pandas and most of SciPy."""
+    code = (
+        "import sys; from unseam.train import fit, loop; update = loop.update\n"
+        "def first(*given):\n"
+        "    update(*given); print(*({'torch._dynamo', 'pandas', 'scipy.stats', 'scipy.optimize'} & {*sys.modules}))\n"
+        "    sys.exit()\n"
+        "loop.update = first\n"
+        f"fit('sprites', 'beta-vae', steps=1000, workers=1, out={str(tmp_path / 'run')!r}, show=False)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout.split(), done.returncode) == ([], 0), done.stderr

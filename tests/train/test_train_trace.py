@@ -9,7 +9,7 @@ import torch
 from unseam.data import config, load_data
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Context, Objective, Optimiser
-from unseam.train import fit, trace
+from unseam.train import fit, loop, trace
 from unseam.train.config import RunConfig, Training, sweep
 from unseam.train.forward import Forward
 from unseam.train.group import Job, State, start
@@ -90,6 +90,18 @@ def test_short_runs_are_not_written_out() -> None:
     assert written_step(*prepare(OBJECTIVES["beta-vae"])) is not None
 
 
+def test_it_is_written_once_and_not_before_the_first_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def counted(forward: Forward, state: State, feed: Feed) -> None:
+        asked.append(state.step)
+
+    monkeypatch.setattr(loop, "written_step", counted)
+    fit("synth-linear", "beta-vae", network="linear", latents=2, steps=7, batch=8, data_parameters={"size": 100},
+        log_every=3, workers=1, out=tmp_path / "run")  # fmt: skip
+    assert asked == [1]
+
+
 def test_training_with_and_without_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def train(name: str) -> torch.Tensor:
         run = fit("synth-nonlinear", "annealed-vae", network="mlp", encoder=(8,), decoder=(8,), latents=2, steps=60,
@@ -120,3 +132,22 @@ def test_steps_are_those_of_torch(name: str) -> None:
         stepper.step()
         reference.step()
     torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adam", "adagrad"])
+def test_steps_are_those_of_torchs_fused_optimisers_to_the_bit(name: str) -> None:
+    settings = Optimiser(name, lr=0.03, eps=1e-6)
+    ours, theirs = torch.linspace(-1, 1, 99), torch.linspace(-1, 1, 99)
+    ours.grad = theirs.grad = torch.sin(torch.arange(99.0))
+    kind = {
+        "adam": lambda p: torch.optim.AdamW(p, 0.03, (settings.b1, settings.b2), 1e-6, 0.0, fused=True),
+        "adagrad": lambda p: torch.optim.Adagrad(p, 0.03, fused=True),
+    }[name]
+    stepper, reference = Stepper(settings, ours), kind([theirs])
+    for _ in range(5):
+        stepper.step()
+        reference.step()
+        ours.grad.mul_(-0.7)
+    assert torch.equal(ours, theirs)
+    assert stepper.state.keys() == reference.state[theirs].keys()
+    assert all(torch.equal(value, stepper.state[key]) for key, value in reference.state[theirs].items())

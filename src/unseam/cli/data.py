@@ -33,14 +33,22 @@ def describe(name: str, kind: type[Dataset]) -> dict[str, Any]:
         status = str(error)
     files = [file for source, folder in FOLDERS.items() if folder == name for file in SOURCES[source]]
     sizes = [file.size for file in files]
+    present = [file.name for file in files if is_here(name, file.name)]
     return {
         "about": (kind.__doc__ or "").split("\n", 1)[0],
         "status": status,
         "here": status == "ready",
         "needs": [file.name for file in files],
+        "present": present,
         "bytes": sum(size or 0 for size in sizes) if files and None not in sizes else None,
         "parameters": defaults(own_parameters(kind)),
     }
+
+
+def is_here(name: str, file: str) -> bool:
+    """Whether a file lies in DATA/NAME or DATA, packed or unpacked."""
+    names = (file, f"{file}.gz", file.removesuffix(".gz"))
+    return any((folder / each).is_file() for folder in (data_folder() / name, data_folder()) for each in names)
 
 
 def needs(about: dict[str, Any]) -> str:
@@ -50,8 +58,28 @@ def needs(about: dict[str, Any]) -> str:
     ('a.h5 (267.6 MB)', 'b.npz (size unknown)')
     """
     size = f" ({about['bytes'] / 1e6:,.1f} MB)" if about["bytes"] else " (size unknown)"
-    names, more = about["needs"][:4], len(about["needs"]) - 4
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "") + size
+    return some(about["needs"]) + size
+
+
+def here(about: dict[str, Any]) -> str:
+    """One line of `list` for a set that is here: which of its files are, and which are not.
+
+    >>> here({"needs": ["a.npz", "b.npz"], "present": ["a.npz"], "bytes": None})
+    'a.npz; not there, or in another form: b.npz'
+    >>> here({"needs": ["a.h5"], "present": [], "bytes": None})
+    'in another form or place than a.h5'
+    """
+    absent = [name for name in about["needs"] if name not in about["present"]]
+    if not absent:
+        return needs(about)
+    if not about["present"]:
+        return f"in another form or place than {some(absent)}"
+    return f"{some(about['present'])}; not there, or in another form: {some(absent)}"
+
+
+def some(names: list[str]) -> str:
+    more = len(names) - 4
+    return ", ".join(names[:4]) + (f" and {more} more" if more > 0 else "")
 
 
 def facts(data: Dataset) -> dict[str, Any]:
@@ -90,7 +118,7 @@ class List:
             print(f"{name}: {about['about']}")
             print(flags(about["parameters"]))
             if about["needs"]:
-                print(f"  {'here' if about['here'] else 'needs'}: {needs(about)}")
+                print(f"  here: {here(about)}" if about["here"] else f"  needs: {needs(about)}")
             elif about["here"]:
                 print("  here: drawn when asked for, or part of an installed package")
             if not about["here"]:

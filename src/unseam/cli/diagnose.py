@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from unseam.cli.options import AsJson, Device, OneMember, OneRun
 from unseam.errors import BadInput
 from unseam.geometry import Diagnosis, polarized_share, polarized_since
 from unseam.geometry.diagnosis import number
-from unseam.runs.choose import RULE
+from unseam.runs.choose import RULE, RULE_WITHOUT_AXES
 from unseam.runs.diagnose import POINTS, beta_of, diagnose, heading, ranking, rows_of
 from unseam.runs.history import history, regime
 from unseam.runs.names import data_name
@@ -64,11 +65,17 @@ class Command:
             stdout.print(f"figure: {paths[m]}\n" if m in paths else "", soft_wrap=True)
         stdout.print(f"at {taken}")
         if len(found) > 1:
-            stdout.print(f"chosen without labels: member {order['chosen']}, {RULE}", soft_wrap=True)
+            by = rule(found, order["chosen"])
+            stdout.print(f"chosen without labels: member {order['chosen']}, {by}", soft_wrap=True)
             stdout.print(f"without labels, best first: {', '.join(map(str, order['order']))}")
             for score, rho in order["agreement"].get("rank", {}).items():
                 others = "".join(f"; of {c} {number(order['agreement'][c][score])}" for c in ("udr", "centrality"))
                 stdout.print(f"  rank correlation with {score}: {number(rho)}{others}")
+
+
+def rule(found: Mapping[int, Diagnosis], chosen: int | None) -> str:
+    """By what the choice was made: members with one latent in use have no axes whose distance could decide."""
+    return RULE if chosen is None or found[chosen].active > 1 else RULE_WITHOUT_AXES
 
 
 def polarized(run: Run, member: int) -> dict[str, Any]:
@@ -84,7 +91,8 @@ def polarized(run: Run, member: int) -> dict[str, Any]:
 def in_words(told: dict[str, Any]) -> str:
     if told["polarized_since"] is None:
         return "polarized regime: not reached" if told["polarized_share"] is not None else ""
-    return f"polarized regime: since step {told['polarized_since']} ({told['polarized_share']:.0%} of training)"
+    since, share = told["polarized_since"], told["polarized_share"]
+    return f"polarized regime: since step {since} (the last {share:.0%} of the logged steps)"
 
 
 def agreement_in_words(told: dict[str, Any]) -> str:

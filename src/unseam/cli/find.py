@@ -133,7 +133,7 @@ def axes(findings: Findings) -> list[str]:
 
 def rivals(findings: Findings) -> Table:
     names = findings.compared
-    table = Table("with as many components", *(name.replace("_", " ") for name in names))
+    table = Table("as many components, unseen rows", *(name.replace("_", " ") for name in names))
     for name, row in findings.rivals.items():
         cells = [row.get(what) for what in names]
         table.add_row(name, *("-" if cell is None else f"{cell:.3f}" for cell in cells))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
+from rich.text import Text
 
 from unseam.cli.common import emit, numbers, stdout
 from unseam.cli.options import AsJson, MaybeFloat, MaybeInt, MaybePath, MaybeText
@@ -115,6 +116,8 @@ class Command:
         if self.json:
             emit(found)
             return
+        for sentence in found["answers"]:
+            stdout.print(Text(sentence))
         for name, path in found["tables"].items():
             print(f"{name}: {path}")
         print(f"page: {found['page']}")
@@ -134,6 +137,8 @@ def tell(found: dict[str, Any]) -> None:
     print(f"{found['models']} of {found['of']} models in {found['done']} of {found['pieces']} pieces{running}, "
           f"{found['diverged']} diverged")  # fmt: skip
     print(f"study: {found['study']}")
+    if found["models"] == found["of"]:
+        print(f"what its models say together: unseam study analyse {found['study']}")
 
 
 def in_words(found: dict[str, Any]) -> str:

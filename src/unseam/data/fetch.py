@@ -63,8 +63,8 @@ def fetch(name: str, origin: str | None = None) -> list[Path]:
         raise BadInput(f"data='mpi3d' has four variants; fetch one of {variants}")
     if name not in SOURCES:
         raise unknown("data set with files to fetch", name, [*SOURCES, *BY_PACKAGE])
-    folder = data_folder() / FOLDERS[name]
-    paths = [bring(folder, file, mirrors(file, origin, len(SOURCES[name]))) for file in SOURCES[name]]
+    folder, files = data_folder() / FOLDERS[name], SOURCES[name]
+    paths = [bring(folder, file, mirrors(file, origin, len(files)), files[i + 1 :]) for i, file in enumerate(files)]
     return [unpack(path, UNPACKED[name]) if name in UNPACKED else path for path in paths]
 
 
@@ -83,8 +83,8 @@ def mirrors(file: File, origin: str | None, files: int) -> list[str]:
     return [found[0].as_uri()]
 
 
-def bring(folder: Path, file: File, addresses: list[str]) -> Path:
-    """One file, from the first mirror that has it right."""
+def bring(folder: Path, file: File, addresses: list[str], later: tuple[File, ...] = ()) -> Path:
+    """One file, from the first mirror that has it right; `later` are named too if it cannot be had."""
     target, failures = folder / file.name, []
     if target.is_file() and not wrong(target, file):
         return target
@@ -96,13 +96,25 @@ def bring(folder: Path, file: File, addresses: list[str]) -> Path:
                 raise BadInput(
                     f"{target} cannot be written: {error.strerror}; make room and run the same again"
                 ) from None
-            failures.append(f"{address}: {' '.join(str(error).split()) or type(error).__name__}")
+            failures.append(f"{address}: {reason(error)}")
     kept = max([p.stat().st_size for p in map(partial(part_of, target), (False, True)) if p.is_file()], default=0)
     resume = f"; {kept:,} bytes are kept, the same command goes on from there" if kept else ""
+    also = " and ".join(["it", *(other.name for other in later if not (folder / other.name).is_file())])
     raise BadInput(
-        f"{file.name} could not be fetched ({'; '.join(failures)}){resume}; or copy it to {target.parent} yourself, "
-        f"or give it with --from FILE"
+        f"{file.name} could not be fetched ({'; '.join(failures)}){resume}; {'or ' if kept else ''}copy {also} to "
+        f"{folder} yourself, or give the {'folder that holds them' if later else 'file'} with --from"
     )
+
+
+def reason(error: Exception) -> str:
+    """In a line: of an address that cannot be reached what the system says, without Python's wrapping.
+
+    >>> reason(urllib.error.URLError(OSError(-2, "Name or service not known")))
+    'Name or service not known'
+    """
+    inner = getattr(error, "reason", None)
+    text = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(error)
+    return " ".join(text.split()) or type(error).__name__
 
 
 def part_of(target: Path, packed: bool) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import torch
@@ -44,8 +44,12 @@ class Subset(Wrapper):
             )
         kept = self.keep(self.of.space).nonzero().flatten()
         if not len(kept):
-            raise BadInput(f"no row of {self.of.name!r} is left by {self}")
+            raise BadInput(f"{self.asked()} leaves no row of the {len(self.of):,} of {self.of.name!r}")
         return kept
+
+    def asked(self) -> str:
+        """What the user wrote: without='x>3'."""
+        return ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[1:2])
 
     @property
     def left_out(self) -> Tensor:  # (N - M,)
@@ -105,7 +109,11 @@ class Without(Subset):
             gone = [torch.stack([ask(factors) for ask in both]).all(0) for both in either]
             return ~torch.stack(gone).any(0)
 
-        return everywhere(self.of, stays)
+        kept = everywhere(self.of, stays)
+        if kept.all():
+            ranges = ", ".join(f"{f.name} 0..{f.size - 1}" if f.size else f.name for f in space)
+            raise BadInput(f"{self.asked()} leaves nothing out; the factors and their codes: {ranges}")
+        return kept
 
 
 @dataclass(frozen=True)
@@ -182,7 +190,7 @@ class Correlated(Subset):
 
     def keep(self, space: FactorSpace) -> Tensor:
         asked = pairs(self.correlate or "", space)
-        low, span = self.reach(space)
+        low, span = self.reach()
         u = torch.rand(len(self.of), generator=rng.generator(self.subset_seed, "correlate"), dtype=torch.float64)
 
         def weight(factors: Tensor) -> Tensor:
@@ -191,11 +199,8 @@ class Correlated(Subset):
 
         return u < everywhere(self.of, weight)
 
-    def reach(self, space: FactorSpace) -> tuple[Tensor, Tensor]:  # (F,), (F,)
-        """Where each factor begins and how far it goes: codes by their size, continuous ones by what occurs."""
-        if space.discrete:
-            size = torch.tensor([float(factor.size or 1) for factor in space], dtype=torch.float64)
-            return torch.zeros_like(size), (size - 1).clamp(min=1)
+    def reach(self) -> tuple[Tensor, Tensor]:  # (F,), (F,)
+        """Where each factor begins and how far it goes, by what occurs: a condition may have cut its ends."""
         values = everywhere(self.of, lambda factors: factors).double()
         return values.amin(0), (values.amax(0) - values.amin(0)).clamp(min=1e-30)
 

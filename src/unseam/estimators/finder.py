@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -50,9 +51,9 @@ class FactorFinder(Codes):
             "show": False,
         }
         found = examine(prepared, latents=latents, **how)
-        self.findings_: Findings = found if found.count else examine(prepared, latents=1, **how)
+        self.findings_: Findings = found if found.count else _one(found, examine(prepared, latents=1, **how))
         self.count_ = found.count
-        self.grades_ = [f.grade for f in self.findings_.factors] if found.count else ["unstable"]
+        self.grades_ = [f.grade for f in self.findings_.factors]
         self.explained_information_ = np.array([f.nats for f in self.findings_.factors])
         self._n_features_out = self.findings_.count
 
@@ -64,3 +65,10 @@ class FactorFinder(Codes):
         rows = np.repeat(self.mean_[None], len(u), axis=0)
         rows[:, list(self.findings_.prepared.used)] = self.findings_.inverse_transform(u)
         return rows
+
+
+def _one(nothing: Findings, direction: Findings) -> Findings:
+    """The strongest direction of data without factors, since a transformer needs one, with the sentence of none."""
+    kept = "A transformer must give a column: that of the strongest direction is kept, and is no factor."
+    factors = tuple(replace(factor, grade="unstable") for factor in direction.factors)
+    return replace(direction, factors=factors, sentence=f"{nothing.sentence} {kept}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unseam.errors import BadInput
+from unseam.errors import BadInput, lookup
 from unseam.estimators.codes import DTYPES, Codes, seed_of
 from unseam.types import Array
 
@@ -19,11 +20,23 @@ if TYPE_CHECKING:
     from unseam.models import Autoencoder
 
 
+def beta_of(objective: str, beta: float) -> float:
+    """Of an objective that has one."""
+    from unseam.objectives import OBJECTIVES
+
+    known = {name: [field.name for field in fields(cast(Any, kind))] for name, kind in OBJECTIVES.items()}
+    if "beta" in lookup(known, objective, "objective"):
+        return float(beta)
+    others = ", ".join(name for name, own in known.items() if "beta" in own)
+    raise BadInput(f"beta={beta!r}, but objective={objective!r} has no beta; leave it away, or take one of {others}")
+
+
 class VAE(Codes):
     """A VAE with any objective of ours; columns are standardised, latents come sorted by information.
 
-    "auto" trains up to 10 latents and keeps those in use (at least one). `steps="auto"` grows with the rows. `settings`
-    are hyperparameters of the objective, or fields of the architecture and the training, as in `unseam.fit`.
+    "auto" trains up to 10 latents and keeps those in use (at least one). `steps="auto"` grows with the rows. `beta`
+    is for objectives that have one (beta-vae); the default learns its noise instead. `settings` are hyperparameters of
+    the objective, or fields of the architecture and the training, as in `unseam.fit`.
 
     >>> g = np.random.default_rng(0)
     >>> X = g.normal(size=(200, 2)) @ g.normal(size=(2, 5)) + 0.1 * g.normal(size=(200, 5))
@@ -55,7 +68,7 @@ class VAE(Codes):
         self.scale_ = np.where(X.std(0) > 0, X.std(0), 1.0)
         self.n_iter_ = int(np.clip(5 * len(X), 20, 3000)) if self.steps == "auto" else int(self.steps)
         latents = min(10, X.shape[1]) if self.n_components == "auto" else int(self.n_components)
-        own = {} if self.beta is None else {"beta": float(self.beta)}
+        own = {} if self.beta is None else {"beta": beta_of(self.objective, self.beta)}
         own |= {"s2": 0.01} if self.objective == "sigma-vae" else {}
         with tempfile.TemporaryDirectory() as folder:
             run = fit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,16 @@ from unseam.types import Array
 SAME = 0.95  # rank correlation from which two axes are one
 TOO_CLOSE = 0.1  # relative difference of singular values (geometry.degeneracy)
 MOVES = 0.3  # of the largest move: smaller ones are not named
+
+
+class Unseen(NamedTuple):
+    """What is compared with rivals: the model as fitted on some rows, and how likely it makes the others."""
+
+    model: Model
+    train: Array  # the rows that it was fitted on
+    test: Array  # others
+    given: tuple[Array, Array]  # both as densities are compared on them
+    log_likelihood: float | None = None  # nats a row of the second; None without a density of them
 
 
 @dataclass(frozen=True)
@@ -28,6 +39,7 @@ class Answer:
     identified: Array  # (k,) bool: one of the clues decides
     by: tuple[str, ...]
     comes_back: Agreement
+    unseen: Unseen
 
 
 def together(back: Agreement, linked: Array) -> Agreement:  # (d, d) bool

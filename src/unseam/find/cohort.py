@@ -14,7 +14,7 @@ import numpy as np
 
 from unseam.errors import lookup
 from unseam.find import words
-from unseam.find.answer import SAME, TOO_CLOSE, Answer, together
+from unseam.find.answer import SAME, TOO_CLOSE, Answer, Unseen, together
 from unseam.find.axes import fit_axes, not_gaussian, subspace
 from unseam.find.columns import Prepared
 from unseam.find.density import gain, less_dependent
@@ -24,7 +24,7 @@ from unseam.statistics import matched_codes
 from unseam.types import Array
 
 if TYPE_CHECKING:
-    from unseam.find.onto import Mixing, Pixels, Projection
+    from unseam.find.onto import Mixing, Pixels, Projection, Through
     from unseam.train import Run
 
 HELD_OUT = 0.2
@@ -52,6 +52,7 @@ class Rows(NamedTuple):
     """Rows as the network is given them."""
 
     onto: Mixing | Projection | Pixels
+    x: Array  # (N, n) as they are
     y: Array  # (N, p)
     train: Array
     test: Array
@@ -88,7 +89,7 @@ def network_answer(prepared: Prepared, ask: Ask, folder: Path) -> tuple[Answer |
     level = float(bounds[best].mean()) - WITNESS * (10 if images else 1)
     models = {m: run.model(m) for m in alive if used[m] and float(bounds[m].mean()) >= level}
     said += words.witnesses(how.seeds, len(models), WITNESS * (10 if images else 1))
-    answer, clues, turning = turned_answer(models, best, earlier(run, best), rows, ask)
+    answer, clues, turning = turned_answer(models, best, earlier(run, best), rows, ask, bounds[best])
     settled = state.word == "settled" and not turning.still
     return answer, settled, state.word == "overfitting", [*said, turning.says(), clues]
 
@@ -103,14 +104,14 @@ def given(prepared: Prepared, ask: Ask) -> tuple[Rows, dict[str, Any]]:
     train, test = (part.numpy() for part in split(len(x), HELD_OUT))
     if prepared.shape is not None:
         onto: Any = to.pixels(prepared)
-        return Rows(onto, onto(x), train, test), {"likelihood": "bernoulli"}
+        return Rows(onto, x, onto(x), train, test), {"likelihood": "bernoulli"}
     if x.shape[1] > to.COLUMNS:
         onto = to.project(x, ask.d)
         learned = {"likelihood": "gaussian", "learned_s2": True, "s2": START}
-        return Rows(onto, to.blurred(onto(x), ask.seed), train, test), learned
+        return Rows(onto, x, to.blurred(onto(x), ask.seed), train, test), learned
     onto = to.mix(replace(prepared, x=x, gaps=gaps), ask.d)
     y = to.blurred(onto(x, gaps), ask.seed, onto.gaussian)
-    return Rows(onto, y, train, test), {"likelihood": "mixed", "columns": onto.columns, "s2": START}
+    return Rows(onto, x, y, train, test), {"likelihood": "mixed", "columns": onto.columns, "s2": START}
 
 
 def linear_logs(rows: Rows, likelihood: dict[str, Any], latents: int, how: Any, ask: Ask) -> Array:  # -> (M,)
@@ -119,7 +120,7 @@ def linear_logs(rows: Rows, likelihood: dict[str, Any], latents: int, how: Any, 
     from unseam.find import network as net
 
     y, train, test = rows.y, rows.train, rows.test
-    if getattr(rows.onto, "plain", True):
+    if rows.onto.plain:
         axes = fit_axes(y[train], ask.d, ask.seed)
         logs = [
             axes.log_likelihood(y[test]),
@@ -182,7 +183,7 @@ class Turning(NamedTuple):
 
 
 def turned_answer(
-    models: dict[int, Any], best: int, before: tuple[int, Any], rows: Rows, ask: Ask
+    models: dict[int, Any], best: int, before: tuple[int, Any], rows: Rows, ask: Ask, bound: Array
 ) -> tuple[Answer, str, Turning]:
     """Both clues turn every member. Axes are those of independence if the codes are surely less dependent in them, and
     come back in other seeds as well as those of geometry; else those of geometry."""
@@ -212,7 +213,9 @@ def turned_answer(
     identified = (shaped | (ask.orthogonal & (apart > TOO_CLOSE))) & (not linked)
     comes_back = together(back[chosen], depends | np.outer(~identified, ~identified))
     W = rows.onto.moves(moves)
-    answer = Answer("non-linear", Through(rows.onto, final), W, final.nats(some), apart, identified, by, comes_back)
+    model = Through(rows.onto, final)
+    beside = unseen(model, rows, ask, bound)
+    answer = Answer("non-linear", model, W, final.nats(some), apart, identified, by, comes_back, beside)
     was = (
         clues[chosen](before[1], some, seed).encode(y[test])
         if net.in_use(before[1], some).any()
@@ -220,6 +223,14 @@ def turned_answer(
     )
     turning = Turning(before[0], matched_codes(codes[chosen][best], was).values)
     return answer, words.clues(chosen, back[chosen].mean, back[other].mean, less), turning
+
+
+def unseen(model: Through, rows: Rows, ask: Ask, bound: Array) -> Unseen:  # (M,)
+    """To be compared on the rows that the networks were not trained on; a bound on the likelihood where linear models
+    have a density of the same columns."""
+    given, log = (rows.y, float(bound.mean())) if rows.onto.plain else (rows.x, None)
+    train, test = rows.train, rows.test
+    return Unseen(model, ask.rows[train], ask.rows[test], (given[train], given[test]), log)
 
 
 def _pairs(codes: dict[int, Array]) -> list[Twice]:

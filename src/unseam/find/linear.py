@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unseam.find import words
-from unseam.find.answer import SAME, TOO_CLOSE, Answer, together
+from unseam.find.answer import SAME, TOO_CLOSE, Answer, Unseen, together
 from unseam.find.axes import Axes, fit_axes, independent
 from unseam.find.density import less_dependent
 from unseam.find.dimension import TESTED, dependent, hsic
@@ -48,7 +48,9 @@ def linear_answer(
     )
     by = (words.DEPENDS,) * d if linked.any() else by
     identified = (~alone | (orthogonal & (apart > TOO_CLOSE))) & (not linked.any())
-    return Answer("linear", axes, W, axes.nats(), apart, identified, by, back)
+    some = fit_axes(x[train], d, seed, principal=bool(axes.gaussian.all()) and not axes.likelier)
+    unseen = Unseen(some, train, test, (x[train], x[test]), float(some.log_likelihood(x[test]).mean()))
+    return Answer("linear", axes, W, axes.nats(), apart, identified, by, back, unseen)
 
 
 def _halves(x: Array, axes: Axes, train: Array, test: Array, splits: int, seed: int) -> list[Twice]:

@@ -7,7 +7,7 @@ given by its leading principal axes with one variance; pictures are Bernoulli me
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -115,6 +115,7 @@ class Projection:
     mean: Array  # (n,)
     U: Array  # (n, p)
     c: float
+    plain: ClassVar[bool] = True
 
     def __call__(self, x: Array) -> Array:  # (N, n) -> (N, p)
         return (x - self.mean) @ self.U / self.c
@@ -133,6 +134,7 @@ class Pixels:
 
     low: Array  # (n,) in units of x
     span: Array  # (n,)
+    plain: ClassVar[bool] = False  # a linear model has no Bernoulli density
 
     def __call__(self, x: Array) -> Array:  # (N, n) -> (N, n)
         return np.asarray(np.clip((x - self.low) / self.span, 0, 1))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unseam.find import words
-from unseam.find.answer import Answer, together
+from unseam.find.answer import Answer, Unseen, together
 from unseam.find.columns import Prepared
 from unseam.find.density import Gain, gain
 from unseam.find.dimension import TESTED, hsic
@@ -201,5 +201,8 @@ def parts_answer(
     moves = prepared.scaled(raw.mean(0) + model.W) - prepared.scaled(raw.mean(0))
     mixed = np.asarray(linked.any(axis=1))
     by = tuple(words.MIXED if other else words.PARTS for other in mixed)
-    every = np.ones(d)
-    return Answer("parts", PartsModel(model, prepared.one_row()), moves.T, model.nats(), every, ~mixed, by, back)
+    small = prepared.one_row()
+    every, x = np.ones(d), prepared.x
+    some = PartsModel(fit_parts(raw[train], d, prepared.poisson, seed, starts=2), small)
+    unseen = Unseen(some, train, test, (x[train], x[test]))
+    return Answer("parts", PartsModel(model, small), moves.T, model.nats(), every, ~mixed, by, back, unseen)

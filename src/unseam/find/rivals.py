@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from unseam.find.answer import Unseen
 from unseam.find.axes import fit_axes
 from unseam.find.stability import agreement
 from unseam.statistics import matched_codes
@@ -27,15 +28,17 @@ def fitted(name: str, x: Array, d: int, seed: int) -> Any:
         return model.fit(x)
 
 
-def rivals(x: Array, raw: Array, d: int, train: Array, test: Array, truth: Array | None, seed: int) -> dict[str, Row]:
-    """PCA, PPCA, FastICA and, for numbers from 0, NMF: share of variance kept, stability, likelihood, MCC."""
+def rivals(x: Array, raw: Array, d: int, beside: Unseen, truth: Array | None, seed: int) -> dict[str, Row]:
+    """PCA, PPCA, FastICA and, for numbers from 0, NMF, on the rows that ours has not seen: share of variance kept,
+    stability, likelihood, MCC."""
+    train, test, (given, others) = beside.train, beside.test, beside.given
     rows: dict[str, Row] = {}
     positive = raw.min() >= 0
     for name, data in {"PCA": x, "FastICA": x, **({"NMF": raw / raw.std(0)} if positive else {})}.items():
         rows[name] = _row(name, data, d, train, test, truth, seed)
-    axes = fit_axes(x[train], d, seed)
-    rows["PPCA"] = {**rows["PCA"], "log_likelihood": float(axes.ppca_log_likelihood(x[test]).mean())}
-    rows["FastICA"]["log_likelihood"] = float(axes.log_likelihood(x[test]).mean())
+    axes = fit_axes(given, d, seed)
+    rows["PPCA"] = {**rows["PCA"], "log_likelihood": float(axes.ppca_log_likelihood(others).mean())}
+    rows["FastICA"]["log_likelihood"] = float(axes.log_likelihood(others).mean())
     return rows
 
 
@@ -52,7 +55,6 @@ def _row(name: str, x: Array, d: int, train: Array, test: Array, truth: Array | 
 def mcc(codes: Array, truth: Array | None, rows: Array) -> float | None:  # (M, d), (N, F)
     """Mean matched rank correlation with the true factors, where they are known.
 
-    >>> import numpy as np
     >>> t = np.random.default_rng(0).normal(size=(50, 2))
     >>> mcc(-t[:, ::-1], t, np.arange(50))
     1.0

@@ -118,7 +118,7 @@ def examine(
         notes += said
         best = other or best
     found = graded(best, prepared, len(rows) >= KNOWS and not prepared.doubtful)
-    compared = _compared(prepared, best, len(found), train, test, truth, seed) if with_rivals else {}
+    compared = _compared(prepared, best, len(found), truth, seed) if with_rivals else {}
     sentence = words.sentence(found, best.kind, _size(prepared), KNOWS)
     own = encoded(best.model, prepared, np.where(prepared.gaps, np.nan, x))
     table = pd.DataFrame(own, columns=[f"factor{f.latent}" for f in found])
@@ -199,13 +199,13 @@ def _written(findings: Findings, out: str | Path | None, codes: Literal["csv", "
 
 
 def _compared(
-    prepared: Prepared, best: Answer, k: int, train: Array, test: Array, truth: Array | None, seed: int
+    prepared: Prepared, best: Answer, k: int, truth: Array | None, seed: int
 ) -> dict[str, dict[str, float | None]]:
-    """The rivals with as many components, and ours."""
-    x = prepared.x
-    raw = prepared.raw(x)
-    rows = rivals(x, raw, min(k, x.shape[1]), train, test, truth, seed) if len(train) > 2 * k else {}
-    codes = best.model.encode(x[test])
-    left = ((x[test] - best.model.decode(codes)) ** 2).sum() / ((x[test] - x[train].mean(0)) ** 2).sum()
+    """The rivals with as many components, and ours, all as fitted on the same rows and asked about the others."""
+    x, own = prepared.x, best.unseen
+    train, test = own.train, own.test
+    rows = rivals(x, prepared.raw(x), min(k, x.shape[1]), own, truth, seed) if len(train) > 2 * k else {}
+    codes = own.model.encode(x[test])
+    left = ((x[test] - own.model.decode(codes)) ** 2).sum() / ((x[test] - x[train].mean(0)) ** 2).sum()
     ours = {"variance_kept": 1 - float(left), "stability": best.comes_back.mean, "mcc": mcc(codes, truth, test)}
-    return {"unseam": {**ours, "log_likelihood": None}, **rows}
+    return {"unseam": {**ours, "log_likelihood": own.log_likelihood}, **rows}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from unseam.find.density import Gain
 from unseam.find.findings import FoundFactor
 
+GEOMETRY = "by geometry alone, which is right only if factors act at right angles: independence is indifferent"
 PARTS = "non-negativity decides"
 MIXED = "depends on another part, so that both may be mixtures: non-negativity alone does not separate them"
 LINKED = "depends on other factors: axes that are both independent and at right angles were not found"
@@ -22,12 +23,14 @@ def clue(independent: bool, same: bool, apart: bool) -> str:
 
     >>> clue(True, True, True), clue(True, False, False)
     ('both clues agree', 'independence decides, geometry is indifferent')
+    >>> clue(False, False, True)
+    'by geometry alone, which is right only if factors act at right angles: independence is indifferent'
     """
     if same and independent:
         return "both clues agree"
     if independent:
         return "independence decides, geometry " + ("would turn it" if apart else "is indifferent")
-    return "geometry decides, independence is indifferent" if apart else "neither clue decides"
+    return GEOMETRY if apart else "neither clue decides"
 
 
 class Size(NamedTuple):

@@ -9,8 +9,8 @@ With labels: each factor is explained by one of (z_i, z_j), or by one of (radius
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
 
 from unseam.errors import BadInput
 from unseam.statistics import discrete_information, discretise, distinct, entropy, top_two_gap
@@ -84,7 +84,7 @@ def polar_centre(z: Array, u: Array, v: Array, beta: float) -> tuple[tuple[float
 
     grid = np.stack(np.meshgrid(*np.linspace(low, high, 5).T), -1).reshape(-1, 2)
     start = min(grid, key=cost)
-    found = minimize(cost, start, method="Nelder-Mead", options={"maxiter": 60})
+    found = scipy.optimize.minimize(cost, start, method="Nelder-Mead", options={"maxiter": 60})
     best = found.x if found.fun < cost(start) else start
     return (float(best[0]), float(best[1])), cost(best)
 

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import pdist, squareform
 
 from unseam.errors import BadInput
 from unseam.rng import numpy_generator
@@ -22,7 +22,8 @@ class Dependence(NamedTuple):
 
 def centred_distances(x: Array) -> Array:  # (N, d) -> (N, N)
     """|x_a - x_b| with row, column and grand means taken out."""
-    distance = squareform(pdist(x))
+    pairs = scipy.spatial.distance.pdist(x)
+    distance = scipy.spatial.distance.squareform(pairs)
     return distance - distance.mean(0) - distance.mean(1)[:, None] + distance.mean()
 
 

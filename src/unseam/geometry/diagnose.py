@@ -39,6 +39,7 @@ def diagnose(
     chunk: int | None = None,
     factors: int | None = None,  # how many factors the data is known to have
     columns: Columns = "weighted",  # whose angles: A D, as the theory has it, or "mean": J = d xhat/dz
+    has_beta: bool = True,  # False, with beta=None: the loss has no KL, so nothing is advised about its weight
 ) -> Diagnosis:
     """Say why a latent space is aligned, or why not: activity, Sigma law, mixed pairs and their cost in nats of loss.
 
@@ -51,7 +52,7 @@ def diagnose(
     >>> result.dto, round(result.entanglement_cost, 6), result.active
     (0.0, 0.0, 2)
     """
-    q = ask(decoder, codes, posterior, likelihood, s2, beta, points, chunk, columns)
+    q = ask(decoder, codes, posterior, likelihood, s2, beta, points, chunk, columns, has_beta)
     law = compare(q.M.pullback, q.beta, q.posterior_at_points(), q.active, q.full)
     latents, pairs, drawn = latent_table(q, law), pair_table(q), arrays(q, law)
     count = int(q.active.sum())
@@ -111,9 +112,10 @@ def pruning(q: Question, data: Tensor | None, factors: int | None) -> list[str]:
     count, passive = int(q.active.sum()), np.flatnonzero(~q.active)
     out = [f"{subject(passive.tolist())} passive"] if count and len(passive) else []
     if factors is not None and count < factors:
-        why = "over-pruned: lower beta" if len(passive) else "too few latents: raise K"
-        out.append(f"{count} of {len(q.active)} latents active, but the data has {factors} factors ({why})")
-    if data is not None and isinstance(q.likelihood, Gaussian) and len(q.z) >= 4:
+        pruned = " (over-pruned: lower beta)" if q.has_beta else ""
+        why = pruned if len(passive) else " (too few latents: raise K)"
+        out.append(f"{count} of {len(q.active)} latents active, but the data has {factors} factors{why}")
+    if q.has_beta and data is not None and isinstance(q.likelihood, Gaussian) and len(q.z) >= 4:
         x = matched(q, data).flatten(1)
         xhat = torch.cat([q.likelihood.mean(q.decode(z)).flatten(1) for z in q.z.split(512)])
         price = q.beta * float(torch.exp(q.likelihood.log_s2))

@@ -92,12 +92,17 @@ class Diagnosis:
     elbo: float | None = None  # log p(x | z = mean) - 1/2 tr(M Sigma) - beta KL, nats per sample, if data was given
     self_consistency: float | None = None  # relative error of e(d(z)), when the encoder was given
     arrays: Arrays = field(default=Arrays(), repr=False)
-    beta_source: str = "given"  # "given", "estimated" from the Sigma law, or "unit": nothing fixes it, 1 was taken
+    beta_source: str = "given"  # "given", "estimated" (Sigma law), "unit": nothing fixes it, 1 was taken; "none": no KL
     full_posterior: bool = False
     sigma_law_passive_error: float | None = None  # the same error over passive latents, which says little
     sigma_law_factor: float | None = None  # what beta (or s2) must be multiplied by to fit the learned variances best
     sigma_law_rescaled_r: float | None = None  # r and error with beta times that factor
     sigma_law_rescaled_error: float | None = None
+
+    @property
+    def has_beta(self) -> bool:
+        """Whether the loss had a beta, known or not."""
+        return self.beta_source != "none"
 
     @property
     def kl(self) -> float | None:

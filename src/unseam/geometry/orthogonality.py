@@ -10,9 +10,9 @@ IMA contrast (Gresele 2021): sum_i log|J_i| - 1/2 log det J^T J >= 0, and 0 iff 
 """
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import ArrayLike
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from unseam.errors import BadInput
@@ -34,7 +34,7 @@ def nearest_permutation(V: ArrayLike) -> Array:  # (N, K, K) -> (N, K)
     pi = size.argmax(2)  # the best of each row; where these are K different columns nothing can be better
     clash = np.flatnonzero((np.sort(pi, axis=1) != np.arange(pi.shape[1])).any(1))
     for index in clash:
-        pi[index] = linear_sum_assignment(size[index], maximize=True)[1]
+        pi[index] = scipy.optimize.linear_sum_assignment(size[index], maximize=True)[1]
     return pi
 
 

@@ -30,7 +30,7 @@ class Question:
     decode: Decoder
     likelihood: Likelihood
     beta: float
-    beta_source: str  # "given", "estimated" or "unit"
+    beta_source: str  # "given", "estimated", "unit" or "none"
     z: Tensor  # (m, K) where Jacobians are taken
     rows: Tensor  # (m,) which codes these are
     codes: Array  # (N, K)
@@ -45,6 +45,11 @@ class Question:
     def G(self) -> Tensor:  # (m, K, K)
         """The products of the columns whose angles are measured."""
         return self.M.pullback if self.columns == "weighted" else self.M.gram
+
+    @property
+    def has_beta(self) -> bool:
+        """Whether the loss had a beta, known or not: else no advice may lean on it."""
+        return self.beta_source != "none"
 
     @property
     def full(self) -> bool:
@@ -65,6 +70,7 @@ def ask(
     points: int,
     chunk: int | None,
     columns: Columns = "weighted",
+    has_beta: bool = True,
 ) -> Question:
     """Check the input, take the Jacobians, find the active latents and, where it is not given, beta."""
     if not ((beta is None or beta > 0) and s2 > 0):
@@ -85,7 +91,7 @@ def ask(
     if beta is not None:
         return Question(decode, p, beta, "given", z[rows], rows, codes, q, M, columns, stats, active, notes)
     found = None if q is None else implied_beta(M.pullback, each(q, lambda t: t[rows]), active)
-    source = "unit" if found is None else "estimated"
+    source = "none" if not has_beta else "unit" if found is None else "estimated"
     return Question(decode, p, found or 1.0, source, z[rows], rows, codes, q, M, columns, stats, active, notes)
 
 

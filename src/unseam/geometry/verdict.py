@@ -54,7 +54,7 @@ def activity(d: Diagnosis) -> str:
     if d.kl is None:
         return f"{none}: moving along the codes does not change the output"
     if all(collapsed(z.kl or 0.0) for z in d.latents):
-        return f"{none}: the posterior has collapsed onto the prior; lower beta"
+        return f"{none}: the posterior has collapsed onto the prior" + ("; lower beta" if d.has_beta else "")
     return f"{none}, though their KL is {number(d.kl)} nats: their means hardly vary from sample to sample"
 
 
@@ -62,6 +62,8 @@ def about_beta(beta: float, source: str) -> str:
     """Where beta comes from, if it was not given."""
     if source == "estimated":
         return f"beta was not given: {number(beta)} is an estimate from the Sigma law over the active latents"
+    if source == "none":
+        return f"the loss has no beta: {number(beta)} is only the unit of costs"
     return "beta was not given and nothing fixes it: 1 is taken as the unit" if source == "unit" else ""
 
 
@@ -115,12 +117,12 @@ def mixing(d: Diagnosis) -> str:
     if not mixed:
         text = f"no two latents are mixed: they cost {number(max(d.cost_of_active, 0.0))} nats of loss"
     elif len(mixed) <= NAMED_PAIRS:
-        text = "; ".join(one_pair(pair, cost) for pair in mixed)
+        text = "; ".join(one_pair(pair, cost, d.has_beta) for pair in mixed)
     else:
         names = words(sorted({k for pair in mixed for k in (pair.i, pair.j)}))
         text = (
             f"latents {names} are mixed in {len(mixed)} pairs, which cost {number(sum(p.cost for p in mixed))} of "
-            f"{number(cost)} nats of loss; the worst: {one_pair(mixed[0], cost)}"
+            f"{number(cost)} nats of loss; the worst: {one_pair(mixed[0], cost, d.has_beta)}"
         )
     passive = cost - d.cost_of_active
     if passive > PASSIVE_SHARE * cost and passive > PASSIVE_NATS * d.beta:
@@ -131,13 +133,13 @@ def mixing(d: Diagnosis) -> str:
     return text
 
 
-def one_pair(pair: Pair, cost: float) -> str:
+def one_pair(pair: Pair, cost: float, has_beta: bool = True) -> str:
     """What two mixed latents pay, why, and what would help."""
     text = f"latents {pair.i} and {pair.j} are mixed: they cost {number(pair.cost)} of {number(cost)} nats of loss"
     if pair.degenerate:
         return text + (
             f"; their singular values differ by {pair.difference:.0%}, so the data does not prefer an axis: "
-            "change the scale of the data or of beta"
+            "change the scale of the data" + (" or of beta" if has_beta else "")
         )
     if pair.saving > WORTH_TURNING * pair.cost:
         return f"{text}; a rotation would save {number(pair.saving)} of them: use `align`"

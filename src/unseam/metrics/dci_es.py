@@ -28,6 +28,7 @@ from unseam.types import Array
 
 EASTWOOD = "Eastwood et al. 2023, openreview 462z-gLgSht"
 COSINES = (0, 16, 32, 64, 128, 256, 512)
+UNREAD = 0.95  # of the constant guess's loss: no probe has read anything to speak of
 RIDGE = 1e-3  # of the mean square of an input
 
 
@@ -55,10 +56,25 @@ def es_explicitness(inputs: Inputs) -> Score:
     kinds = [factor.kind == "categorical" for factor in inputs.space]
     y = [(targets(inputs, f, train), targets(inputs, f, test), kind) for f, kind in enumerate(kinds)]
     losses = np.stack([losses_at(x[:, :m], new[:, :m], y) for m in sizes], axis=1)  # (F, C)
-    ease = np.array([explicit(np.log(sizes), l, constant_loss(*one)) for l, one in zip(losses, y, strict=True)])
+    guess = np.array([constant_loss(*one) for one in y])
+    ease = np.array([explicit(np.log(sizes), l, g) for l, g in zip(losses, guess, strict=True)])
     settings = {"cosines": list(COSINES), "train": len(train), "test": len(test), "seed": inputs.seed}
     extra = {"losses": losses, "capacities": sizes}
-    return Score("es-explicitness", float(ease.mean()), per_factor=ease, settings=settings, extra=extra)
+    notes = unread([factor.name for factor in inputs.space], losses.min(axis=1), guess)
+    return Score("es-explicitness", float(ease.mean()), per_factor=ease, settings=settings, extra=extra, notes=notes)
+
+
+def unread(names: list[str], best: Array, guess: Array) -> tuple[str, ...]:  # F names, (F,), (F,)
+    """Factors that no probe reads: their explicitness of about 1 is no praise.
+
+    >>> unread(["x", "y"], np.array([0.99, 0.5]), np.array([1.0, 1.0]))
+    ('es-explicitness: no probe reads x much better than a constant guess; a value near 1 says nothing there',)
+    """
+    lost = [name for name, l, g in zip(names, best, guess, strict=True) if l > UNREAD * g]
+    if not lost:
+        return ()
+    says = "a value near 1 says nothing there"
+    return (f"es-explicitness: no probe reads {', '.join(lost)} much better than a constant guess; {says}",)
 
 
 def features(x: Array, seed: int) -> Array:  # (N, K) -> (N, 1 + K + 512)

@@ -2,25 +2,54 @@
 
 `curvature` is A^2 = -E d^2 log p / d theta^2 (MATHS: Gaussian I/s2, Bernoulli diag(mean (1 - mean))), of which only the
 diagonal is given. `inputs` is what the encoder is shown: logarithms of counts, the data itself otherwise.
+
+`moved` says what a small change of the data does, where values can change by a little (counts and classes cannot):
+x' = x + e t for t ~ N(0, 1), back into the range that values have. `perturb/stress.py` has the derivation.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Union, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from unseam.errors import BadInput
+
 if TYPE_CHECKING:
     from unseam.models.mixed import Mixed
 
 MOST = 15.0  # largest log mean of a count: e^15 is three million
+HALF = math.sqrt(2 / math.pi)  # E|t|, t ~ N(0, 1)
+CHANGES, LEAST = 48, 1e-4  # how many changes of a value in [0, 1] are looked at, and the smallest
+
+
+class Moved(NamedTuple):
+    """Values of mean m under x' = x + e t, each (..., B, n): E over t ~ N(0, 1)."""
+
+    weight: Tensor  # W = 1 / E variance(m')
+    kept: Tensor  # E (dm'/dm)^2
+    odd: Tensor  # E dm'/d(e t): 1, or 0 where the change looks the same for t and -t
+    square: Tensor  # E (dm'/d(e t))^2
+
+
+@runtime_checkable
+class Moves(Protocol):
+    """A likelihood whose values can change by a little."""
+
+    changes: ClassVar[tuple[float, ...]]  # the e between which `moved` is interpolated; what holds for all e: one, inf
+
+    def mean(self, theta: Tensor) -> Tensor: ...
+    def curvature(self, theta: Tensor) -> Tensor: ...
+    def moved(self, theta: Tensor, e: Tensor, x: Tensor) -> Moved: ...
 
 
 class Gaussian(nn.Module):
     """x ~ N(theta, s2 I): log p = -|x - theta|^2 / (2 s2) - n/2 log(2 pi s2). `learned` makes s2 a parameter."""
+
+    changes: ClassVar[tuple[float, ...]] = (math.inf,)
 
     def __init__(self, s2: float = 0.5, learned: bool = False) -> None:
         super().__init__()
@@ -43,12 +72,21 @@ class Gaussian(nn.Module):
     def curvature(self, theta: Tensor) -> Tensor:
         return torch.exp(-self.log_s2) * torch.ones_like(theta)
 
+    def moved(self, theta: Tensor, e: Tensor, x: Tensor) -> Moved:  # (B, n), (E, 1, 1), (B, n) -> (1, B, n)
+        """The variance is what it was, and m' = m + e t."""
+        one = torch.ones_like(theta)[None]
+        return Moved(self.curvature(theta)[None], one, one, one)
+
     def inputs(self, x: Tensor) -> Tensor:
         return x
 
 
 class Bernoulli(nn.Module):
     """x in [0, 1], mean = sigmoid(theta): log p = x theta - log(1 + e^theta), exact for x exactly 0 or 1."""
+
+    changes: ClassVar[tuple[float, ...]] = tuple(
+        LEAST * (HALF / 2 / LEAST) ** (i / (CHANGES - 1)) for i in range(CHANGES)
+    )
 
     def log_prob(self, x: Tensor, theta: Tensor) -> Tensor:  # (B, ...), (B, ...) -> (B,)
         return (x * theta - functional.softplus(theta)).flatten(1).sum(1)
@@ -59,6 +97,18 @@ class Bernoulli(nn.Module):
     def curvature(self, theta: Tensor) -> Tensor:
         mean = torch.sigmoid(theta)
         return mean * (1 - mean)
+
+    def moved(self, theta: Tensor, e: Tensor, x: Tensor) -> Moved:  # (B, n), (E, 1, 1), (B, n) -> (E, B, n)
+        """Within e of 0 or 1 it is folded back: m' = m + (1 - 2m) d, variance v + (1 - 2m)^2 d (1 - d), for d = e|t|.
+
+        Elsewhere m' = m + e t and the variance stays v; it is at least e (1 - e), since x lies e inside.
+        """
+        v, e = self.curvature(theta), e.clamp(max=HALF / 2)  # beyond it e (HALF - e) falls again
+        sure = 1 - 4 * v  # (1 - 2m)^2
+        folded = (x < e) | (x > 1 - e)
+        variance = torch.where(folded, v + sure * e * (HALF - e), torch.maximum(v, e * (1 - e)))
+        kept = torch.where(folded, 1 - 4 * e * (HALF - e), 1.0)
+        return Moved(1 / variance, kept, (~folded).to(v), torch.where(folded, sure, 1.0))
 
     def inputs(self, x: Tensor) -> Tensor:
         return x
@@ -140,3 +190,17 @@ LIKELIHOODS: dict[str, type[Gaussian | Bernoulli | Poisson | NegativeBinomial | 
     "categorical": Categorical,
 }
 COUNTS = ("poisson", "negative-binomial", "categorical")
+
+
+def movable(likelihood: Likelihood) -> Moves:
+    """The likelihood, if its values can change by a little.
+
+    >>> movable(Poisson())
+    Traceback (most recent call last):
+    unseam.errors.BadInput: likelihood='poisson': counts and classes cannot change by a little; bernoulli, gaussian can
+    """
+    if isinstance(likelihood, Moves):
+        return likelihood
+    name = next((name for name, kind in LIKELIHOODS.items() if isinstance(likelihood, kind)), "mixed")
+    able = ", ".join(sorted(name for name, kind in LIKELIHOODS.items() if hasattr(kind, "moved")))
+    raise BadInput(f"likelihood={name!r}: counts and classes cannot change by a little; {able} can")

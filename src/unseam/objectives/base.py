@@ -78,6 +78,7 @@ class Objective(ABC):
     paper: ClassVar[str]
     posterior: ClassVar[str] = "diagonal"  # a family of models.posterior.POSTERIORS
     beta_is: ClassVar[float | str | None] = None  # the KL's weight in the loss, or the field that holds it
+    has_beta: ClassVar[bool] = True  # False: the loss has no KL, so there is no beta to know, to estimate or to lower
     reads_theta: ClassVar[bool] = True  # False: theta = d(z) of the pass is not asked for, and not computed
     decodes: ClassVar[bool] = True  # False: no decoder is trained, so there is nothing to reconstruct or differentiate
     cannot: ClassVar[str] = ""  # what of the library's numbers its models do not have, in one line

@@ -58,6 +58,7 @@ class PCL(Objective):
 
     formula: ClassVar[str] = "-E log sigmoid(r(x_t, x_t-1)) - E log sigmoid(-r(x_t, x_random))"
     paper: ClassVar[str] = "Hyvarinen & Morioka 2017, Nonlinear ICA of temporally dependent stationary sources"
+    has_beta: ClassVar[bool] = False
     reads_theta: ClassVar[bool] = False
     posterior: ClassVar[Literal["point"]] = "point"
     decodes: ClassVar[bool] = False

@@ -27,6 +27,7 @@ class AE(Objective):
 
     formula: ClassVar[str] = "-log p(x|e(x))"
     paper: ClassVar[str] = "Hinton & Salakhutdinov 2006, Reducing the dimensionality of data with neural networks"
+    has_beta: ClassVar[bool] = False
     posterior: ClassVar[str] = "point"
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:

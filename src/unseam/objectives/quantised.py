@@ -28,6 +28,7 @@ class QLAE(Objective):
 
     formula: ClassVar[str] = "-log p(x|zhat) + lambda_q |sg(e(x)) - zhat|^2 + lambda_c |e(x) - sg(zhat)|^2"
     paper: ClassVar[str] = "Hsu et al. 2023, Disentanglement via latent quantization"
+    has_beta: ClassVar[bool] = False
     posterior: ClassVar[str] = "quantised"
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:

@@ -105,6 +105,7 @@ class Tripod(Objective):
 
     formula: ClassVar[str] = "-log p(x|z) + mi [log q(z) - sum_k log q_k(z_k)] + hessian sum_layers Var_r D / Var_g D"
     paper: ClassVar[str] = "Hsu et al. 2024, Tripod: three complementary inductive biases for disentanglement"
+    has_beta: ClassVar[bool] = False
     posterior: ClassVar[str] = "rounded"
     smallest_batch: ClassVar[int] = 2
     may_be_zero: ClassVar[tuple[str, ...]] = ("mi", "hessian")

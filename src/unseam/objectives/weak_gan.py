@@ -81,6 +81,7 @@ class WeakGAN(Objective):
 
     formula: ClassVar[str] = "min_G max_D of pairs that share factor i, G's pairs sharing z_i; -E log q(z|G(z))"
     paper: ClassVar[str] = "Shu et al. 2020, Weakly supervised disentanglement with guarantees (full sharing)"
+    has_beta: ClassVar[bool] = False
     reads_theta: ClassVar[bool] = False
     cannot: ClassVar[str] = (
         "weak-gan has no ELBO, so KL, costs in nats, the Sigma law and a beta say nothing of its training; cosines, "

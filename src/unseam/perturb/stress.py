@@ -4,7 +4,7 @@ Move every observation by at most eps along one scalar of the latents, x' = x + 
 |s| <= 1. To first order the columns of the decoder become c_k + e a_k u, e = k eps, k = E s'(t) for t ~ N(0, 1). In the
 plane of latents i and j the axes a diagonal posterior prefers are the eigenvectors of the 2 x 2 part of M, at the angle
 
-    t = 1/2 atan2(2 M_ij, M_ii - M_jj),        M = E[J^T W J], W = 1/s2, or 1/variance of a Bernoulli
+    t = 1/2 atan2(2 M_ij, M_ii - M_jj),        M = E[J^T W J], W = 1/variance
 
 They have turned by more than T when F = cos(f) 2 M_ij - sin(f) (M_ii - M_jj) >= 0 for f = 2 (t0 + T). With a = (cos b,
 sin b) in that plane F is a sum over pixels, so the worst u is known pixel by pixel, u_p = sign g_p:
@@ -13,23 +13,43 @@ sin b) in that plane F is a sum over pixels, so the worst u is known pixel by pi
 
 The radius is the smallest root over b, over both senses of turning and over all pairs (of latents in use). For a linear
 decoder this is exact; for another one c and M are means over the data, so it holds to first order.
+
+A Bernoulli's variance v = m (1 - m) depends on its mean m, and values live in [0, 1]: what leaves is folded back. Where
+x is 0 or 1 (or within e of it), fold(x + e u t) = x + (1 - 2x) d with d = e |u t|, whatever the sign of u t. So there
+
+    m' = m + (1 - 2m) d,        v' = v + (1 - 2m)^2 d (1 - d),        J' = (1 - 2d) J + (1 - 2m) e |u| sign(t) a
+
+- A pixel that the decoder was sure of no longer is: W(e) = 1/E v' = 1/(v + (1 - 2m)^2 e (h - e)), h = E|t|, is finite.
+- The change is even in t, so its linear term has mean 0. The squared one stays, but for the kink at t = 0, which the
+  posterior rounds off: under noise n the mean sign of t is 2 Phi(t/n) - 1, its mean square k = 2/pi asin(1/(1 + n^2)).
+- What the decoder did before shrinks, by (1 - 2d)^2 in M.
+
+With E over data and t, and o = 0, q = k (1 - 2m)^2 where x is folded, o = q = 1 where it is not,
+
+    F(e) = F0 + sum_p d_p + 2 e sum_p |E[W o g]_p| + e^2 sin(2 b - f) sum_p E[W q]_p
+
+over the pixels for which this is a gain; the others are left alone, u_p = 0. d_p is what W(e) (1 - 2d)^2 J J^T adds to
+pixel p's share of F0. `moved` of a likelihood gives W, o, q / k and (1 - 2d)^2. A Gaussian's W is the same at every e,
+and with its o = q = 1, d_p = 0 this is the formula above. With the weights of a change e, F has the root r(e): the
+radius is the e with r(e) = e.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.func import jvp
 
 from unseam.errors import BadInput
 from unseam.geometry.jacobian import Decoder, as_likelihood, slices
-from unseam.models.likelihood import Likelihood
+from unseam.models.likelihood import Likelihood, Moves, movable
 from unseam.runs.diagnose import diagnose, see
 from unseam.train import Run
 from unseam.types import Array
@@ -72,48 +92,172 @@ class Stress:
         return self.breaks[0].pair if self.breaks else None
 
 
-def mean_columns(decode: Decoder, codes: Tensor, likelihood: Likelihood) -> tuple[Array, Array, Array]:
-    """Means over the codes: columns of J (n, K), M = E[J^T W J] (K, K), and W (n,)."""
+class Folded(NamedTuple):
+    """What a change does to two latents where it is folded; nothing, for a Gaussian."""
+
+    e: float  # the change
+    d: Array  # (n, 2, 2) what it adds to M, pixel by pixel
+    even: Array  # (n,) E[W q] of what is folded
+    noise: Array  # (2,) of the posterior, in standard deviations of the codes
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Means over the codes, all but M at each of E changes. A Gaussian's c is E[J], its W 1/s2; the rest is 0."""
+
+    M: Array  # (K, K) E[D^T A^2 D]
+    c: Array  # (E, n, K) E[W o J] / E[W q]
+    W: Array  # (E, n) E[W q]
+    even: Array  # (E, n) the part of it that is folded
+    d: Array  # (E, n, K, K) what the change adds to M, pixel by pixel
+
+    def scaled(self, scale: Array) -> Columns:  # (K,)
+        """Of latents in other units: one of theirs is `scale` of ours."""
+        both = np.outer(scale, scale)
+        return Columns(self.M * both, self.c * scale, self.W, self.even, self.d * both)
+
+    def pair(self, i: int, j: int, place: int) -> tuple[Array, Array, Array, Array]:
+        """(c_i, c_j, M (2, 2), W) of two latents at one of the changes."""
+        c = self.c[place]
+        return c[:, i], c[:, j], self.M[np.ix_([i, j], [i, j])], self.W[place]
+
+    def folded(self, i: int, j: int, place: int, e: float, noise: Array) -> Folded:
+        d = self.d[place][:, [[i], [j]], [[i, j]]]
+        return Folded(e, d, self.even[place], noise[[i, j]])
+
+
+def mean_columns(
+    decode: Decoder,
+    codes: Tensor,  # (N, K)
+    likelihood: Moves,
+    changes: Sequence[float],  # (E,)
+    data: Tensor | None = None,  # (N, n) what is moved; the decoder's own means where it is not given
+) -> Columns:
+    """All statistics in one pass over slices of the codes."""
+    e = torch.tensor(changes, dtype=codes.dtype).view(-1, 1, 1)
     sums: tuple[Tensor, ...] = ()
+    unit, done = torch.ones(()), 0
     for theta, D in slices(decode, codes):
-        curvature = likelihood.curvature(theta)  # A^2
-        j = D if likelihood_is_gaussian(likelihood) else D * curvature.unsqueeze(-1)
-        w = curvature if likelihood_is_gaussian(likelihood) else 1 / curvature.clamp_min(1e-6)
-        parts = j.sum(0), torch.einsum("bnk,bn,bnl->kl", j, w, j), w.sum(0)
-        sums = tuple(a + b for a, b in zip(sums, parts, strict=True)) if sums else parts
-    J, M, W = ((total / len(codes)).double().numpy() for total in sums)
-    return J, M, W
+        x = likelihood.mean(theta) if data is None else data[done : done + len(theta)]
+        A2, slope = likelihood.curvature(theta), jvp(likelihood.mean, (theta,), (torch.ones_like(theta),))[1]
+        W, kept, odd, square = likelihood.moved(theta, e, x)
+        J = slope.unsqueeze(-1) * D
+        unit = unit if done else W.flatten()[0]  # it cancels; weights that are all the same become exactly 1
+        parts = (
+            torch.einsum("bnk,bn,bnl->kl", D, A2, D),
+            torch.stack([(w.unsqueeze(-1) * J).sum(0) for w in W / unit * odd]),
+            (W / unit * square).sum(1),
+            (W * square).sum(1),
+            (W * square * (1 - odd)).sum(1),
+            torch.einsum("ebn,bnkl->enkl", W * kept * slope**2 - A2, D.unsqueeze(-1) * D.unsqueeze(-2)),
+        )
+        sums = tuple(a + b for a, b in zip(sums, parts, strict=True)) if done else parts
+        done += len(theta)
+    M, linear, share, total, even, d = sums
+    c = linear / share.unsqueeze(-1).clamp_min(torch.finfo(share.dtype).tiny)
+    return Columns(*(t.double().numpy() for t in (M / done, c, total / done, even / done, d / done)))
 
 
-def likelihood_is_gaussian(likelihood: Likelihood) -> bool:
-    return hasattr(likelihood, "log_s2")
+def break_pair(
+    c_i: Array,  # (n,)
+    c_j: Array,  # (n,)
+    M: Array,  # (2, 2)
+    W: Array,  # (n,)
+    degrees: float = TURN,
+    folded: Folded | None = None,  # at the change that W belongs to
+) -> tuple[float, float, Array]:
+    """(r, b, u) of the smallest change that turns the two axes by `degrees`, all weights being as given.
 
-
-def break_pair(c_i: Array, c_j: Array, M: Array, W: Array, degrees: float = TURN) -> tuple[float, float, Array]:
-    """(e, b, u) of the smallest change that turns the two axes by `degrees`; M is their 2 x 2 part.
-
-    >>> e, b, u = break_pair(np.array([2.0, 0.0]), np.array([0.0, 1.0]), np.diag([4.0, 1.0]), np.ones(2))
+    >>> r, b, u = break_pair(np.array([2.0, 0.0]), np.array([0.0, 1.0]), np.diag([4.0, 1.0]), np.ones(2))
     >>> a = np.array([np.cos(b), np.sin(b)])
-    >>> J = np.diag([2.0, 1.0]) + e * np.outer(u, a)
+    >>> J = np.diag([2.0, 1.0]) + r * np.outer(u, a)
     >>> round(float(abs(turn_of(J.T @ J) - turn_of(np.diag([4.0, 1.0])))), 6)
     15.0
     """
+    e, d, even, noise = folded or Folded(math.inf, np.zeros((len(W), 2, 2)), np.zeros_like(W), np.zeros(2))
     d0, m0 = M[0, 0] - M[1, 1], M[0, 1]
     b = np.linspace(0, 2 * np.pi, ANGLES, endpoint=False)
+    lost = 1 - rounded(np.cos(b) ** 2 * noise[0] ** 2 + np.sin(b) ** 2 * noise[1] ** 2)  # (A,) 1 - k
     best: tuple[float, float, Array] = (math.inf, 0.0, np.zeros_like(c_i))
     for sense in (1, -1):
         f = math.atan2(2 * m0, d0) + sense * 2 * math.radians(degrees)
         g = np.sin(b - f)[:, None] * c_i + np.cos(b - f)[:, None] * c_j  # (A, n)
+        sine = sense * np.sin(2 * b - f)
         F0 = sense * (math.cos(f) * 2 * m0 - math.sin(f) * d0)
-        linear, square = 2 * np.abs(g) @ W, sense * np.sin(2 * b - f) * W.sum()
-        e = smallest_root(F0, linear, square)
-        place = int(np.argmin(e))
-        if e[place] < best[0]:
-            best = (float(e[place]), float(b[place]), sense * np.sign(g[place]))
+        added = sense * turning(d, f)
+        alone = left_alone(added, W, g, sine, e)  # (A, n)
+        linear = 2 * (np.abs(g) * ~alone) @ W
+        square = sine * (W.sum() - alone @ W - lost * (even.sum() - alone @ even))
+        r = smallest_root(F0 + (added.sum() - alone @ added), linear, square)
+        place = int(np.argmin(r))
+        if r[place] < best[0]:
+            u = np.where(alone[place], 0.0, np.where(sense * g[place] < 0, -1.0, 1.0))
+            best = (float(r[place]), float(b[place]), u)
     return best
 
 
-def turn_by(c_i: Array, c_j: Array, M: Array, W: Array, e: float) -> float:
+def rounded(variance: Array) -> Array:
+    """k = E[(2 Phi(t/n) - 1)^2] for t ~ N(0, 1): what is left of the squared slope of |t| under noise of variance n^2.
+
+    >>> rounded(np.array([0.0, 1.0])).round(6)
+    array([1.      , 0.333333])
+    """
+    return 2 / np.pi * np.arcsin(1 / (1 + variance))
+
+
+def turning(M: Array, f: float) -> Array:  # (..., 2, 2) -> (...)
+    """cos(f) 2 M_ij - sin(f) (M_ii - M_jj)."""
+    out: Array = math.cos(f) * 2 * M[..., 0, 1] - math.sin(f) * (M[..., 0, 0] - M[..., 1, 1])
+    return out
+
+
+def left_alone(added: Array, W: Array, g: Array, sine: Array, e: float) -> Array:  # (n,), (n,), (A, n), (A,)
+    """(A, n) The pixels that lose more by what a change e does to their weight than they gain by the change."""
+    losing = added < 0
+    out = np.zeros(g.shape, dtype=bool)
+    if losing.any():
+        gain = W[losing] * e * (2 * np.abs(g[:, losing]) + e * np.maximum(sine, 0)[:, None])
+        out[:, losing] = added[losing] + gain < 0
+    return out
+
+
+def break_at(
+    columns: Columns, changes: Sequence[float], i: int, j: int, degrees: float, noise: Array
+) -> tuple[float, float, Array]:
+    """(e, b, u) with r(e) = e, by halving: a larger change has smaller weights. Between two changes r is a line."""
+
+    def at(place: int) -> tuple[float, float, Array]:
+        return break_pair(*columns.pair(i, j, place), degrees, columns.folded(i, j, place, changes[place], noise))
+
+    low, high = -1, len(changes) - 1
+    before, found = None, at(high)
+    if found[0] > changes[high]:
+        return math.inf, *found[1:]
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried = at(middle)
+        if tried[0] <= changes[middle]:
+            high, found = middle, tried
+        else:
+            low, before = middle, tried
+    if before is None:  # even the smallest does it
+        return found
+    return crossing((changes[low], before[0]), (changes[high], found[0])), *found[1:]
+
+
+def crossing(before: tuple[float, float], after: tuple[float, float]) -> float:
+    """Where r(e) = e on the line between two (e, r), the first above and the second not.
+
+    >>> crossing((1.0, 2.0), (3.0, 2.0)), crossing((1.0, math.inf), (3.0, 2.0))
+    (2.0, 2.0)
+    """
+    (e1, r1), (e2, r2) = before, after
+    if math.isinf(r1):
+        return max(e1, r2)
+    return r1 + (r2 - r1) * (r1 - e1) / (r1 - e1 + e2 - r2)
+
+
+def turn_by(c_i: Array, c_j: Array, M: Array, W: Array, e: float, folded: Folded | None = None) -> float:
     """The largest turn, in degrees up to 45, that a change of size e can make: the inverse of `break_pair`.
 
     >>> pair = np.array([2.0, 0.0]), np.array([0.0, 1.0]), np.diag([4.0, 1.0]), np.ones(2)
@@ -123,15 +267,22 @@ def turn_by(c_i: Array, c_j: Array, M: Array, W: Array, e: float) -> float:
     low, high = 0.0, 45.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if break_pair(c_i, c_j, M, W, middle)[0] <= e else (low, middle)
+        enough = break_pair(c_i, c_j, M, W, middle, folded)[0] <= e
+        low, high = (middle, high) if enough else (low, middle)
     return high if high == 45.0 else low
 
 
-def smallest_root(F0: float, linear: Array, square: Array) -> Array:
-    """The smallest e > 0 with F0 + linear e + square e^2 = 0; infinite where there is none or u is not `sign g`."""
+def turn_at(columns: Columns, i: int, j: int, e: float, noise: Array) -> float:
+    """The same for two latents of columns that were taken at e."""
+    return turn_by(*columns.pair(i, j, 0), e, columns.folded(i, j, 0, e, noise))
+
+
+def smallest_root(F0: Array, linear: Array, square: Array) -> Array:
+    """The smallest e >= 0 with F0 + linear e + square e^2 >= 0; infinite where there is none or u is not `sign g`."""
     disc = linear**2 - 4 * square * F0
-    root = np.where(disc >= 0, 2 * -F0 / (linear + np.sqrt(np.maximum(disc, 0))), np.inf)
-    return np.where((square >= 0) & (root > 0), root, np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.where(disc >= 0, 2 * -F0 / (linear + np.sqrt(np.maximum(disc, 0))), np.inf)
+    return np.where(F0 >= 0, 0.0, np.where((square >= 0) & (root > 0), root, np.inf))
 
 
 def turn_of(M: Array) -> float:  # (2, 2)
@@ -148,10 +299,14 @@ def stress(
     latents: tuple[int, ...] | None = None,
     degrees: float = TURN,
     eps: float | None = None,
+    data: Array | Tensor | None = None,  # (N, ...) the observations of the codes
+    noise: Array | Tensor | None = None,  # (K,) standard deviations of the posterior, in the codes' units
 ) -> Stress:
     """The robustness radius of a decoder at these codes; `latents` are those in use (all by default).
 
-    With `eps` also how far a change of that size can turn each pair.
+    With `eps` also how far a change of that size can turn each pair. `data` and `noise` matter to a Bernoulli: which
+    values lie at 0 or 1, where changes are folded back (else the decoder's means say so), and how far the posterior
+    rounds the fold off (else not at all, which makes the radius smaller).
 
     >>> codes = torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
     >>> found = stress(lambda z: z * torch.tensor([3.0, 1.0]), codes)
@@ -167,15 +322,19 @@ def stress(
         raise BadInput(
             f"codes have shape {tuple(z.shape)}; (N, K) with at least 2 latents is needed: one has no axes to turn"
         )
-    with torch.no_grad():
-        J, M, W = mean_columns(decoder, z, as_likelihood(likelihood, s2))
+    x = None if data is None else torch.as_tensor(data).to(z).flatten(1)
+    if x is not None and len(x) != len(z):
+        raise BadInput(f"data has {len(x)} rows and codes {len(z)}; give the observation of each code")
+    p = movable(as_likelihood(likelihood, s2))
     scale = z.std(0).double().numpy()  # latents of unit variance: a scalar sees each in its own spread
-    J, M = J * scale, M * np.outer(scale, scale)
+    with torch.no_grad():
+        columns = mean_columns(decoder, z, p, p.changes, x).scaled(scale)
+        asked = None if eps is None else mean_columns(decoder, z, p, (eps * SLOPE,), x).scaled(scale)
+    blur = np.zeros_like(scale) if noise is None else np.asarray(noise, dtype=float) / scale
     breaks = []
     for i, j in combinations(latents or range(z.shape[1]), 2):
-        pair = J[:, i], J[:, j], M[np.ix_([i, j], [i, j])], W
-        e, b, u = break_pair(*pair, degrees)
-        turn = None if eps is None else turn_by(*pair, eps * SLOPE)
+        e, b, u = break_at(columns, p.changes, i, j, degrees, blur)
+        turn = None if asked is None or eps is None else turn_at(asked, i, j, eps * SLOPE, blur)
         breaks.append(Break((i, j), e / SLOPE, (math.cos(b), math.sin(b)), u, turn))
     return Stress(tuple(sorted(breaks, key=lambda found: found.radius)), spread, degrees)
 
@@ -213,6 +372,7 @@ def stress_run(
     show: bool | None = None,
 ) -> dict[int, Stress]:
     """The radius of each member, at held-out rows, over the latents in use."""
+    movable(run.model(0).likelihood)  # refused before anything is computed
     out = {}
     for member, diagnosis in diagnose(run, members, show=show).items():
         model = run.model(member)
@@ -222,6 +382,7 @@ def stress_run(
         if len(latents) < 2:
             out[member] = Stress((), spread, degrees)
             continue
-        z, used = seen.posterior.mean, {"latents": latents, "spread": spread, "degrees": degrees, "eps": eps}
-        out[member] = stress(model.decode, z, model.likelihood, **used)  # type: ignore[arg-type]
+        q, used = seen.posterior, {"latents": latents, "spread": spread, "degrees": degrees, "eps": eps}
+        noise = q.variance().mean(0).sqrt() if q.has_prior else None
+        out[member] = stress(model.decode, q.mean, model.likelihood, data=seen.x, noise=noise, **used)  # type: ignore[arg-type]
     return out

@@ -29,6 +29,13 @@ RULE = (
 )
 
 
+RULE_WITHOUT_AXES = (
+    "the lowest entanglement cost per beta among members with the stable number of active latents (fewer than two, so "
+    "there are no axes to compare)"
+)
+COMPARABLE = 3  # members, for a rank correlation to say anything
+
+
 class Ranking(NamedTuple):
     """Members from best to worst, and each member's numbers."""
 
@@ -97,8 +104,8 @@ def agreement(ranking: Ranking, scores: Mapping[str, ArrayLike]) -> dict[str, di
     """Spearman's rank correlation of each label-free criterion with each score (higher = better), signed so that
     1 means the criterion picks as the score would.
 
-    >>> ranking = Ranking([1, 0], np.array([1, 0]), {"dto": np.array([0.9, 0.1])})
-    >>> agreement(ranking, {"mig": [0.2, 0.6]})
+    >>> ranking = Ranking([1, 2, 0], np.array([2, 0, 1]), {"dto": np.array([0.9, 0.1, 0.5])})
+    >>> agreement(ranking, {"mig": [0.2, 0.6, 0.4]})
     {'dto': {'mig': 1.0}, 'rank': {'mig': 1.0}}
     """
     out: dict[str, dict[str, float | None]] = {}
@@ -108,9 +115,10 @@ def agreement(ranking: Ranking, scores: Mapping[str, ArrayLike]) -> dict[str, di
 
 
 def correlate(a: Array, b: ArrayLike) -> float | None:
-    """Spearman's rho over the members for which both are known; None where one side is constant."""
+    """Spearman's rho over the members for which both are known; None where one side is constant or fewer than three
+    are known (two are always in the same order or the opposite one: 1 or -1, whatever they are)."""
     other = np.asarray(b, dtype=float)
     if a.shape != other.shape:
         raise BadInput(f"scores have shape {other.shape} for {len(a)} members; give one score a member")
     known = np.isfinite(a + other)  # one latent in use has no contrast
-    return spearman(a[known], other[known])
+    return spearman(a[known], other[known]) if known.sum() >= COMPARABLE else None

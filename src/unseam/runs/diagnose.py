@@ -145,7 +145,6 @@ def chosen_already(run: Run) -> int | None:
 def fresh(run: Run, member: int, rows: Sample, points: int, seed: int) -> Diagnosis:
     """A member's diagnosis, computed."""
     model, kind = run.model(member), OBJECTIVES.get(run.config.objective)
-    cannot = "" if kind is None else kind.cannot
     seen = represent(model, run.data, rows.rows, seed)
     found = diagnose_codes(
         model,
@@ -156,11 +155,10 @@ def fresh(run: Run, member: int, rows: Sample, points: int, seed: int) -> Diagno
         beta=run.beta(member),
         points=points,
         factors=None if run.data.space is None else sum(f.size != 1 for f in run.data.space),
+        has_beta=kind is None or kind.has_beta,
     )
     found = warned(found, gap(run, model, seed))
-    if not cannot:
-        return found
-    return replace(found, warnings=(cannot, *(text for text in found.warnings if "beta" not in text)))  # it has none
+    return found if kind is None or not kind.cannot else replace(found, warnings=(kind.cannot, *found.warnings))
 
 
 def beta_of(run: Run, member: int) -> float:

@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from unseam.data.base import Dataset
 from unseam.data.wrappers import Labelled
 from unseam.errors import BadInput
 from unseam.metrics import Score, score
 from unseam.metrics.suite import choose
 from unseam.progress import bar
 from unseam.runs.diagnose import chosen_members
-from unseam.runs.represent import ENOUGH, Sample, Which, represent, sample, without_constants
+from unseam.runs.represent import ENOUGH, Sample, Seen, Which, represent, sample, without_constants
 from unseam.train import Run
 
 SAMPLES = 10_000  # rows to score on, unless a metric asks for more
@@ -100,12 +101,23 @@ def rows_needed(metrics: str | Sequence[str]) -> int:
 def scores_of(
     run: Run, member: int, taken: Sample, metrics: str | Sequence[str], seed: int, ci: bool
 ) -> dict[str, Score]:
-    seen = without_constants(represent(run.model(member), taken.of or run.data, taken.rows))
+    whole = represent(run.model(member), taken.of or run.data, taken.rows)
+    seen = without_constants(whole)
     if seen.space is None:
         raise BadInput("every factor of the data is constant on these rows; there is nothing to score against")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # each Score keeps its notes
         about: dict[str, Any] = {"variances": seen.variances, "active": seen.active}
         found = score(seen.codes, seen.factors, seen.space, metrics, ci=ci, seed=seed, **about)
-        passive = {"passive": list(found.inputs.passive)}
-        return {name: s.having(settings={**s.settings, **passive}) for name, s in found.items()}
+        more = {"passive": list(found.inputs.passive), "scored_factors": list(seen.space.names)}
+        notes = fixed_here(whole, seen, taken.of or run.data)
+        return {name: s.having(settings={**s.settings, **more}, notes=(*s.notes, *notes)) for name, s in found.items()}
+
+
+def fixed_here(whole: Seen, seen: Seen, data: Dataset) -> tuple[str, ...]:
+    """Factors that vary in the data but not on these rows: the scores do not speak of them, and should say so."""
+    assert whole.space is not None
+    assert seen.space is not None
+    sizes = {factor.name: factor.size for factor in data.space or ()}
+    fixed = [name for name in whole.space.names if name not in seen.space.names and sizes[name] != 1]
+    return (f"not scored, because constant on these rows: {', '.join(fixed)}",) if fixed else ()

@@ -40,8 +40,7 @@ class Gap:
 
     def __str__(self) -> str:
         nats = f"{self.held_out - self.trained:.2g} nats ({self.held_out:.4g} against {self.trained:.4g})"
-        way = "more rows, fewer latents or steps, or a larger beta"
-        return f"overfitting: held-out rows are reconstructed worse than trained ones, by {nats}: {way}"
+        return f"overfitting: held-out rows are reconstructed worse than trained ones, by {nats}"
 
 
 def gap_of(held: Array, trained: Array) -> Gap:  # (n_h,), (n_t,)
@@ -78,5 +77,6 @@ def warned(found: Diagnosis, told: Gap | None) -> Diagnosis:
     """The diagnosis with overfitting named first, and without advice that would add to it."""
     if told is None or not told.overfits:
         return found
+    way = "more rows, fewer latents or steps" + (", or a larger beta" if found.has_beta else "")
     fitting = [text for text in found.warnings if not any(word in text for word in MORE)]
-    return replace(found, warnings=(str(told), *fitting))
+    return replace(found, warnings=(f"{told}: {way}", *fitting))

@@ -71,7 +71,7 @@ def correlation_figure(models: pd.DataFrame, tables: Tables) -> Figure:
                         label=plain(method_name(method)))  # fmt: skip
             ax.set_yscale("symlog", linthresh=0.1)
             ax.set(title=f"{plain(str(data))}, {code} code", xticks=(0, 1), xticklabels=("weakest", "strongest"))
-            ax.set_ylim(bottom=0)
+        row[0].set_ylim(bottom=0)  # after all lines of the row: a limit ends the scaling of the panels that share it
         row[0].set_ylabel("TC, nats")
     handles, labels = max((ax.get_legend_handles_labels() for ax in axes.flat), key=lambda found: len(found[0]))
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, max(len(labels), 1)), fontsize=8)
@@ -290,7 +290,7 @@ def write_study_page(frame: pd.DataFrame, tables: Tables, name: str, out: Path) 
             pictures[table] = svg(draw(models, tables), table)
             write_atomic(out / "figures" / f"{table}.svg", pictures[table].replace("<svg ", f"<svg {SPACES} ", 1))
     write_atomic(out / "study.html", render(frame, tables, name, pictures))
-    return {"page": out / "study.html", "tables": paths}
+    return {"page": out / "study.html", "tables": paths, "answers": words.answer(tables)}
 
 
 def in_hundred(x: float) -> str:

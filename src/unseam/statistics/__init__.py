@@ -1,7 +1,8 @@
 """Plain statistics of columns, for every other room: entropy and mutual information, correlation, matching.
 
-NumPy and SciPy only. Information is in nats. One rule for a constant column: it tells nothing about any other, so its
-information and its entry in a matrix of correlations are 0, and a single correlation with it is None.
+NumPy and SciPy only; `import scipy` loads its parts (stats and optimize take 0.2 s each) where they are first used.
+Information is in nats. One rule for a constant column: it tells nothing about any other, so its information and its
+entry in a matrix of correlations are 0, and a single correlation with it is None.
 """
 
 from unseam.statistics.best import Matching, matched, matched_codes, nearest_matched, top_two_gap

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy
 
 from unseam.errors import BadInput
 from unseam.statistics.correlation import rank_correlations
@@ -28,7 +28,7 @@ def matched(strengths: Array) -> Matching:  # (A, B)
     strengths = np.asarray(strengths, dtype=float)
     if strengths.ndim != 2 or not np.isfinite(strengths).all():
         raise BadInput(f"strengths of shape {strengths.shape} must be a finite matrix, one row for each to be matched")
-    rows, columns = linear_sum_assignment(strengths, maximize=True)
+    rows, columns = scipy.optimize.linear_sum_assignment(strengths, maximize=True)
     found = Matching(np.zeros(len(strengths)), np.full(len(strengths), -1))
     found.values[rows], found.columns[rows] = strengths[rows, columns], columns
     return found

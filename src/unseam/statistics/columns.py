@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from unseam.types import Array
 
@@ -30,7 +30,7 @@ def normal_scores(x: Array, generator: np.random.Generator) -> Array:  # (N, p) 
     order = np.stack([np.lexsort((j, column)) for j, column in zip(jitter.T, np.asarray(x).T, strict=True)], axis=1)
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(len(x))[:, None], axis=0)
-    return np.asarray(ndtri((ranks + 0.5) / len(x)))
+    return np.asarray(scipy.special.ndtri((ranks + 0.5) / len(x)))
 
 
 def in_random_axes(

@@ -1,8 +1,8 @@
 """Correlation of columns, with a guard for columns that do not vary."""
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 from unseam.errors import BadInput
 from unseam.types import Array
@@ -30,6 +30,11 @@ def _centred(x: Array) -> Array:  # (N, A) -> (N, A)
     return x - x.mean(axis=0)
 
 
+def ranks(x: Array) -> Array:  # (N, ...) -> (N, ...)
+    """From 1, down each column; ties share their mean."""
+    return scipy.stats.rankdata(x, axis=0)
+
+
 def rank_correlations(a: Array, b: Array) -> Array:  # (N, A), (N, B) -> (A, B)
     """Spearman's rho of every column of a with every column of b; 0 for a constant column.
 
@@ -37,7 +42,7 @@ def rank_correlations(a: Array, b: Array) -> Array:  # (N, A), (N, B) -> (A, B)
     >>> rank_correlations(t, np.hstack([np.exp(t), -t, 0 * t])).round(12)
     array([[ 1., -1.,  0.]])
     """
-    return correlations(rankdata(a, axis=0), rankdata(b, axis=0))
+    return correlations(ranks(a), ranks(b))
 
 
 def pearson(a: ArrayLike, b: ArrayLike) -> float | None:  # (N,), (N,)
@@ -64,7 +69,7 @@ def spearman(a: ArrayLike, b: ArrayLike) -> float | None:  # (N,), (N,)
     """
     x, y = (np.asarray(side, dtype=float) for side in (a, b))
     finite = x.ndim == y.ndim == 1 and np.isfinite(x).all() and np.isfinite(y).all()
-    return pearson(rankdata(x), rankdata(y)) if finite else pearson(x, y)  # which says what is wrong
+    return pearson(ranks(x), ranks(y)) if finite else pearson(x, y)  # which says what is wrong
 
 
 def multiple_correlation(angle: Array, codes: Array) -> Array:  # (N,), (N, K) -> (K,)

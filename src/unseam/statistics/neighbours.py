@@ -6,12 +6,16 @@ whole numbers, so that "strictly nearer" means it. Large groups and few rows bia
 """
 
 import numpy as np
-from scipy.spatial import cKDTree
-from scipy.special import digamma
+import scipy
 
 from unseam.types import Array
 
 GRID = 2.0**40  # steps to a standard deviation
+
+
+def psi(count: Array | int) -> Array:
+    """The digamma function."""
+    return np.asarray(scipy.special.digamma(count))
 
 
 def on_grid(x: Array) -> Array:  # (N,) -> (N,)
@@ -37,14 +41,14 @@ def ross(labels: Array, z: Array, k: int = 3) -> float:  # (N,) 0..C-1, (N,)
         return 0.0
     line = np.sort(np.concatenate(groups))
     terms = np.concatenate([ross_terms(g, line, min(k, len(g) - 1)) for g in groups])
-    return float(max(digamma(len(line)) + terms.mean(), 0.0))
+    return float(max(psi(len(line)) + terms.mean(), 0.0))
 
 
 def ross_terms(group: Array, line: Array, k: int) -> Array:
     """psi(k) - psi(N_v) - psi(m) of each point of one class; tied points count their ties instead of k."""
     radius = neighbour_distance(group, k)
     near = np.where(radius == 0, on_line(group, group, 0 * radius), k)
-    return digamma(near) - digamma(len(group)) - digamma(on_line(line, group, radius))
+    return psi(near) - psi(len(group)) - psi(on_line(line, group, radius))
 
 
 def neighbour_distance(s: Array, k: int) -> Array:  # sorted (n,) -> (n,)
@@ -75,10 +79,10 @@ def ksg(a: Array, b: Array, k: int = 3) -> float:  # (N,) or (N, p), (N,) or (N,
     sides = [[on_grid(column) for column in x.reshape(len(x), -1).T] for x in (a, b)]
     joint = np.stack([*sides[0], *sides[1]], axis=1)
     n, k = len(joint), min(k, len(joint) - 1)
-    radius = np.asarray(cKDTree(joint).query(joint, [k + 1], p=np.inf)[0])[:, 0]
+    radius = np.asarray(scipy.spatial.cKDTree(joint).query(joint, [k + 1], p=np.inf)[0])[:, 0]
     near = np.where(radius == 0, coincidences(joint), k) if (radius == 0).any() else np.full(n, k)
     inside = [strictly_nearer(columns, radius) for columns in sides]
-    return float(max(digamma(n) + (digamma(near) - digamma(inside[0]) - digamma(inside[1])).mean(), 0.0))
+    return float(max(psi(n) + (psi(near) - psi(inside[0]) - psi(inside[1])).mean(), 0.0))
 
 
 def strictly_nearer(columns: list[Array], radius: Array) -> Array:  # p of (N,), (N,) -> (N,)
@@ -86,7 +90,7 @@ def strictly_nearer(columns: list[Array], radius: Array) -> Array:  # p of (N,),
     if len(columns) == 1:
         return on_line(np.sort(columns[0]), columns[0], radius)
     points, reach = np.stack(columns, axis=1), np.maximum(radius - 0.5, 0)
-    return np.asarray(cKDTree(points).query_ball_point(points, reach, p=np.inf, return_length=True))
+    return np.asarray(scipy.spatial.cKDTree(points).query_ball_point(points, reach, p=np.inf, return_length=True))
 
 
 def coincidences(points: Array) -> Array:  # (N, p) -> (N,)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -39,6 +38,8 @@ def observations(
 
 def numbers(x: Any, what: str, names: Sequence[str] = ()) -> Tensor:
     """A finite tensor of any number type, on this machine's memory."""
+    import pandas as pd  # here, not above: half a second that training need not pay
+
     if isinstance(x, pd.DataFrame) and names:
         if missing := [name for name in names if name not in x.columns]:
             raise BadInput(f"{what} has no column {missing[0]!r}; this run was trained on {', '.join(names[:8])}")
@@ -61,9 +62,12 @@ def in_chunks(act: Callable[[Tensor], Tensor], x: Tensor, device: str = "cpu") -
 def like(given: Any, values: Tensor, names: Sequence[str]) -> Any:
     """The values as what was given: a tensor, a DataFrame with its index, else an array.
 
+    >>> import pandas as pd
     >>> like(pd.DataFrame({"a": [1.0]}, index=[7]), torch.ones(1, 2), ["z0", "z1"]).loc[7].tolist()
     [1.0, 1.0]
     """
+    import pandas as pd
+
     if isinstance(given, Tensor):
         return values.to(given.device)
     array = values.numpy()

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from math import isfinite
 from typing import Any
 
@@ -29,7 +30,7 @@ from unseam.train.group import Job, State, describe, hold, resume, start, weight
 from unseam.train.memory import kept_memory
 from unseam.train.order import Feed, split
 from unseam.train.results import Results
-from unseam.train.trace import written_step
+from unseam.train.trace import Written, written_step
 
 EVALUATION = 2048  # held-out samples behind the final numbers
 SETTLING = 8192  # trained samples behind parameters that are set when training ends
@@ -59,8 +60,17 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
     watch = HeldOut(forward, feed, test_rows, training.watch) if training.watch and len(test_rows) else None
     snapshots = {round(steps * (i + 1) / training.snapshots) for i in range(training.snapshots)}
     log: dict[str, list[Row]] = {"log": [], "latents": []}
-    written = written_step(forward, state, feed) if state.step < steps else None
     saved, saved_step, began = time.monotonic(), state.step, time.monotonic()
+
+    @cache
+    def written() -> Written | None:
+        """The step written out, once it is asked for: the first step, which is logged, need not wait for it."""
+        nonlocal saved, began
+        asked = time.monotonic()
+        found = written_step(forward, state, feed)
+        took = time.monotonic() - asked  # no part of the training's time
+        saved, began = saved + took, began + took
+        return found
 
     def save() -> None:
         for table in log:
@@ -72,11 +82,12 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
         while state.step < steps and len(state.frozen) < len(job.members):
             x, noise = feed(state.step, forward.shapes)
             logging = state.step % training.log_every == 0
-            if written is None or logging:
+            by_list = None if logging else written()
+            if by_list is None:
                 losses, report = forward(state, x, noise, logging)
                 forward.backward(state, losses)
             else:
-                losses = written(state, x, noise)
+                losses = by_list(state, x, noise)
             if logging:
                 speed = len(job.members) * (state.step - saved_step + 1) / (time.monotonic() - saved + 1e-9)
                 seen = watch(state) if watch else {}

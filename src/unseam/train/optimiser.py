@@ -1,16 +1,20 @@
 """One optimiser step of a whole stack: torch's fused kernel, once over its flat buffer.
 
-Calling the kernels directly (`torch._fused_adamw_`) was measured against torch.optim: 0.16 against 0.33 ms for ten
-60-40-20 MLPs (medians of 9 alternating turns, busy machine), beside 11.1 ms for the written-out forward and backward
-pass in the same run: 1.5 %, not worth a private name.
+torch's own functions of the steps are called (`torch.optim.adamw.adamw`), not its classes: the first object of a class
+loads torch's compiler, which costs a second of processor time before the first step.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.optim.adagrad import adagrad
+from torch.optim.adamw import adamw
 
 from unseam.objectives import Optimiser
+
+MOMENTS = {"adam": ("exp_avg", "exp_avg_sq"), "adagrad": ("sum",), "sgd": ()}  # by torch's names
+ADAGRAD_EPS = 1e-10  # torch's
 
 
 class Stepper:
@@ -24,27 +28,33 @@ class Stepper:
     """
 
     def __init__(self, settings: Optimiser, parameter: Tensor) -> None:
-        s, tiny = settings, torch.finfo(parameter.dtype).tiny
-        makers = {
-            # eps 0: Adam's 0/0 of a gradient that was never there is 0; to any other step, tiny adds nothing
-            "adam": lambda p: torch.optim.AdamW(p, s.lr, (s.b1, s.b2), s.eps or tiny, s.weight_decay, fused=True),
-            "adagrad": lambda p: torch.optim.Adagrad(p, s.lr, fused=parameter.device.type == "cpu"),
-            "sgd": lambda p: torch.optim.SGD(p, s.lr),
-        }
-        self.parameter, self.optimiser = parameter, makers[settings.name]([parameter])
-        if settings.name == "adam":  # torch makes these at the first step; a run may be stored before it
-            moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
-            self.optimiser.state[parameter] = {"step": torch.zeros((), device=parameter.device), **moments}
+        self.settings, self.parameter = settings, parameter
+        self.fused = settings.name == "adam" or parameter.device.type == "cpu"  # AdaGrad's kernel is the CPU's alone
+        self.kept = {name: torch.zeros_like(parameter) for name in MOMENTS[settings.name]}
+        if self.kept:
+            self.kept["step"] = torch.zeros((), device=parameter.device if self.fused else "cpu")
 
+    @torch.no_grad()
     def step(self) -> None:
-        self.optimiser.step()
+        assert self.parameter.grad is not None
+        s, p, g = self.settings, [self.parameter], [self.parameter.grad]
+        kept = {name: [value] for name, value in self.kept.items()}
+        if s.name == "adam":
+            # eps 0: Adam's 0/0 of a gradient that was never there is 0; to any other step, tiny adds nothing
+            eps = s.eps or torch.finfo(self.parameter.dtype).tiny
+            adamw(p, g, kept["exp_avg"], kept["exp_avg_sq"], [], kept["step"], fused=True, amsgrad=False, beta1=s.b1,
+                  beta2=s.b2, lr=s.lr, weight_decay=s.weight_decay, eps=eps, maximize=False)  # fmt: skip
+        elif s.name == "adagrad":
+            adagrad(p, g, kept["sum"], kept["step"], fused=self.fused, lr=s.lr, weight_decay=0.0, lr_decay=0.0,
+                    eps=ADAGRAD_EPS, maximize=False)  # fmt: skip
+        else:
+            self.parameter.add_(g[0], alpha=-s.lr)
 
     @property
     def state(self) -> dict[str, Tensor]:
         """What a checkpoint must hold, by torch's names; nothing for SGD."""
-        return {name: value for name, value in self.optimiser.state[self.parameter].items() if value is not None}
+        return dict(self.kept)
 
     @state.setter
     def state(self, moments: dict[str, Tensor]) -> None:
-        found = {name: moments[name].to(value.device) for name, value in self.state.items() if name in moments}
-        self.optimiser.state[self.parameter].update(found)
+        self.kept |= {name: moments[name].to(value.device) for name, value in self.kept.items() if name in moments}

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from unseam.data import DATASETS, load_data, parameters
 from unseam.data.base import Dataset
 from unseam.data.user import UserData
@@ -92,6 +90,8 @@ def _given(run: Run, data: Any) -> Dataset:
 
 def _read_alike(run: Run, data: Any) -> Dataset:
     """A file, an array or a table of the columns the run knows, by their names where it has any."""
+    import pandas as pd
+
     if isinstance(data, pd.DataFrame) and run.config.features:
         if missing := [name for name in run.config.features if name not in data.columns]:
             raise BadInput(f"data has no column {missing[0]!r}, which the run was trained on")

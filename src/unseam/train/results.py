@@ -10,11 +10,12 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from unseam.errors import BadInput, lookup
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # table -> its key, and its other columns with their types; a column missing in an older file reads as null
 KEYS = {"runs": ("member",), "log": ("member", "step", "name"), "latents": ("member", "step", "latent"),
@@ -62,6 +63,8 @@ class Results:
 
     def read(self, table: str) -> pd.DataFrame:
         """A whole table; a folder that cannot be written can be read."""
+        import pandas as pd  # half a second that training need not pay
+
         columns = lookup(TABLES, table, "table")
         try:
             with closing(self.open(read_only=True)) as connection:

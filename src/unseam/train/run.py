@@ -7,9 +7,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
@@ -26,6 +25,9 @@ from unseam.train.config import Member, RunConfig
 from unseam.train.group import weights_path
 from unseam.train.order import split
 from unseam.train.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ class Run:
 
     def table(self) -> pd.DataFrame:
         """One row a member: seed, hyperparameters, status, final numbers."""
+        import pandas as pd
+
         frame = self.rows.read("runs").sort_values("member").reset_index(drop=True)
         try:
             hyper = pd.DataFrame([dict(json.loads(text)) for text in frame.pop("hyper")], index=frame.index)

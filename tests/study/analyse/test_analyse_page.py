@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 from synthetic import study
 
+from unseam.cli.study import Command, tell
 from unseam.errors import BadInput
+from unseam.show.study_page import correlation_figure
 from unseam.study.analyse import TABLES, analyse, words, write
 from unseam.study.analyse.columns import models
 from unseam.study.analyse.selection import choices, selection
@@ -52,6 +54,31 @@ def test_every_table_is_a_file_that_says_what_the_page_says(full):
     _, page = checked(found["page"])
     assert all(key.here in page.words for key in words.key_results(tables))
     assert all(answer in page.words for answer in words.answer(tables))
+
+
+def test_no_line_of_a_figure_leaves_its_panel():
+    """Later data sets with more total correlation than the first are not cut at the first one's height."""
+    frame = study(strengths=3, seeds=2)
+    frame.loc[frame["data"] == "sprites-noisy", ["unsup.tc-mean", "unsup.tc-sampled"]] *= 1000
+    known = models(frame)
+    axes = correlation_figure(known, {}).axes
+    assert len(axes) == 6
+    for ax in axes:
+        top = max(float(np.max(line.get_ydata())) for line in ax.get_lines())
+        assert ax.get_ylim()[0] == 0
+        assert top < ax.get_ylim()[1]
+
+
+def test_the_terminal_says_the_answer_and_what_comes_next(full, tmp_path, capsys):
+    _, found = full
+    Command("analyse", str(found["page"].parents[1] / "full.parquet"), out=tmp_path / "again").run()
+    said = " ".join(capsys.readouterr().out.split())
+    assert found["answers"]
+    assert all(answer in said for answer in found["answers"])
+    tell({"models": 3, "of": 4, "done": 0, "pieces": 1, "running": 0, "diverged": 0, "study": "x"})
+    assert "analyse" not in capsys.readouterr().out
+    tell({"models": 4, "of": 4, "done": 1, "pieces": 1, "running": 0, "diverged": 0, "study": "x"})
+    assert "unseam study analyse x" in capsys.readouterr().out
 
 
 def test_the_answer_follows_the_numbers():

@@ -41,6 +41,8 @@ def look_first(view: View) -> tuple[str, str]:
         return "loss", "held-out rows fare worse than trained ones: the axes may be those of the training rows"
     if d.active > 1 and d.dto is not None and d.dto_haar and d.dto > NEAR_CHANCE * d.dto_haar:
         return "DtO", "these axes are about as orthogonal as random ones"
+    if view.mig is not None and d.active == 1:
+        return "MIG", "one latent is in use, so there are no axes to compare; labels say what it holds"
     if view.mig is not None:
         return "MIG", "the axes are better than random; labels say whether they are the factors"
     return ("DtO", "the axes are better than random ones") if d.active > 1 else ("active latents", "one is in use")

@@ -47,13 +47,25 @@ def separation(view: View) -> str:
 
 
 def holding(rows: Sequence[Held]) -> str:
-    """Latents and the factors they hold, in one phrase when each factor has its own."""
+    """Latents and the factors they hold, in one phrase when each factor has its own; else how much of each.
+
+    >>> holding([Held("x", 4, 0.53, 0, 0.0), Held("y", 4, 0.15, 0, 0.0), Held("size", 2, 0.7, 0, 0.1)])
+    'latent 4 holds x and y together (0.53 and 0.15 of their entropies); latent 2 holds size'
+    """
     if len({row.latent for row in rows}) < len(rows):
-        return "; ".join(f"latent {row.latent} holds {row.factor}" for row in rows)
+        latents = dict.fromkeys(row.latent for row in rows)
+        return "; ".join(together([row for row in rows if row.latent == z]) for z in latents)
     if not rows:
         return ""
     which, what = words([row.latent for row in rows]), words([row.factor for row in rows])
     return f"latents {which} hold {what}, one each" if len(rows) > 1 else f"latent {which} holds {what}"
+
+
+def together(rows: Sequence[Held]) -> str:
+    """What one latent holds."""
+    text = f"latent {rows[0].latent} holds {words([row.factor for row in rows])}"
+    shares = words([f"{row.share:.2f}" for row in rows])
+    return f"{text} together ({shares} of their entropies)" if len(rows) > 1 else text
 
 
 def spread_words(row: Held) -> str:

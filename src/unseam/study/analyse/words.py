@@ -161,11 +161,15 @@ def verdict(low: float, high: float) -> str:
 
 
 def against_labels(row: Mapping[Any, Any]) -> str:
+    """Below 0: labels choose better.
+
+    >>> against_labels({"behind": -0.01, "behind_low": -0.21, "behind_high": 0.2})
+    'difference from labels -1 points (-21 to +20)'
+    """
     gap, low, high = (100 * row[name] for name in ("behind", "behind_low", "behind_high"))
     if pd.isna(low):
         return "no interval of the difference"
-    side = "behind" if gap < 0 else "ahead of"
-    return f"{abs(gap):.0f} points {side} them ({low:+.0f} to {high:+.0f})"
+    return f"difference from labels {gap:+.0f} points ({low:+.0f} to {high:+.0f})"
 
 
 def compared(models: pd.DataFrame, frame: pd.DataFrame) -> str:
