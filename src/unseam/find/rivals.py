@@ -55,6 +55,7 @@ def _row(name: str, x: Array, d: int, train: Array, test: Array, truth: Array | 
 def mcc(codes: Array, truth: Array | None, rows: Array) -> float | None:  # (M, d), (N, F)
     """Mean matched rank correlation with the true factors, where they are known.
 
+    >>> import numpy as np
     >>> t = np.random.default_rng(0).normal(size=(50, 2))
     >>> mcc(-t[:, ::-1], t, np.arange(50))
     1.0
