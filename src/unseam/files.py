@@ -7,9 +7,11 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 MARK = hashlib.sha256(platform.node().encode()).hexdigest()[:6]  # of this machine, in the names of temporary files
 
@@ -78,6 +80,25 @@ def write_atomic(path: Path, content: bytes | str) -> None:
         temporary.write_bytes(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
 
 
+def write_array(path: Path, array: Any) -> None:
+    """An array as .npy, several by name as .npz, whole or not at all.
+
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_array(Path(folder) / "a.npz", {"a": [1, 2]})
+    ...     np.load(Path(folder) / "a.npz")["a"].tolist()
+    [1, 2]
+    """
+    import numpy as np
+
+    content = BytesIO()
+    if isinstance(array, Mapping):
+        np.savez(content, **array)
+    else:
+        np.save(content, np.asarray(array), allow_pickle=False)
+    write_atomic(path, content.getvalue())
+
+
 def flush(path: Path) -> None:
     """Onto the disk: a file's bytes, or a folder's names (which some systems do not offer)."""
     try:
@@ -90,6 +111,20 @@ def flush(path: Path) -> None:
         pass
     finally:
         os.close(descriptor)
+
+
+def free_path(base: Path) -> Path:
+    """The path, or the first numbered variant of it that does not exist.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (Path(folder) / "run").mkdir()
+    ...     free_path(Path(folder) / "run").name
+    'run-2'
+    """
+    number, path = 1, base
+    while path.exists():
+        number, path = number + 1, base.with_name(f"{base.name}-{number + 1}")
+    return path
 
 
 def cores() -> int:

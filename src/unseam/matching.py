@@ -22,7 +22,7 @@ import numpy as np
 from unseam.errors import BadInput
 from unseam.progress import bar
 from unseam.rng import numpy_generator
-from unseam.statistics import in_random_axes, matched, nearest_matched, rank_correlations
+from unseam.statistics import in_random_axes, matched, matched_codes, nearest_matched
 from unseam.types import Array
 
 AT = 0.7  # |cosine| from which on two directions are the same (Paulo & Belrose 2025)
@@ -221,7 +221,7 @@ def turned(a: Array, seed: int) -> Array:  # (A, n) -> (at most 512, n)
 
 def codes(a: Array, b: Array, seed: int) -> tuple[Array, Array, float, float]:  # (N, A), (N, B)
     """The same of codes of the same rows, by |rank correlation|."""
-    found = matched(np.abs(rank_correlations(a, b)))
+    found = matched_codes(a, b)
     by_chance = in_random_axes(a, b, numpy_generator(seed, "chance"), DRAWS)
-    draws = [matched(np.abs(rank_correlations(*both))).values for both in by_chance]
+    draws = [matched_codes(*both).values for both in by_chance]
     return found.values, found.columns, float(np.mean(draws)), float(np.quantile(draws, QUANTILE))

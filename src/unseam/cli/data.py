@@ -14,7 +14,8 @@ from unseam.data import DATASETS, UserData, config, own_parameters
 from unseam.data.base import Dataset
 from unseam.data.files import data_folder
 from unseam.data.sources import FOLDERS, SOURCES
-from unseam.data.wrappers import WRAPPERS, Wrapper
+from unseam.data.wrapper import layers
+from unseam.data.wrappers import WRAPPERS
 from unseam.data.wrappers import options as wrapper_options
 from unseam.errors import BadInput
 
@@ -94,9 +95,8 @@ def facts(data: Dataset) -> dict[str, Any]:
 
 def said(data: Dataset) -> str | None:
     """What was read of the user's own file, if it is that."""
-    while isinstance(data, Wrapper):
-        data = data.of
-    return data.said if isinstance(data, UserData) else None
+    inner = layers(data)[-1]
+    return inner.said if isinstance(inner, UserData) else None
 
 
 @dataclass

@@ -14,6 +14,7 @@ from rich.text import Text
 from unseam.cli.common import emit, stdout
 from unseam.cli.options import AsJson, DataName, MaybeInt, MaybePath, MaybeText
 from unseam.errors import BadInput
+from unseam.files import free_path
 
 if TYPE_CHECKING:
     from unseam.find import Findings
@@ -66,7 +67,7 @@ class Command:
     def run(self) -> None:
         if self.quick and self.thorough:
             raise BadInput("--quick and --thorough exclude each other; give one")
-        folder = self.out if self.out is not None else free(Path("found") / (Path(self.data).stem or "data"))
+        folder = self.out if self.out is not None else free_path(Path("found") / (Path(self.data).stem or "data"))
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             killed = "" if (folder / "findings.json").exists() else "; if a find was killed there, remove it"
             raise BadInput(f"out={str(folder)!r} exists already; choose another folder{killed}")
@@ -115,13 +116,6 @@ def pairs(text: str | None) -> dict[str, str]:
     return {name: kind for name, _, kind in cells}
 
 
-def free(base: Path) -> Path:
-    number, folder = 1, base
-    while folder.exists():
-        number, folder = number + 1, base.with_name(f"{base.name}-{number + 1}")
-    return folder
-
-
 def factors(findings: Findings) -> Table:
     table = Table("factor", "grade", "nats", "comes back", "chance", "moves (per standard deviation)")
     for f in findings.factors:
@@ -138,8 +132,7 @@ def axes(findings: Findings) -> list[str]:
 
 
 def rivals(findings: Findings) -> Table:
-    every = ("variance_kept", "stability", "log_likelihood", "mcc")
-    names = [name for name in every if any(row.get(name) is not None for row in findings.rivals.values())]
+    names = findings.compared
     table = Table("as many components, unseen rows", *(name.replace("_", " ") for name in names))
     for name, row in findings.rivals.items():
         cells = [row.get(what) for what in names]

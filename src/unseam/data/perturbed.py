@@ -13,7 +13,6 @@ import math
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,12 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from unseam.data.base import Dataset
+from unseam.data.wrapper import Through
 from unseam.data.wrappers import fold
 from unseam.errors import BadInput, lookup
-from unseam.files import write_atomic
+from unseam.files import write_array, write_atomic
 from unseam.read import load_array, refusing
-from unseam.types import Array, FactorSpace
+from unseam.types import Array
 
 FILE = "perturbed.json"  # a folder that has it is a perturbed data set
 HIDDEN = 64  # units of the picture's hidden layers
@@ -70,7 +70,7 @@ class Mover(nn.Module):
 
 
 @dataclass(frozen=True)
-class Perturbed(Dataset):
+class Perturbed(Through):
     """A base data set, every observation moved by eps m(w); the folder is what `unseam perturb` wrote."""
 
     folder: str
@@ -96,6 +96,10 @@ class Perturbed(Dataset):
 
         with self.whole(f"the base in {FILE}"):
             return load_config(self.document["base"], f"data={self.folder!r}: base")
+
+    @property
+    def of(self) -> Dataset:  # type: ignore[override]
+        return self.base
 
     def whole(self, what: str) -> AbstractContextManager[None]:
         """Whatever goes wrong inside is one line about this file of the folder."""
@@ -132,30 +136,8 @@ class Perturbed(Dataset):
         return torch.from_numpy(w).float()
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        return self.base.shape
-
-    @property
-    def space(self) -> FactorSpace | None:  # type: ignore[override]
-        return self.base.space
-
-    @property
-    def likelihood(self) -> Any:  # type: ignore[override]
-        return self.base.likelihood
-
-    @property
     def renders(self) -> bool:  # type: ignore[override]
         return self.base.renders and self.own is None
-
-    @property
-    def stochastic(self) -> bool:  # type: ignore[override]
-        return self.base.stochastic
-
-    def __len__(self) -> int:
-        return len(self.base)
-
-    def factors(self, index: Tensor) -> Tensor:
-        return self.base.factors(index)
 
     def scalars(self, index: Tensor) -> Tensor:  # (B,) -> (B, W)
         """w at rows: what m sees."""
@@ -203,9 +185,7 @@ def write_perturbed(
     weights = {name: tensor.detach().contiguous().clone() for name, tensor in mover.state_dict().items()}
     write_atomic(folder / "m.safetensors", save(weights))
     if own is not None:
-        content = BytesIO()
-        np.save(content, np.asarray(own, dtype=np.float32), allow_pickle=False)
-        write_atomic(folder / "w.npy", content.getvalue())
+        write_array(folder / "w.npy", np.asarray(own, dtype=np.float32))
     document = {"base": base, "eps": eps, "inputs": mover.inputs, "activation": mover.activation}
     if scale is not None:
         document["reach"] = [numbers.tolist() for numbers in scale]

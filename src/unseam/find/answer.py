@@ -10,7 +10,6 @@ import numpy as np
 from unseam.find.columns import Prepared
 from unseam.find.findings import SHOWN, FoundFactor, Grade, Model, Move
 from unseam.find.stability import AGREES, Agreement, groups
-from unseam.statistics import matched, rank_correlations
 from unseam.types import Array
 
 SAME = 0.95  # rank correlation from which two axes are one
@@ -48,11 +47,6 @@ def together(back: Agreement, linked: Array) -> Agreement:  # (d, d) bool
     group = groups(linked | (back.group[:, None] == back.group))
     joined = np.bincount(group)[group] > np.bincount(back.group)[back.group]
     return back._replace(group=group, together=np.where(joined, np.maximum(back.together, back.alone), back.together))
-
-
-def like(codes: Array, others: Array) -> Array:  # (M, k), (M, m) -> (k,)
-    """How much each code is like one of the others, one to one."""
-    return matched(np.abs(rank_correlations(codes, others))).values
 
 
 def graded(answer: Answer, prepared: Prepared, enough: bool) -> tuple[FoundFactor, ...]:

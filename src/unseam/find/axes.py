@@ -17,7 +17,7 @@ from scipy.stats import norm, normaltest
 from unseam.find.density import Density, density, gain, gaussian_log, log_marginals, rotation_by_independence
 from unseam.find.dimension import ANALYSED, FLOOR, WHOLE, Start, by_columns, dependent, isotropic
 from unseam.linear.ppca import axes_of_rows
-from unseam.statistics import matched, rank_correlations
+from unseam.statistics import matched, matched_codes
 from unseam.types import Array
 
 CHANCE = 1e-5  # a test of normality below this says no: what bends a little looks a little non-Gaussian
@@ -107,11 +107,11 @@ def fit_axes(x: Array, d: int, seed: int = 0, like: Axes | None = None, principa
 
 
 def _flat(white: Array, R: Array, seed: int, like: Axes | None, x: Array) -> Array:  # -> (d,) bool
-    return without_axes(white, R, seed) if like is None else like.gaussian[_places(white @ R, like.encode(x))]
-
-
-def _places(codes: Array, others: Array) -> Array:  # (N, d), (N, d) -> (d,)
-    return matched(np.abs(rank_correlations(codes, others))).columns
+    return (
+        without_axes(white, R, seed)
+        if like is None
+        else like.gaussian[matched_codes(white @ R, like.encode(x)).columns]
+    )
 
 
 def _largest(W: Array) -> Array:  # (n, d) -> (d,)
@@ -206,7 +206,7 @@ def no_noise(x: Array, seed: int) -> bool:
     if whole.gaussian.any():
         return False
     one, two = (fit_axes(x[i::2], x.shape[1], seed, whole).encode(x) for i in (0, 1))
-    return bool(matched(np.abs(rank_correlations(one, two))).values.min() > 0.9)
+    return bool(matched_codes(one, two).values.min() > 0.9)
 
 
 def bends(x: Array, d: int, seed: int, smooth: Array | None = None) -> bool:  # (N, n), (n,) bool

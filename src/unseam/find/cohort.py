@@ -14,12 +14,13 @@ import numpy as np
 
 from unseam.errors import lookup
 from unseam.find import words
-from unseam.find.answer import SAME, TOO_CLOSE, Answer, Unseen, like, together
+from unseam.find.answer import SAME, TOO_CLOSE, Answer, Unseen, together
 from unseam.find.axes import fit_axes, not_gaussian, subspace
 from unseam.find.columns import Prepared
 from unseam.find.density import gain, less_dependent
 from unseam.find.dimension import dependent
 from unseam.find.stability import Twice, agreement
+from unseam.statistics import matched_codes
 from unseam.types import Array
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def turned_answer(
     final = turned[chosen][best]
     moves, gram = final.columns(some)
     apart = net.separations(gram)
-    same = like(codes[chosen][best], codes[other][best]) > SAME
+    same = matched_codes(codes[chosen][best], codes[other][best]).values > SAME
     own = final.encode(y)
     depends = dependent(own, seed)
     linked = bool(depends.any())
@@ -220,7 +221,7 @@ def turned_answer(
         if net.in_use(before[1], some).any()
         else 0 * codes[chosen][best]
     )
-    turning = Turning(before[0], like(codes[chosen][best], was))
+    turning = Turning(before[0], matched_codes(codes[chosen][best], was).values)
     return answer, words.clues(chosen, back[chosen].mean, back[other].mean, less), turning
 
 

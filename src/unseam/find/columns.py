@@ -8,7 +8,7 @@ are then a column for each class but the first. Left out by name: constant, empt
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -61,6 +61,10 @@ class Prepared:
     def needed(self) -> tuple[str, ...]:
         """Names of the columns that new rows must have."""
         return tuple(dict.fromkeys(self.names[i] for i in self.used))
+
+    def one_row(self) -> Prepared:
+        """The same without its rows but one: what a model needs to read new ones."""
+        return replace(self, x=self.x[:1], gaps=self.gaps[:1])
 
     def again(self, columns: Sequence[Array]) -> Array:  # all columns, each (M,) -> (M, n)
         """New rows, scaled as those the model was fitted on; missing cells stay NaN."""

@@ -194,6 +194,12 @@ class Findings:
             lines.append(f"  {name}: {', '.join(cells)}")
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
+    @property
+    def compared(self) -> list[str]:
+        """What is known of any of the rivals."""
+        names = ("variance_kept", "stability", "log_likelihood", "mcc")
+        return [name for name in names if any(row.get(name) is not None for row in self.rivals.values())]
+
     def _repr_html_(self) -> str:
         table = self.table().to_html(index=False, float_format=lambda value: f"{value:.3g}")
         return f"<p>{html.escape(self.sentence)}</p>{table}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from unseam.find import words
-from unseam.find.answer import SAME, TOO_CLOSE, Answer, Unseen, like, together
+from unseam.find.answer import SAME, TOO_CLOSE, Answer, Unseen, together
 from unseam.find.axes import Axes, fit_axes, independent
 from unseam.find.density import less_dependent
 from unseam.find.dimension import TESTED, dependent, hsic
 from unseam.find.remarks import KNOWS
-from unseam.find.stability import Twice, agreement
-from unseam.rng import numpy_generator
+from unseam.find.stability import Twice, agreement, halves
+from unseam.statistics import matched_codes
 from unseam.types import Array
 
 FAINT = 0.02  # HSIC below which dependence may be chance (curved tables that the rules were tuned on: mostly above)
@@ -41,7 +41,7 @@ def linear_answer(
     from unseam.find.network import separations
 
     apart = separations((W.T @ W)[None])
-    same = like(axes.encode(x[test]), (x[test] - axes.mean) @ axes.U)
+    same = matched_codes(axes.encode(x[test]), (x[test] - axes.mean) @ axes.U).values
     by = tuple(
         words.FEW if a and axes.likelier else words.clue(not a, p > SAME, s > TOO_CLOSE)
         for a, p, s in zip(alone, same, apart, strict=True)
@@ -54,9 +54,7 @@ def linear_answer(
 
 
 def _halves(x: Array, axes: Axes, train: Array, test: Array, splits: int, seed: int) -> list[Twice]:
-    out = []
-    for split in range(splits):
-        order = numpy_generator(seed, "halves", split).permutation(train)
-        one, two = (fit_axes(x[order[i::2]], len(axes.L), seed + split, axes).encode(x[test]) for i in (0, 1))
-        out.append((one, two))
-    return out
+    def codes(rows: Array, split: int) -> Array:
+        return fit_axes(x[rows], len(axes.L), seed + split, axes).encode(x[test])
+
+    return [(codes(one, split), codes(two, split)) for split, (one, two) in enumerate(halves(train, splits, seed))]

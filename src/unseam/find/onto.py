@@ -92,10 +92,9 @@ def mix(prepared: Prepared, d: int) -> Mixing:
     low = np.where(two, np.nanmin(raw, axis=0), 0.0)
     spread = float(np.sqrt(np.linalg.eigvalsh(np.atleast_2d(np.cov(prepared.x.T)))[::-1][: max(d, 1)].mean()))
     span = np.where(kinds[order] == "gaussian", spread, np.where(two, np.nanmax(raw, axis=0) - low, 1.0))
-    small = replace(prepared, x=prepared.x[:1], gaps=prepared.gaps[:1])
     columns = _columns(kinds[order], np.array(prepared.used)[order], prepared.poisson)
     columns += (f"seen:{len(order)}",) if prepared.gaps.any() else ()
-    made = Mixing(small, order, columns, low, span, np.zeros(len(order)))
+    made = Mixing(prepared.one_row(), order, columns, low, span, np.zeros(len(order)))
     return replace(made, centre=made(prepared.x)[:, : len(order)].mean(0))
 
 

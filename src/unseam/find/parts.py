@@ -10,7 +10,7 @@ amounts may share a library size. Whether they are is seen by starting again, fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from unseam.find.columns import Prepared
 from unseam.find.density import Gain, gain
 from unseam.find.dimension import TESTED, hsic
 from unseam.find.missing import hide, ppca_fill
-from unseam.find.stability import AGREES, agreement
+from unseam.find.stability import AGREES, agreement, halves
 from unseam.rng import numpy_generator
 from unseam.types import Array
 
@@ -192,16 +192,16 @@ def parts_answer(
     """
     model = fit_parts(raw[rows], d, prepared.poisson, seed, starts=3)
     twice = []
-    for split in range(splits):
-        order = numpy_generator(seed, "halves", split).permutation(train)
-        a, b = (fit_parts(raw[order[i::2]], d, prepared.poisson, seed + 7 * split + i, starts=2) for i in (0, 1))
+    for split, (one, two) in enumerate(halves(train, splits, seed)):
+        a = fit_parts(raw[one], d, prepared.poisson, seed + 7 * split, starts=2)
+        b = fit_parts(raw[two], d, prepared.poisson, seed + 7 * split + 1, starts=2)
         twice.append((a.amounts(raw[test]), b.amounts(raw[test])))
     linked = np.zeros((d, d), bool) if prepared.poisson else hsic(model.amounts(raw[rows[:TESTED]])) > APART
     back = together(agreement(model.amounts(raw[test]), twice, seed), linked)
     moves = prepared.scaled(raw.mean(0) + model.W) - prepared.scaled(raw.mean(0))
     mixed = np.asarray(linked.any(axis=1))
     by = tuple(words.MIXED if other else words.PARTS for other in mixed)
-    small = replace(prepared, x=prepared.x[:1], gaps=prepared.gaps[:1])
+    small = prepared.one_row()
     every, x = np.ones(d), prepared.x
     some = PartsModel(fit_parts(raw[train], d, prepared.poisson, seed, starts=2), small)
     unseen = Unseen(some, train, test, (x[train], x[test]))

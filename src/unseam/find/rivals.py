@@ -5,12 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-
 from unseam.find.answer import Unseen
 from unseam.find.axes import fit_axes
 from unseam.find.stability import agreement
-from unseam.statistics import matched, rank_correlations
+from unseam.statistics import matched_codes
 from unseam.types import Array
 
 Row = dict[str, float | None]
@@ -57,10 +55,11 @@ def _row(name: str, x: Array, d: int, train: Array, test: Array, truth: Array | 
 def mcc(codes: Array, truth: Array | None, rows: Array) -> float | None:  # (M, d), (N, F)
     """Mean matched rank correlation with the true factors, where they are known.
 
+    >>> import numpy as np
     >>> t = np.random.default_rng(0).normal(size=(50, 2))
     >>> mcc(-t[:, ::-1], t, np.arange(50))
     1.0
     """
     if truth is None:
         return None
-    return round(float(matched(np.abs(rank_correlations(truth[rows], codes))).values.mean()), 12)
+    return round(float(matched_codes(truth[rows], codes).values.mean()), 12)

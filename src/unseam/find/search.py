@@ -4,8 +4,8 @@ likelier on unseen rows -> do its axes come back, and which clue gave them -> gr
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -83,24 +83,21 @@ def find(
     )  # fmt: skip
 
 
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """On small matrices threads that share cores stall."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+@one_blas_thread()
 def examine(
     prepared: Prepared, *, out: str | Path | None = None, effort: str = "normal", network: bool = True,
     latents: int | None = None, truth: Array | None = None, orthogonal: bool = False, beta: float = 1.0,
     device: str = "auto", seed: int = 0, show: bool | None = None, with_rivals: bool = True,
     codes: Literal["csv", "parquet"] = "csv",
 ) -> Findings:  # fmt: skip
-    """The same for columns that are ready, on one BLAS thread: on small matrices threads that share cores stall."""
-    with threadpool_limits(1, user_api="blas"):
-        return _examine(
-            prepared, out, effort, network, latents, truth, orthogonal, beta, device, seed, show, with_rivals, codes
-        )
-
-
-def _examine(
-    prepared: Prepared, out: str | Path | None, effort: str, network: bool, latents: int | None, truth: Array | None,
-    orthogonal: bool, beta: float, device: str, seed: int, show: bool | None, with_rivals: bool,
-    codes: Literal["csv", "parquet"],
-) -> Findings:  # fmt: skip
+    """The same for columns that are ready."""
     rows = _some(len(prepared.x), seed)
     train, test = rows[len(rows) // 5 :], rows[: len(rows) // 5]
     prepared, d, notes = _begin(prepared, train, latents, seed)

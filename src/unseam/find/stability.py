@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from unseam.rng import numpy_generator
-from unseam.statistics import matched, rank_correlations
+from unseam.statistics import matched_codes, rank_correlations
 from unseam.types import Array
 
 MIXES = 0.35  # a correlation above this says that two factors take each other's place
@@ -46,9 +46,16 @@ def agreement(codes: Array, twice: Sequence[Twice], seed: int = 0) -> Agreement:
     return Agreement(alone, chance_level(codes, seed), group, together)
 
 
+def halves(train: Array, splits: int, seed: int) -> Iterator[Twice]:  # (N,) -> row numbers, twice (N / 2,)
+    """Training rows cut in two, so many times."""
+    for split in range(splits):
+        order = numpy_generator(seed, "halves", split).permutation(train)
+        yield order[::2], order[1::2]
+
+
 def _in_order(codes: Array, other: Array) -> Array:  # (M, d), (M, k) -> (M, d)
     """The columns of another search in the order of the reference; a factor it does not have is 0."""
-    found = matched(np.abs(rank_correlations(codes, other))).columns
+    found = matched_codes(codes, other).columns
     return np.where(found >= 0, other[:, found], 0.0)
 
 
@@ -88,4 +95,4 @@ def chance_level(codes: Array, seed: int = 0, draws: int = 20) -> float:  # (M, 
     else:
         white = white @ np.linalg.pinv(np.linalg.cholesky(np.cov(white.T) + 1e-9 * np.eye(d))).T
         draws_of = [white @ np.linalg.qr(generator.standard_normal((d, d)))[0] for _ in range(draws)]
-    return float(np.mean([matched(np.abs(rank_correlations(codes, other))).values.mean() for other in draws_of]))
+    return float(np.mean([matched_codes(codes, other).values.mean() for other in draws_of]))

@@ -182,6 +182,7 @@ def html_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def not_finite(value: Any) -> bool:
+    """NaN and infinities, for which JSON has no word."""
     return isinstance(value, float) and not math.isfinite(value)
 
 

@@ -124,10 +124,11 @@ def importances(inputs: Inputs, backend: Backend) -> Importances:
     return Importances(inputs.by_latent(matrix), seen_well, test_well)
 
 
-def fit_factor(inputs: Inputs, rows: Sample, f: int, backend: str) -> Fitted:
+def fit_factor(inputs: Inputs, rows: Sample, f: int, backend: str, salt: str = "dci") -> Fitted:
+    """Trees of one factor; `salt` tells their random numbers from those of other metrics."""
     discrete = inputs.classes[f] > 0
     y = rows.labels[:, f] if discrete else rows.values[:, f]
-    return fit(backend, rows.codes, y, discrete, derive(inputs.seed, "dci", f) % 2**31)
+    return fit(backend, rows.codes, y, discrete, derive(inputs.seed, salt, f) % 2**31)
 
 
 def correct(inputs: Inputs, f: int, model: Fitted, rows: Sample) -> float:

@@ -16,13 +16,13 @@ import numpy as np
 
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
-from unseam.metrics.dci import correct, importances
+from unseam.metrics.dci import correct, fit_factor, importances
 from unseam.metrics.estimators.logistic import fit_softmax
 from unseam.metrics.estimators.parallel import factor_by_factor
-from unseam.metrics.estimators.predictors import Fitted, fit
+from unseam.metrics.estimators.predictors import Fitted
 from unseam.metrics.inputs import Inputs, Sample, require_few_classes, shared
 from unseam.metrics.registry import public, register
-from unseam.rng import derive, numpy_generator
+from unseam.rng import numpy_generator
 from unseam.statistics import standardise
 from unseam.types import Array
 
@@ -65,13 +65,19 @@ def efficiency(inputs: Inputs, model: Model) -> Score:
     return Score(f"efficiency-{model}", few.value / max(many.value, 1e-12), per_factor=per_factor, settings=settings)
 
 
+def labelled(inputs: Inputs, labels: int) -> Sample:
+    """So many of the training rows, drawn at random."""
+    train, _ = inputs.halves()
+    chosen = numpy_generator(inputs.seed, "labels", labels).choice(len(train), labels, replace=False)
+    return train.take(np.sort(chosen))
+
+
 @shared
 def accuracies(inputs: Inputs, model: Model, labels: int) -> Array:  # (F,)
     train, test = inputs.halves()
     if model == "trees" and labels == len(train):
         return importances(inputs, "lightgbm").test  # DCI's models, not fitted twice
-    chosen = numpy_generator(inputs.seed, "labels", labels).choice(len(train), labels, replace=False)
-    rows = train.take(np.sort(chosen))
+    rows = labelled(inputs, labels)
     fit_one: Callable[[Inputs, Sample, int], Fitted] = fit_logistic if model == "logistic" else fit_trees
 
     def one_factor(f: int) -> float:
@@ -81,9 +87,7 @@ def accuracies(inputs: Inputs, model: Model, labels: int) -> Array:  # (F,)
 
 
 def fit_trees(inputs: Inputs, rows: Sample, f: int) -> Fitted:
-    discrete = inputs.classes[f] > 0
-    y = rows.labels[:, f] if discrete else rows.values[:, f]
-    return fit("lightgbm", rows.codes, y, discrete, derive(inputs.seed, "trees", f) % 2**31)
+    return fit_factor(inputs, rows, f, "lightgbm", "trees")
 
 
 def fit_logistic(inputs: Inputs, rows: Sample, f: int) -> Fitted:

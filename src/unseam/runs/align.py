@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,16 @@ import numpy as np
 import torch
 
 from unseam.errors import BadInput
-from unseam.files import write_atomic
+from unseam.files import write_array, write_atomic
 from unseam.geometry import Alignment
 from unseam.geometry import align as align_codes
 from unseam.geometry.align import Frame, RotatedDecoder, RotatedEncoder
+from unseam.geometry.diagnosis import not_finite
 from unseam.progress import bar
 from unseam.read import load_array
 from unseam.runs.diagnose import SAMPLES, beta_of, chosen_members, needs_decoder, see
 from unseam.runs.represent import without_constants
-from unseam.statistics import matched, rank_correlations
+from unseam.statistics import matched_codes
 from unseam.train import Run, load_run
 from unseam.typed import typed
 from unseam.types import Array
@@ -72,7 +71,7 @@ def weakest_correlation(codes: Array, factors: Array) -> float:  # (N, K), (N, F
     >>> weakest_correlation(t[:, None], np.stack([t, t % 2], 1))
     0.0
     """
-    return round(float(matched(np.abs(rank_correlations(factors, codes))).values.min()), 12)
+    return round(float(matched_codes(factors, codes).values.min()), 12)
 
 
 def save_alignment(folder: str | Path, run: Run, aligned: Mapping[int, Aligned]) -> dict[str, Any]:
@@ -80,9 +79,7 @@ def save_alignment(folder: str | Path, run: Run, aligned: Mapping[int, Aligned])
     place = Path(folder)
     rows = []
     for member, (found, arrays) in aligned.items():
-        content = BytesIO()
-        np.savez(content, **arrays)  # type: ignore[arg-type]
-        write_atomic(place / f"member-{member}.npz", content.getvalue())
+        write_array(place / f"member-{member}.npz", arrays)
         rows.append(summary(member, found, arrays))
     document = {"run": str(run.folder.resolve()), "out": str(place), "members": rows}
     write_atomic(place / "alignment.json", json.dumps(document, indent=2))
@@ -91,17 +88,12 @@ def save_alignment(folder: str | Path, run: Run, aligned: Mapping[int, Aligned])
 
 def summary(member: int, found: Alignment, arrays: Mapping[str, Array]) -> dict[str, Any]:
     """One member of alignment.json; where factors are known, how well the weakest of them is found."""
-    table = [{name: sound(value) for name, value in row.items()} for row in found.table]
+    table = [{name: None if not_finite(value) else value for name, value in row.items()} for row in found.table]
     if "factors" in arrays:
         before, after = (weakest_correlation(arrays[k], arrays["factors"]) for k in ("codes_before", "codes"))
         table.append({"what": "weakest factor correlation", "before": before, "after": after})
     told = {"helped": found.helped, "verdict": found.verdict, "table": table}
     return {"member": member, **told, "rotation": found.rotation.tolist()}
-
-
-def sound(value: Any) -> Any:
-    """JSON has no word for NaN and infinities: None."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def load_alignment(folder: str | Path, member: int | None = None, run: str | Path | Run | None = None) -> Alignment:

@@ -14,14 +14,13 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import lru_cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from unseam import __version__
-from unseam.files import write_atomic
+from unseam.files import write_array
 from unseam.read import DAMAGE
 from unseam.train import Run
 from unseam.train.results import Results
@@ -101,10 +100,8 @@ def read(folder: Path, what: str, member: int, key: str) -> Parts | None:
 
 def write(folder: Path, row: tuple[Any, ...], made: Parts) -> None:
     what, member, _, key, *_ = row
-    content = BytesIO()
-    np.savez(content, **made.arrays)  # type: ignore[arg-type]
     try:
-        write_atomic(place(folder, what, member, key), content.getvalue())
+        write_array(place(folder, what, member, key), made.arrays)
         with closing(Results(folder).open()) as connection, connection:
             connection.execute(SCHEMA)
             values = (*row, json.dumps({**made.document, "digest": digest(made.document)}))

@@ -13,7 +13,6 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,12 @@ import torch
 
 from unseam import __version__
 from unseam.errors import BadInput
-from unseam.files import atomic_file, write_atomic
+from unseam.files import atomic_file, write_array, write_atomic
 from unseam.progress import bar
 from unseam.runs.represent import represent, sample
 from unseam.train import Run
 from unseam.train.checkpoint import load_checkpoint, save_checkpoint
 from unseam.train.packed import MANIFEST, NAME, manifest
-from unseam.types import Array
 
 ROWS = 10_000  # of the data, whose codes are packed
 
@@ -83,11 +81,11 @@ def pack(
 
 def write_run(run: Run, out: Path, rows: int, advance: Any) -> None:
     taken = sample(run, "all", rows)
-    array(out / "rows.npy", taken.rows.numpy())
+    write_array(out / "rows.npy", taken.rows.numpy())
     for member in range(len(run.members)):
         seen = represent(run.model(member), run.data, taken.rows)
-        array(out / f"codes-{member}.npy", seen.codes.astype(np.float32))
-        array(out / f"variances-{member}.npy", seen.variances.astype(np.float32))
+        write_array(out / f"codes-{member}.npy", seen.codes.astype(np.float32))
+        write_array(out / f"variances-{member}.npy", seen.variances.astype(np.float32))
         advance()
     if run.data.space is not None:
         frame = pd.DataFrame(run.data.factors(taken.rows).numpy(), columns=list(run.data.space.names))
@@ -117,12 +115,6 @@ def write_rows(run: Run, out: Path) -> None:
             connection.execute("vacuum into ?", (str(temporary),))
         with closing(sqlite3.connect(temporary)) as copy, copy:
             copy.execute("drop table if exists computed")
-
-
-def array(path: Path, values: Array) -> None:
-    content = BytesIO()
-    np.save(content, values, allow_pickle=False)
-    write_atomic(path, content.getvalue())
 
 
 def card(runs: Sequence[tuple[str, Run]], licence: str, tables: Sequence[str] = ()) -> str:

@@ -41,10 +41,8 @@ def write_find_page(findings: Findings, name: str, path: Path) -> Path:
     pictures = (
         {} if images else {f.latent: svg(moves_figure(f), f"moves{f.latent}") for f in findings.factors if f.moves}
     )
-    every = ("variance_kept", "stability", "log_likelihood", "mcc")
-    columns = [c for c in every if any(row.get(c) is not None for row in findings.rivals.values())]
     page = template("find.html").render(
-        name=Path(name).name, f=findings, pictures=pictures, columns=columns, meaning=MEANING,
+        name=Path(name).name, f=findings, pictures=pictures, columns=findings.compared, meaning=MEANING,
         strips=strips(findings) if images else {},
     )  # fmt: skip
     write_atomic(path, page)

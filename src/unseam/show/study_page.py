@@ -213,15 +213,15 @@ def efficiency_figure(models: pd.DataFrame, tables: Tables) -> Figure:
     return figure
 
 
-# table -> the figures that show it
-FIGURES: dict[str, dict[str, Callable[[pd.DataFrame, Tables], Figure]]] = {
-    "total-correlation": {"total-correlation": correlation_figure},
-    "methods": {"methods": methods_figure},
-    "strengths": {"strengths": strengths_figure},
-    "variance": {"variance": variance_figure},
-    "transfer": {"transfer": transfer_figure},
-    "selection": {"selection": selection_figure},
-    "efficiency": {"efficiency": efficiency_figure},
+# table -> the figure that shows it
+FIGURES: dict[str, Callable[[pd.DataFrame, Tables], Figure]] = {
+    "total-correlation": correlation_figure,
+    "methods": methods_figure,
+    "strengths": strengths_figure,
+    "variance": variance_figure,
+    "transfer": transfer_figure,
+    "selection": selection_figure,
+    "efficiency": efficiency_figure,
 }
 
 
@@ -285,10 +285,10 @@ def write_study_page(frame: pd.DataFrame, tables: Tables, name: str, out: Path) 
         paths[table] = out / "tables" / f"{table}.csv"
         write_atomic(paths[table], found.to_csv(index=False))
     pictures = {}
-    for table, drawings in FIGURES.items():
-        for picture, draw in drawings.items() if len(tables[table]) else ():
-            pictures[picture] = svg(draw(models, tables), picture)
-            write_atomic(out / "figures" / f"{picture}.svg", pictures[picture].replace("<svg ", f"<svg {SPACES} ", 1))
+    for table, draw in FIGURES.items():
+        if len(tables[table]):
+            pictures[table] = svg(draw(models, tables), table)
+            write_atomic(out / "figures" / f"{table}.svg", pictures[table].replace("<svg ", f"<svg {SPACES} ", 1))
     write_atomic(out / "study.html", render(frame, tables, name, pictures))
     return {"page": out / "study.html", "tables": paths, "answers": words.answer(tables)}
 

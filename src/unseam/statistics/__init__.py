@@ -5,7 +5,7 @@ Information is in nats. One rule for a constant column: it tells nothing about a
 entry in a matrix of correlations are 0, and a single correlation with it is None.
 """
 
-from unseam.statistics.best import Matching, matched, nearest_matched, top_two_gap
+from unseam.statistics.best import Matching, matched, matched_codes, nearest_matched, top_two_gap
 from unseam.statistics.columns import distinct, in_random_axes, normal_scores, standardise
 from unseam.statistics.correlation import correlations, multiple_correlation, pearson, rank_correlations, spearman
 from unseam.statistics.information import (
@@ -29,6 +29,7 @@ __all__ = [
     "in_random_axes",
     "ksg",
     "matched",
+    "matched_codes",
     "multiple_correlation",
     "nearest_matched",
     "normal_scores",

@@ -6,6 +6,7 @@ import numpy as np
 import scipy
 
 from unseam.errors import BadInput
+from unseam.statistics.correlation import rank_correlations
 from unseam.types import Array
 
 
@@ -31,6 +32,16 @@ def matched(strengths: Array) -> Matching:  # (A, B)
     found = Matching(np.zeros(len(strengths)), np.full(len(strengths), -1))
     found.values[rows], found.columns[rows] = strengths[rows, columns], columns
     return found
+
+
+def matched_codes(a: Array, b: Array) -> Matching:  # (N, A), (N, B)
+    """Columns of a to columns of b, two codes of the same rows, by |rank correlation|.
+
+    >>> t = np.arange(6.0)
+    >>> matched_codes(np.stack([t, t % 2], 1), np.stack([t % 2, -t], 1)).columns
+    array([1, 0])
+    """
+    return matched(np.abs(rank_correlations(a, b)))
 
 
 def nearest_matched(strengths: Array, exact: int = 2000) -> Matching:  # (A, B), which is overwritten

@@ -20,7 +20,7 @@ from unseam.geometry import diagnose
 from unseam.metrics.base import Score
 from unseam.metrics.beta_vae import beta_vae
 from unseam.metrics.dci import completeness, correct, disentanglement, fit_factor, importances, informativeness
-from unseam.metrics.downstream import downstream
+from unseam.metrics.downstream import downstream, labelled
 from unseam.metrics.factor_vae import factor_vae
 from unseam.metrics.inputs import Inputs, prepare
 from unseam.metrics.registry import METRICS
@@ -137,9 +137,7 @@ class Evaluator:
     def by_trees(self, inputs: Inputs, labels: int) -> float:
         if labels == len(inputs):
             return float(importances(inputs, self.settings.trees).test.mean())
-        train, test = inputs.halves()
-        chosen = numpy_generator(inputs.seed, "labels", labels).choice(len(train), labels, replace=False)
-        rows = train.take(np.sort(chosen))
+        rows, (_, test) = labelled(inputs, labels), inputs.halves()
         models = [fit_factor(inputs, rows, f, self.settings.trees) for f in range(len(inputs.classes))]
         return float(np.mean([correct(inputs, f, model, test) for f, model in enumerate(models)]))
 

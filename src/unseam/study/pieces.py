@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ import torch
 
 from unseam.data import typed_options
 from unseam.errors import BadInput
-from unseam.files import is_running, remove_leftovers, write_atomic
+from unseam.files import is_running, remove_leftovers, write_array, write_atomic
 from unseam.objectives import OBJECTIVES
 from unseam.study.evaluate import Evaluator
 from unseam.study.grid import Grid, Model, Piece, from_json
@@ -231,9 +230,7 @@ def work(place: Place, tell: Callable[[float], None], over: Callable[[], bool]) 
         tell(TRAINING + (1 - TRAINING) * (member + 1) / len(place.piece.models))
         if fresh and over() and member + 1 < len(place.piece.models):  # something was done, however short the time
             raise Deadline
-    content = BytesIO()
-    np.save(content, np.stack(codes))  # .npy: an .npz holds the time of day
-    write_atomic(place.folder / "codes.npy", content.getvalue())
+    write_array(place.folder / "codes.npy", np.stack(codes))  # .npy: an .npz holds the time of day
     times = {"training": float(run.table()["seconds"].max()), "evaluation": seconds}
     write_atomic(place.folder / "seconds.json", json.dumps(times))
     write_atomic(place.folder / "rows.json", json.dumps(rows, sort_keys=True, indent=1))
@@ -242,7 +239,7 @@ def work(place: Place, tell: Callable[[float], None], over: Callable[[], bool]) 
 def train(place: Place, tell: Callable[[float], None], over: Callable[[], bool]) -> Run:
     """The run of a piece, trained to its end."""
     run, steps = opened(place), int(place.piece.settings.get("steps", 1))
-    if finished(run):
+    if run.finished:
         return run
     run.rows.create()
     count = [0]
@@ -260,13 +257,6 @@ def train(place: Place, tell: Callable[[float], None], over: Callable[[], bool])
             raise Deadline from None
         raise  # a signal: its checkpoint is written, and whoever trains is to stop
     return run
-
-
-def finished(run: Run) -> bool:
-    try:
-        return len(run.rows.read("runs")) >= len(run.members)
-    except BadInput:
-        return False
 
 
 def opened(place: Place) -> Run:

@@ -37,7 +37,7 @@ def resume(
         run = extended(run, steps)
     with suppress(OSError):  # a finished run may lie in a folder that can only be read
         remove_leftovers(run.folder, run.folder / "checkpoints")
-    if _is_finished(run):
+    if run.finished:
         return run
     run.rows.create()
     own.check(run.config.data, run.config.digests, run.folder, run.config.static.get("pairs"))
@@ -45,14 +45,6 @@ def resume(
     training = replace(run.config.training, device=placed.device)
     run_cohort(run.folder, replace(run.config, training=training), kind, show)
     return run
-
-
-def _is_finished(run: Run) -> bool:
-    """Whether every member has its row: a group writes them when all else is on disk."""
-    try:
-        return len(run.rows.read("runs")) >= len(run.members)
-    except BadInput:  # no table yet
-        return False
 
 
 def extended(run: Run, steps: int) -> Run:

@@ -116,6 +116,14 @@ class Run:
     def rows(self) -> Results:
         return Results(self.folder)
 
+    @property
+    def finished(self) -> bool:
+        """Whether every member has its row: a group writes them when all else is on disk."""
+        try:
+            return len(self.rows.read("runs")) >= len(self.members)
+        except BadInput:  # no table yet
+            return False
+
     def table(self) -> pd.DataFrame:
         """One row a member: seed, hyperparameters, status, final numbers."""
         import pandas as pd

@@ -5,11 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any, get_type_hints
-
-import numpy as np
 
 from unseam.data import config as data_config
 from unseam.data import load_data, said_of
@@ -18,9 +15,10 @@ from unseam.data.checks import unit_range, whole_numbers
 from unseam.data.pairs import read_pairs
 from unseam.data.scaling import bright, uneven
 from unseam.data.user import UserData
+from unseam.data.wrapper import layers
 from unseam.data.wrappers import Scaled, Wrapper, wrap
 from unseam.errors import BadInput, lookup, unknown
-from unseam.files import write_atomic
+from unseam.files import free_path, write_array
 from unseam.models import Architecture
 from unseam.models.likelihood import COUNTS
 from unseam.objectives import OBJECTIVES, Objective, Optimiser
@@ -124,11 +122,9 @@ def _warn(data: Dataset, scale: Scale | None) -> None:
 
 def _described(data: Dataset) -> dict[str, Any]:
     """What a run must know of its data to encode and decode without it."""
-    layers = [data]
-    while isinstance(layers[-1], Wrapper):
-        layers.append(layers[-1].of)
-    scaled = next((layer.scaling for layer in layers if isinstance(layer, Scaled)), None)
-    features = (layers[-1].features if isinstance(layers[-1], UserData) else None) or ()
+    scaled = next((layer.scaling for layer in layers(data) if isinstance(layer, Scaled)), None)
+    inner = layers(data)[-1]
+    features = (inner.features if isinstance(inner, UserData) else None) or ()
     return {"shape": tuple(data.shape), "features": features, "scaling": scaled}
 
 
@@ -184,10 +180,8 @@ def _on_disk(data: Dataset, folder: Path) -> Dataset:
     for name in ("source", "factor_table"):
         array = getattr(data, name)
         if hasattr(array, "__array__"):
-            content = BytesIO()
-            np.save(content, np.asarray(array), allow_pickle=False)
             path = folder.resolve() / f"{name}.npy"
-            write_atomic(path, content.getvalue())
+            write_array(path, array)
             data = replace(data, **{name: str(path)})  # type: ignore[arg-type]
     return data
 
@@ -195,12 +189,11 @@ def _on_disk(data: Dataset, folder: Path) -> Dataset:
 def _label(data: Any) -> str:
     """What a run on it is called: a file's name, a data set's, or "array" for what has none.
 
-    >>> _label("my/wine.csv"), _label("sprites"), _label(np.zeros((3, 2)))
+    >>> _label("my/wine.csv"), _label("sprites"), _label([[0.0, 1.0]])
     ('wine', 'sprites', 'array')
     """
-    while isinstance(data, Wrapper):
-        data = data.of
-    source = data.source if isinstance(data, UserData) else data
+    inner = layers(data)[-1]
+    source = inner.source if isinstance(inner, UserData) else inner
     if isinstance(source, (str, Path)):
         return Path(source).stem
     return str(source.name) if isinstance(source, Dataset) else "array"
@@ -208,8 +201,4 @@ def _label(data: Any) -> str:
 
 def free_folder(data: Any, objective: str) -> Path:
     """runs/DATA-OBJECTIVE, or the first free numbered variant of it."""
-    base = Path("runs") / f"{_label(data)}-{objective}"
-    number, folder = 1, base
-    while folder.exists():
-        number, folder = number + 1, base.with_name(f"{base.name}-{number + 1}")
-    return folder
+    return free_path(Path("runs") / f"{_label(data)}-{objective}")

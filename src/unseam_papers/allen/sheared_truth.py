@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 from unseam.runs.align import weakest_correlation
 from unseam_papers.allen import shapes
 from unseam_papers.allen.shapes import pull
+from unseam_papers.frame.axes import recovery
 from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, Figure, column, key, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, Rows, ranged
@@ -90,8 +91,7 @@ def predicted(shear: float, ratio: float = RATIO) -> float:
     >>> [round(predicted(a, ratio=2.0), 3) for a in (0.0, 0.75**0.5, 10.0)]
     [1.0, 0.69, 0.995]
     """
-    t = 0.5 * np.arctan2(2 * shear, 1 - shear**2 - ratio**-2)
-    return float(6 / np.pi * np.arcsin(max(abs(np.cos(t)), abs(np.sin(t))) / 2))
+    return recovery(0.5 * np.arctan2(2 * shear, 1 - shear**2 - ratio**-2))
 
 
 def measure(

@@ -18,6 +18,15 @@ def decoder(run: Run, member: int, step: int | None = None) -> Array:  # (n, d)
         return jacobian(model.decode, torch.zeros(1, model.latents))[0].double().numpy()
 
 
+def recovery(turn: float) -> float:
+    """Rank correlation of a Gaussian component with the nearer of two axes turned by this many radians.
+
+    >>> round(recovery(0.0), 6), round(recovery(np.pi / 4), 3)
+    (1.0, 0.69)
+    """
+    return float(6 / np.pi * np.arcsin(max(abs(np.cos(turn)), abs(np.sin(turn))) / 2))
+
+
 def averaged(matrices: Sequence[Array], share: float = 0.5) -> Array:  # (T, n, d) -> (n, d)
     """The mean over the last share of the snapshots: at a constant learning rate one snapshot is the optimum + noise.
 

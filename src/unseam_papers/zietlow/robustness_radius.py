@@ -26,6 +26,7 @@ from unseam.data import load_data
 from unseam.rng import generator, numpy_generator
 from unseam.runs.align import weakest_correlation
 from unseam.types import Array
+from unseam_papers.frame.axes import recovery
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, column, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, Rows
@@ -92,12 +93,6 @@ def predicted(e: float, ratio: float = RATIO, mix: float = MIX) -> float:
     """
     b = 2 * np.radians(mix)
     return float(np.degrees(0.5 * np.arctan2(e**2 * np.sin(b), ratio**2 - 1 + e**2 * np.cos(b))))
-
-
-def recovery(turn: float) -> float:
-    """The rank correlation of a factor with the nearest axis."""
-    t = np.radians(turn)
-    return float(6 / np.pi * np.arcsin(max(abs(np.cos(t)), abs(np.sin(t))) / 2))
 
 
 def radius(ratio: float = RATIO, mix: float = MIX, turn: float = RADIUS) -> float:
@@ -236,7 +231,7 @@ def judge(numbers: Numbers) -> list[Row]:
 
 
 def missing(point: Numbers) -> float:
-    return abs(float(np.median(point["recoveries"])) - recovery(point["predicted"]))
+    return abs(float(np.median(point["recoveries"])) - recovery(np.radians(point["predicted"])))
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -244,7 +239,7 @@ def draw(numbers: Numbers) -> Figure:
     fig, (left, middle, right) = panels(10.0, columns=3)
     fine = np.linspace(0, numbers["points"][-1]["change"], 200)
     left.plot(fine, [predicted(e) for e in fine], color=INK, lw=1.4, label="predicted")
-    middle.plot(fine, [recovery(predicted(e)) for e in fine], color=INK, lw=1.4)
+    middle.plot(fine, [recovery(np.radians(predicted(e))) for e in fine], color=INK, lw=1.4)
     how: dict[str, Any] = {"ms": 4, "mew": 0, "alpha": 0.6}
     for kind, colour, label in (("points", BLUE, "trained"), ("noise", ORANGE, "noise of that size")):
         for place, point in enumerate(numbers[kind]):
