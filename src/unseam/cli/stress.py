@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unseam.cli.common import emit
 from unseam.cli.options import AsJson, OneMember, OneRun
+
+if TYPE_CHECKING:
+    from unseam.perturb.stress import Stress
+    from unseam.train import Run
 
 
 @dataclass
@@ -14,7 +19,7 @@ class Command:
     """The robustness radius: the smallest change of every value that turns the axes a model's decoder prefers.
 
     In closed form for a linear decoder; for others from the mean Jacobian, so to first order. `radius_relative` is in
-    standard deviations of the data.
+    standard deviations of the data. Gaussian and Bernoulli likelihoods.
 
     `--confirm` trains a small cohort again on changed data, with the member's own settings.
 
@@ -34,7 +39,6 @@ class Command:
     json: AsJson = False
 
     def run(self) -> None:
-        from unseam.perturb.confirm import confirm
         from unseam.perturb.stress import as_rows, caveat, stress_run
         from unseam.show.stress_page import write_stress_page
         from unseam.train import load_run
@@ -48,7 +52,7 @@ class Command:
             relative = result.relative if result.breaks else None
             radius = result.radius if result.breaks else None
             told = {"member": member, "radius": radius, "radius_relative": relative, "pair": pair}
-            again = asdict(confirm(run, member, result, eps=self.eps)) if self.confirm and result.breaks else None
+            again = self.trained_again(run, member, result) if self.confirm else None
             members.append({**told, "pairs": as_rows(result), "page": str(page), "confirm": again})
         doubt = caveat(run.config.architecture.likelihood)
         if self.json:
@@ -62,6 +66,8 @@ class Command:
             print(
                 f"member {row['member']}: a change of {row['radius']:.3g} ({row['radius_relative']:.2g} of the data's "
                 f"standard deviation) turns latents {i} and {j} by {self.degrees:g} degrees; page: {row['page']}"
+                if math.isfinite(row["radius"])
+                else f"member {row['member']}: no change turns two latents by {self.degrees:g} degrees"
             )
             if self.eps is not None:
                 most = max(row["pairs"], key=lambda pair: pair["turn"])
@@ -72,6 +78,16 @@ class Command:
                 print(
                     f"  trained again with a change of {again['eps']:.3g}: turned by {turns['changed']} degrees; "
                     f"without it: {turns['unchanged']}"
+                    + ("" if again["agreed"] else "; seeds do not agree on these axes, so nothing is confirmed")
                 )
         if doubt:
             print(doubt)
+
+    def trained_again(self, run: Run, member: int, found: Stress) -> dict[str, Any] | None:
+        """What `confirm` found; None where there is no pair, or no change to make."""
+        from unseam.perturb.confirm import confirm
+
+        if not found.breaks or (self.eps is None and not math.isfinite(found.radius)):
+            return None
+        again = confirm(run, member, found, eps=self.eps)
+        return asdict(again) | {"agreed": again.agreed(self.degrees)}

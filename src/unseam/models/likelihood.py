@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST = 15.0  # largest log mean of a count: e^15 is three million
 HALF = math.sqrt(2 / math.pi)  # E|t|, t ~ N(0, 1)
-CHANGES, LEAST = 48, 1e-4  # how many changes of a value in [0, 1] are looked at, and the smallest
+CHANGES, LEAST = 32, 1e-4  # how many changes of a value in [0, 1] are looked at, and the smallest
 
 
 class Moved(NamedTuple):

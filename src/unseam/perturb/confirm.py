@@ -35,6 +35,14 @@ class Confirmed:
     changed: list[float]
     unchanged: list[float]  # the same seeds on the data as it was
 
+    def agreed(self, degrees: float) -> bool:
+        """Whether models on the data as it was have these axes at all: else there is nothing that a change could turn.
+
+        >>> Confirmed(0.1, [30.0], [2.0, 5.0]).agreed(15), Confirmed(0.1, [30.0], [2.0, 40.0]).agreed(15)
+        (True, False)
+        """
+        return max(self.unchanged) <= degrees
+
 
 def confirm(
     run: Run,
@@ -50,12 +58,15 @@ def confirm(
     """
     if not found.breaks:
         raise BadInput(f"member {member} has fewer than two latents in use: there are no axes to turn")
+    if eps is None and not math.isfinite(found.radius):
+        raise BadInput(f"member {member}: no change turns its axes, so there is no radius to confirm; give eps")
     rows = some(torch.arange(len(run.data)), ROWS)
     x, z = run.data.batch(rows), scaled(represent(run.model(member), run.data, rows).codes)
     weakest, eps = found.breaks[0], TIMES * found.radius if eps is None else eps
     scalar = torch.as_tensor(np.tanh(z[:, list(weakest.pair)] @ np.array(weakest.mix))).float()
     moved = x + eps * scalar.view(-1, *[1] * (x.ndim - 1)) * torch.as_tensor(weakest.image).float().view(x.shape[1:])
-    kinds = {"changed": fold(moved) if run.data.likelihood == "bernoulli" else moved, "unchanged": x}
+    bounded = "bernoulli" in (run.data.likelihood, run.config.architecture.likelihood)  # values in [0, 1]
+    kinds = {"changed": fold(moved) if bounded else moved, "unchanged": x}
     turns: dict[str, list[float]] = {}
     for name, data in kinds.items():
         place = name if name == "unchanged" else f"{name}-{eps:.6g}"

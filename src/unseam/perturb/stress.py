@@ -20,8 +20,9 @@ x is 0 or 1 (or within e of it), fold(x + e u t) = x + (1 - 2x) d with d = e |u 
     m' = m + (1 - 2m) d,        v' = v + (1 - 2m)^2 d (1 - d),        J' = (1 - 2d) J + (1 - 2m) e |u| sign(t) a
 
 - A pixel that the decoder was sure of no longer is: W(e) = 1/E v' = 1/(v + (1 - 2m)^2 e (h - e)), h = E|t|, is finite.
-- The change is even in t, so its linear term has mean 0. The squared one stays, but for the kink at t = 0, which the
-  posterior rounds off: under noise n the mean sign of t is 2 Phi(t/n) - 1, its mean square k = 2/pi asin(1/(1 + n^2)).
+- The change is even in t, so its linear term has mean 0. The squared one stays. It is largest where |t| and so v' are
+  small, but the posterior rounds the kink off: under noise n the mean of |t + noise| is T(t), and its square counts
+  k = E[T'(t)^2 / T(t)] / (1/h) times as much (T' = 2 Phi(t/n) - 1, T = t T' + 2 n phi(t/n)).
 - What the decoder did before shrinks, by (1 - 2d)^2 in M.
 
 With E over data and t, and o = 0, q = k (1 - 2m)^2 where x is folded, o = q = 1 where it is not,
@@ -38,18 +39,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.special import erf
 from torch import Tensor
 from torch.func import jvp
 
 from unseam.errors import BadInput
 from unseam.geometry.jacobian import Decoder, as_likelihood, slices
-from unseam.models.likelihood import Likelihood, Moves, movable
+from unseam.models.likelihood import HALF, Likelihood, Moves, movable
 from unseam.runs.diagnose import diagnose, see
 from unseam.train import Run
 from unseam.types import Array
@@ -57,6 +59,7 @@ from unseam.types import Array
 TURN = 15.0  # degrees by which axes must turn to count as lost
 SLOPE = 0.6057  # E[1 - tanh(t)^2], t ~ N(0, 1): what a scalar s = tanh keeps of a unit slope
 ANGLES = 360  # mixtures a of the two latents that are tried
+LEAST_NOISE, KINK = 1e-3, 400  # noise below this is taken for it; at how many places the kink of |t| is looked at
 HALVINGS = 9  # of 45 degrees: a turn is known to a tenth of a degree
 
 
@@ -96,7 +99,8 @@ class Folded(NamedTuple):
     """What a change does to two latents where it is folded; nothing, for a Gaussian."""
 
     e: float  # the change
-    d: Array  # (n, 2, 2) what it adds to M, pixel by pixel
+    ij: Array  # (n,) what it adds to M_ij, pixel by pixel
+    difference: Array  # (n,) and to M_ii - M_jj
     even: Array  # (n,) E[W q] of what is folded
     noise: Array  # (2,) of the posterior, in standard deviations of the codes
 
@@ -109,12 +113,12 @@ class Columns:
     c: Array  # (E, n, K) E[W o J] / E[W q]
     W: Array  # (E, n) E[W q]
     even: Array  # (E, n) the part of it that is folded
-    d: Array  # (E, n, K, K) what the change adds to M, pixel by pixel
+    d: Array  # (E, n, P) what the change adds to M, pixel by pixel: its P entries on and above the diagonal
+    scale: Array  # (K,) the units of latents
 
     def scaled(self, scale: Array) -> Columns:  # (K,)
         """Of latents in other units: one of theirs is `scale` of ours."""
-        both = np.outer(scale, scale)
-        return Columns(self.M * both, self.c * scale, self.W, self.even, self.d * both)
+        return replace(self, M=self.M * np.outer(scale, scale), c=self.c * scale, scale=self.scale * scale)
 
     def pair(self, i: int, j: int, place: int) -> tuple[Array, Array, Array, Array]:
         """(c_i, c_j, M (2, 2), W) of two latents at one of the changes."""
@@ -122,8 +126,9 @@ class Columns:
         return c[:, i], c[:, j], self.M[np.ix_([i, j], [i, j])], self.W[place]
 
     def folded(self, i: int, j: int, place: int, e: float, noise: Array) -> Folded:
-        d = self.d[place][:, [[i], [j]], [[i, j]]]
-        return Folded(e, d, self.even[place], noise[[i, j]])
+        entries = entry(i, i, len(self.scale)), entry(i, j, len(self.scale)), entry(j, j, len(self.scale))
+        ii, ij, jj = self.d[place][:, entries].T * np.outer(self.scale[[i, i, j]] * self.scale[[i, j, j]], 1)
+        return Folded(e, ij, ii - jj, self.even[place], noise[[i, j]])
 
 
 def mean_columns(
@@ -136,6 +141,7 @@ def mean_columns(
     """All statistics in one pass over slices of the codes."""
     e = torch.tensor(changes, dtype=codes.dtype).view(-1, 1, 1)
     sums: tuple[Tensor, ...] = ()
+    k, l = torch.triu_indices(codes.shape[1], codes.shape[1])
     unit, done = torch.ones(()), 0
     for theta, D in slices(decode, codes):
         x = likelihood.mean(theta) if data is None else data[done : done + len(theta)]
@@ -149,13 +155,23 @@ def mean_columns(
             (W / unit * square).sum(1),
             (W * square).sum(1),
             (W * square * (1 - odd)).sum(1),
-            torch.einsum("ebn,bnkl->enkl", W * kept * slope**2 - A2, D.unsqueeze(-1) * D.unsqueeze(-2)),
+            torch.einsum("ebn,bnp->enp", W * kept * slope**2 - A2, D[..., k] * D[..., l]),
         )
-        sums = tuple(a + b for a, b in zip(sums, parts, strict=True)) if done else parts
+        sums = tuple(a.add_(b) for a, b in zip(sums, parts, strict=True)) if done else parts
         done += len(theta)
     M, linear, share, total, even, d = sums
     c = linear / share.unsqueeze(-1).clamp_min(torch.finfo(share.dtype).tiny)
-    return Columns(*(t.double().numpy() for t in (M / done, c, total / done, even / done, d / done)))
+    whole = [mean.double().numpy() for mean in (M / done, c, total / done, even / done)]
+    return Columns(whole[0], whole[1], whole[2], whole[3], d.div_(done).numpy(), np.ones(codes.shape[1]))
+
+
+def entry(i: int, j: int, K: int) -> int:
+    """Where a K x K matrix's (i, j), i <= j, stands among those on and above the diagonal, row by row.
+
+    >>> [entry(i, j, 3) for i, j in ((0, 0), (0, 2), (1, 1), (2, 2))]
+    [0, 2, 3, 5]
+    """
+    return i * K - i * (i - 1) // 2 + j - i
 
 
 def break_pair(
@@ -174,20 +190,21 @@ def break_pair(
     >>> round(float(abs(turn_of(J.T @ J) - turn_of(np.diag([4.0, 1.0])))), 6)
     15.0
     """
-    e, d, even, noise = folded or Folded(math.inf, np.zeros((len(W), 2, 2)), np.zeros_like(W), np.zeros(2))
+    none = np.zeros_like(W)
+    e, ij, difference, even, noise = folded or Folded(math.inf, none, none, none, np.zeros(2))
     d0, m0 = M[0, 0] - M[1, 1], M[0, 1]
     b = np.linspace(0, 2 * np.pi, ANGLES, endpoint=False)
-    lost = 1 - rounded(np.cos(b) ** 2 * noise[0] ** 2 + np.sin(b) ** 2 * noise[1] ** 2)  # (A,) 1 - k
+    k = rounded(np.cos(b) ** 2 * noise[0] ** 2 + np.sin(b) ** 2 * noise[1] ** 2)  # (A,)
     best: tuple[float, float, Array] = (math.inf, 0.0, np.zeros_like(c_i))
     for sense in (1, -1):
         f = math.atan2(2 * m0, d0) + sense * 2 * math.radians(degrees)
         g = np.sin(b - f)[:, None] * c_i + np.cos(b - f)[:, None] * c_j  # (A, n)
         sine = sense * np.sin(2 * b - f)
         F0 = sense * (math.cos(f) * 2 * m0 - math.sin(f) * d0)
-        added = sense * turning(d, f)
+        added = sense * (math.cos(f) * 2 * ij - math.sin(f) * difference)
         alone = left_alone(added, W, g, sine, e)  # (A, n)
         linear = 2 * (np.abs(g) * ~alone) @ W
-        square = sine * (W.sum() - alone @ W - lost * (even.sum() - alone @ even))
+        square = sine * (W.sum() - alone @ W + (k - 1) * (even.sum() - alone @ even))
         r = smallest_root(F0 + (added.sum() - alone @ added), linear, square)
         place = int(np.argmin(r))
         if r[place] < best[0]:
@@ -196,19 +213,18 @@ def break_pair(
     return best
 
 
-def rounded(variance: Array) -> Array:
-    """k = E[(2 Phi(t/n) - 1)^2] for t ~ N(0, 1): what is left of the squared slope of |t| under noise of variance n^2.
+def rounded(variance: Array) -> Array:  # (A,) -> (A,)
+    """k = h E[T'^2 / T], t ~ N(0, 1), T the mean of |t + noise| under noise of this variance n^2.
 
-    >>> rounded(np.array([0.0, 1.0])).round(6)
-    array([1.      , 0.333333])
+    >>> rounded(np.array([0.01, 0.04, 0.25])).round(2)
+    array([1.46, 1.03, 0.5 ])
     """
-    return 2 / np.pi * np.arcsin(1 / (1 + variance))
-
-
-def turning(M: Array, f: float) -> Array:  # (..., 2, 2) -> (...)
-    """cos(f) 2 M_ij - sin(f) (M_ii - M_jj)."""
-    out: Array = math.cos(f) * 2 * M[..., 0, 1] - math.sin(f) * (M[..., 0, 0] - M[..., 1, 1])
-    return out
+    n = np.maximum(np.sqrt(variance), LEAST_NOISE)[:, None]
+    t = np.geomspace(LEAST_NOISE / 100, 9, KINK)
+    slope = erf(t / n / math.sqrt(2))  # 2 Phi - 1
+    T = t * slope + n * HALF * np.exp(-((t / n) ** 2) / 2)
+    density = HALF * np.exp(-(t**2) / 2)  # of |t|
+    return np.asarray(HALF * np.trapezoid(density * slope**2 / T, t, axis=1))
 
 
 def left_alone(added: Array, W: Array, g: Array, sine: Array, e: float) -> Array:  # (n,), (n,), (A, n), (A,)
@@ -306,7 +322,7 @@ def stress(
 
     With `eps` also how far a change of that size can turn each pair. `data` and `noise` matter to a Bernoulli: which
     values lie at 0 or 1, where changes are folded back (else the decoder's means say so), and how far the posterior
-    rounds the fold off (else not at all, which makes the radius smaller).
+    rounds the fold off (else as far as the Sigma law with beta = 1 has it).
 
     >>> codes = torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
     >>> found = stress(lambda z: z * torch.tensor([3.0, 1.0]), codes)
@@ -330,7 +346,8 @@ def stress(
     with torch.no_grad():
         columns = mean_columns(decoder, z, p, p.changes, x).scaled(scale)
         asked = None if eps is None else mean_columns(decoder, z, p, (eps * SLOPE,), x).scaled(scale)
-    blur = np.zeros_like(scale) if noise is None else np.asarray(noise, dtype=float) / scale
+    law = (1 + np.diag(columns.M) / scale**2) ** -0.5
+    blur = (law if noise is None else np.asarray(noise, dtype=float)) / scale
     breaks = []
     for i, j in combinations(latents or range(z.shape[1]), 2):
         e, b, u = break_at(columns, p.changes, i, j, degrees, blur)
@@ -340,17 +357,16 @@ def stress(
 
 
 def caveat(likelihood: str) -> str:
-    """What a radius under this likelihood does not say; empty where it is what it is called.
+    """What a radius under this likelihood is; empty where it is what it is called.
 
-    >>> caveat("gaussian"), caveat("bernoulli")[:27]
-    ('', 'Bernoulli: pixels that the ')
+    >>> caveat("gaussian"), caveat("bernoulli")[:20]
+    ('', 'Bernoulli: an estima')
     """
     if likelihood != "bernoulli":
         return ""
     return (
-        "Bernoulli: pixels that the decoder is sure of weigh up to a million times more, and first order ends where a "
-        "change reaches their variance; so a small radius shows sure pixels, not weak axes. Train with --likelihood "
-        "gaussian for a radius in the data's units"
+        "Bernoulli: an estimate, with the weights that pixels have after the change; models trained again had turned "
+        "that far at half to one and a half of the radius, where seeds agree on axes (docs/perturb.md)"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,8 @@ def stress_figure(found: Stress, shape: tuple[int, ...]) -> Figure:
         ax.axis("off")
     for ax, one in zip(axes, breaks, strict=False):
         draw(ax, np.asarray(one.image).reshape(shape), -1.0, 1.0)
-        ax.set_title(f"latents {one.pair[0]}, {one.pair[1]}\n{one.radius:.3g} turns {found.degrees:g}°", fontsize=8)
+        change = f"{one.radius:.3g}" if math.isfinite(one.radius) else "nothing"
+        ax.set_title(f"latents {one.pair[0]}, {one.pair[1]}\n{change} turns {found.degrees:g}°", fontsize=8)
     return figure
 
 
