@@ -24,8 +24,8 @@ MEMBERS = 2
 def prepare(kind: type[Objective], steps: int = LONG) -> tuple[Forward, State, Feed]:
     data = load_data("synth-nonlinear", size=200)
     members, static = sweep(kind, range(MEMBERS), {})
-    architecture = Architecture("mlp", 3, (8,), (8,), posterior=kind.posterior, learned_s2=kind.learned_s2)
-    architecture = replace(architecture, likelihood="gaussian", decoder_activation="tanh")
+    architecture = Architecture("mlp", 3, encoder=(8,), decoder=(8,), posterior=kind.posterior)
+    architecture = replace(architecture, likelihood="gaussian", decoder_activation="tanh", learned_s2=kind.learned_s2)
     run = RunConfig(config(data), "name", static, members, architecture, Training(batch=16, steps=steps))
     job, objective = Job(run, kind, tuple(range(MEMBERS)), 0, Path()), kind(**members[0].hyper, **static)
     state = start(job, objective, data.shape)

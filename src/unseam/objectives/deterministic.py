@@ -10,7 +10,8 @@ exact          H = -M + sum_k (x - xhat)_k d^2 theta_k/dz^2, forward over revers
                without end in Sigma_ii: use it near a fit.
 
 The K columns of D go through the decoder in forward mode (tangents.py), a cache-sized slice of the batch at a time;
-the backward pass keeps what each slice needs, so memory grows as B K activations of the decoder.
+the backward pass keeps what each slice needs, so memory grows as B K activations of the decoder. The products of the
+columns alone, there and back, take 4.0 steps of a beta-VAE (64x64 conv, 10 latents, float32), the whole step 5.5.
 """
 
 from dataclasses import dataclass

@@ -52,10 +52,11 @@ class Written:
     @torch.no_grad()
     def __call__(self, state: State, x: Tensor, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The losses (S,) of each player; their gradients are left in the stacks."""
-        results = self.graph(*arguments(state, x, noise))
-        for name, gradient in zip(self.players, results[len(self.players) :], strict=True):
-            state.stacks[name].gradient.copy_(gradient)
-        return dict(zip(self.players, results, strict=False))
+        results = iter(self.graph(*arguments(state, x, noise)))
+        losses = {name: next(results) for name in self.players}
+        for stack in state.stacks.values():
+            torch.cat([next(results) for _ in stack.leaves], out=stack.gradient)  # once through memory, not twice
+        return losses
 
 
 def arguments(state: State, x: Tensor, noise: Mapping[str, Tensor]) -> list[Tensor]:
@@ -92,7 +93,7 @@ def write_out(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Ten
         ]
         zeros = [[torch.zeros_like(p) if g is None else g for g, p in zip(gs, parameters[name], strict=True)]
                  for name, gs in zip(players, gradients, strict=True)]  # fmt: skip
-        return [*(losses[name].detach() for name in players), *(torch.cat([g.flatten() for g in gs]) for gs in zeros)]
+        return [*(losses[name].detach() for name in players), *(g.flatten() for gs in zeros for g in gs)]
 
     inputs = arguments(state, x, noise)
     try:
