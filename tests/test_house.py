@@ -207,3 +207,11 @@ def test_contributing_names_the_files_to_touch(section: str) -> None:
     found = touched(module, name)
     assert said <= found, f"{section}: CONTRIBUTING names {said - found}, which {module} does not touch"
     assert len(found) == len(said) + new, f"{section}: {module} touches {sorted(found)}"
+
+
+def test_every_mutant_still_has_its_line():
+    """`tests/mutants.py` takes minutes; that its lines are there takes none, and they move when code does."""
+    from mutants import FAULTS, MUTANTS
+
+    lost = [m.wrong for m in (*MUTANTS, *FAULTS) if (SRC / m.file).read_text().count(m.line) != 1]
+    assert lost == []
