@@ -41,7 +41,7 @@ def test_at_the_swap_both_columns_are_equally_long():
     lengths = np.linalg.norm(A, axis=0)
     assert lengths[0] == pytest.approx(lengths[1])
     assert abs(leading(A)) == pytest.approx(45)
-    assert recovery(45.0) == pytest.approx(0.69, abs=0.005)
+    assert recovery(np.pi / 4) == pytest.approx(0.69, abs=0.005)
 
 
 def test_noise_has_the_mean_square_of_the_change():
@@ -70,7 +70,7 @@ def test_no_smaller_change_in_any_direction_turns_as_far(ratio):
 def made():
     points = [{"change": e, "predicted": predicted(e)} for e in (0.0, 0.5, 0.8, 1.2, 1.6, 2.4)]
     for p in points:
-        p |= {"turns": [p["predicted"]] * 5, "recoveries": [recovery(p["predicted"])] * 5}
+        p |= {"turns": [p["predicted"]] * 5, "recoveries": [recovery(np.radians(p["predicted"]))] * 5}
     still = [{"change": p["change"], "predicted": 0.0, "turns": [0.5] * 5, "recoveries": [1.0] * 5} for p in points]
     return {"points": points, "noise": still[1:]}
 
