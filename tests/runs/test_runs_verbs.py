@@ -109,6 +109,8 @@ def test_figures(run: Run, tmp_path: Path) -> None:
     with_past = save(diagnosis_figure(d, history(run, 0, points=20), "title"), tmp_path / "a" / "one.png")
     assert with_past.read_bytes()[:4] == b"\x89PNG"
     alone = save(diagnosis_figure(d), tmp_path / "two.svg")
+    titles = " ".join(axes.get_title() for axes in diagnosis_figure(d).axes)
+    assert titles.count("A D") == 2  # the matrix that cosines and singular values are of, not J
     assert "<svg" in alone.read_text()
     assert sorted(p.name for p in tmp_path.rglob("*.p*")) == ["one.png"]
 

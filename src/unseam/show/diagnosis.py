@@ -80,7 +80,7 @@ def spectra(axes: Axes, d: Diagnosis) -> None:
         for k in np.flatnonzero(gaps < 0.1):
             axes.annotate(f"{gaps[k]:.0%}", (order[k] + 0.5, middle[k]), textcoords="offset points", xytext=(0, 10),
                           ha="center", fontsize=8, color="tab:red")  # fmt: skip
-    axes.set(yscale="log", title="singular values of J (80 % of points)", xlabel="order", ylabel="singular value")
+    axes.set(yscale="log", title="singular values of A D (80 % of points)", xlabel="order", ylabel="singular value")
     axes.set_xlim(0.5, len(order) + 0.5)
     if s.shape[1] <= 16:
         axes.set_xticks(order)
