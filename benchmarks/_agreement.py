@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
+from unseam.axes import Factor, FactorSpace
 from unseam.metrics import beta_vae, dci, factor_vae, score, udr
 from unseam.metrics.beta_vae import accuracy
-from unseam.types import Factor, FactorSpace
 
 SIZES = (3, 6, 40, 32, 32)
 SPACE = FactorSpace(tuple(Factor(n, s) for n, s in zip(("shape", "scale", "angle", "x", "y"), SIZES, strict=True)))

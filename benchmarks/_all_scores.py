@@ -18,10 +18,10 @@ import pandas as pd
 from unseam.errors import BadInput
 from unseam.metrics.registry import METRICS
 from unseam.metrics.suite import score
+from unseam.run import load_run
 from unseam.study import load
 from unseam.study.evaluate import Evaluator
 from unseam.study.pieces import Place, places
-from unseam.train import load_run
 
 TREES = ("dci-", "downstream-", "efficiency-")  # the study has them
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import lookup
 from unseam.rng import numpy_generator
-from unseam.types import Array
 
 Recipe = Callable[[Array, int, np.random.Generator], Array]  # s (N, F), K -> z (N, K)
 

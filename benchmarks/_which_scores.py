@@ -21,7 +21,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from unseam.errors import BadInput
-from unseam.statistics import spearman
+from unseam.stats import spearman
 
 AT = 0.8  # mean |rank correlation| within a cluster
 FEWEST = 5  # models of a data set with both scores, for a correlation to count

@@ -88,7 +88,7 @@ def conv() -> dict:
 
 
 def run(parts: tuple[str, ...] = PARTS) -> dict:
-    from unseam.train.private import fast_bfloat16
+    from unseam.train.torch_private import fast_bfloat16
 
     found = {name: one() for name, one in zip(PARTS, (mlp, wide, conv), strict=True) if name in parts}
     how = HOW.format(turns=TURNS, precision="bfloat16" if fast_bfloat16() else "float32 (this CPU has no bfloat16)")

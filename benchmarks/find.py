@@ -23,11 +23,11 @@ import numpy as np
 import torch
 
 import unseam
-from unseam.find.columns import prepare
-from unseam.find.rivals import fitted
-from unseam.find.search import examine
-from unseam.find.source import read
-from unseam.statistics import matched, rank_correlations
+from unseam.finding.columns import prepare
+from unseam.finding.read import read
+from unseam.finding.rivals import fitted
+from unseam.finding.search import examine
+from unseam.stats import matched, rank_correlations
 
 N = 1200
 RIGHT = 0.9

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from unseam import metrics as ours
-from unseam.files import cores
-from unseam.types import Factor, FactorSpace
+from unseam.atomic import cores
+from unseam.axes import Factor, FactorSpace
 
 sys.path.insert(0, str(Path(__file__).parent))
 import _reference_metrics as reference

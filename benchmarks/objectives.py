@@ -14,15 +14,15 @@ from typing import Any
 import torch
 
 from unseam.data import config, load_data
+from unseam.device import kept_memory
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES
-from unseam.train.config import RunConfig, Training, sweep
+from unseam.run.config import RunConfig, Training, sweep
+from unseam.train.batches import Feed
 from unseam.train.forward import Forward
-from unseam.train.group import Job, start
+from unseam.train.job import Job, start
 from unseam.train.loop import update
-from unseam.train.memory import kept_memory
-from unseam.train.order import Feed
-from unseam.train.private import fast_bfloat16
+from unseam.train.torch_private import fast_bfloat16
 
 BATCH, LATENTS, ROUNDS, STEPS = 64, 10, 6, 3
 HALF = ("beta-vae", "beta-tcvae", "factor-vae", "det-vae")  # also measured in bfloat16, where the CPU has it

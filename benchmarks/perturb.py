@@ -9,12 +9,12 @@ import time
 import torch
 
 from unseam.data import load_data
-from unseam.data.perturbed import reach
+from unseam.data.sets.perturbed import reach
 from unseam.models import Architecture
 from unseam.perturb import Settings, turned
-from unseam.perturb.make import NETWORK
-from unseam.perturb.manipulate import Game
-from unseam.perturb.teachers import teacher
+from unseam.perturb.adversary import Game
+from unseam.perturb.layouts import teacher
+from unseam.perturb.perturb_data import NETWORK
 
 TURNS, STEPS = 9, 40
 DATA = {"size": 16, "shapes": 1, "orientations": 1, "without": "x<8|x>23|y<13|y>18", "grey": 0.1}

@@ -44,7 +44,7 @@ def measure(curve: str, n: int) -> dict[str, float]:
 
 
 def point(curve: str, n: int) -> dict[str, float]:
-    from unseam.train import cohort, fit, trace
+    from unseam.train import cohort, compiled_step, fit
 
     ticks: list[float] = []
     train_group = cohort.train_group
@@ -52,7 +52,7 @@ def point(curve: str, n: int) -> dict[str, float]:
     def timed(job, data, tick) -> None:
         train_group(job, data, lambda *told: (ticks.append(time.process_time()), tick(*told))[1])
 
-    cohort.train_group, trace.LONG = timed, 1  # of this process, which measures one point
+    cohort.train_group, compiled_step.LONG = timed, 1  # of this process, which measures one point
     with tempfile.TemporaryDirectory() as folder:
         data, options, settings = "synth-nonlinear", {"size": 2_000}, {**MLP, "latents": 5}
         seeds = range(n if curve == "members" else 1)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import unseam
+from unseam.axes import Pass, Terms
 from unseam.objectives import Context, Objective
-from unseam.types import Pass, Terms
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ with a little noise to four of six latents, the last two mixed by a rotation.
 import numpy as np
 
 from unseam.metrics import mig, score
-from unseam.metrics.render import as_latex, as_text
+from unseam.metrics.suite import as_latex, as_text
 
 
 def made_up(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -46,8 +47,14 @@ def browsing() -> Iterator:
     path = chromium()
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS)
+    # a home that can be written, and a name short enough for a socket in it, which that of TMPDIR may not be
+    short = "/tmp" if os.access("/tmp", os.W_OK) else None
+    with (
+        TemporaryDirectory(prefix="page-", dir=short, ignore_cleanup_errors=True) as home,
+        sync_playwright() as playwright,
+    ):
+        env = {**os.environ, "HOME": home, "TMPDIR": home}
+        browser = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS, env=env)
         try:
             yield browser
         finally:

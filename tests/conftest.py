@@ -1,10 +1,23 @@
-"""One thread a process (pytest-xdist has one process a core), and no test sees the user's data folder."""
+"""One thread a process (xdist has one process a core), no test sees the user's data folder, no file stays behind."""
 
 import os
+import tempfile
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Child processes and C libraries (torch's compiler, onnxruntime, Dask) put their files into a folder that goes.
+
+    `tempfile` of this process and pytest's own folders stay where they were: what failed can be looked at.
+    """
+    tempfile.gettempdir()  # kept by Python from here on
+    folder = tempfile.TemporaryDirectory(prefix="unseam-tests-", ignore_cleanup_errors=True)
+    for name in ("TMPDIR", "TORCHINDUCTOR_CACHE_DIR", "DASK_TEMPORARY_DIRECTORY"):
+        os.environ[name] = folder.name
+    config.add_cleanup(folder.cleanup)
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import SkipTest, check_estimator, estimator_checks_generator
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.estimators import PPCA, VAE, Align, FactorFinder, LinearVAE, scorer
-from unseam.statistics import matched, rank_correlations
-from unseam.types import Array
+from unseam.stats import matched, rank_correlations
 
 SKIPPED = {"check_array_api_input"}  # scikit-learn's own skip: it asks for an environment variable
 

@@ -7,31 +7,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # so that type checkers and editors know them; a test compares both lists
+    from unseam.axes import Factor, FactorSpace
     from unseam.data import load_data
     from unseam.errors import BadInput
-    from unseam.find import Findings, find
+    from unseam.finding import Findings, find
     from unseam.geometry import align, diagnose
     from unseam.matching import match
     from unseam.metrics import score
+    from unseam.run import load_run
     from unseam.runs.align import load_alignment
     from unseam.show.demo import demo
     from unseam.show.report import report
     from unseam.show.report.write import figures
-    from unseam.train import fit, load_run, resume
-    from unseam.types import Factor, FactorSpace
+    from unseam.train import fit, resume
 
 __version__ = "0.1.0"
 
 PUBLIC = {
     "BadInput": "unseam.errors",
-    "Factor": "unseam.types",
-    "FactorSpace": "unseam.types",
+    "Factor": "unseam.axes",
+    "FactorSpace": "unseam.axes",
     "load_data": "unseam.data",
     "fit": "unseam.train",
     "resume": "unseam.train",
-    "load_run": "unseam.train",
-    "find": "unseam.find",
-    "Findings": "unseam.find",
+    "load_run": "unseam.run",
+    "find": "unseam.finding",
+    "Findings": "unseam.finding",
     "score": "unseam.metrics",
     "match": "unseam.matching",
     "diagnose": "unseam.geometry",

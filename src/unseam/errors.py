@@ -24,6 +24,24 @@ class Failed(RuntimeError):
     """The machine stood in the way (a process was killed, a disk is full); the message says how to go on."""
 
 
+DAMAGED_TABLE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether SQLite complains of what a file holds, not of a lock, a full disk or a folder that cannot be written.
+
+    >>> try:
+    ...     sqlite3.connect(":memory:").execute("select * from nothing")
+    ... except sqlite3.Error as error:
+    ...     is_damage(error)
+    True
+    """
+    code = getattr(error, "sqlite_errorcode", None)
+    if not isinstance(error, sqlite3.Error):
+        return False
+    return type(error) is sqlite3.DatabaseError if code is None else code & 0xFF in DAMAGED_TABLE
+
+
 def in_words(error: BaseException) -> str:
     """One line for what the machine did, with what to do about it.
 
@@ -34,6 +52,8 @@ def in_words(error: BaseException) -> str:
     """
     if isinstance(error, MemoryError):
         return "out of memory; use smaller data, a smaller batch or fewer --workers"
+    if is_damage(error):
+        return f"results.sqlite is damaged ({error}); delete it, then `unseam train --resume RUN` writes it again"
     if isinstance(error, sqlite3.Error):
         return f"results.sqlite: {error}; see that its folder can be written and no other program holds it"
     where, number = getattr(error, "filename", None), getattr(error, "errno", None)
@@ -68,7 +88,7 @@ def lookup(registry: Mapping[str, T], name: str, what: str) -> T:
 def choices(kind: type, field: str) -> tuple[str, ...]:
     """The words that a dataclass allows in a field: those of its Literal.
 
-    >>> from unseam.types import Factor
+    >>> from unseam.axes import Factor
     >>> choices(Factor, "kind")
     ('categorical', 'ordinal', 'cyclic', 'continuous')
     """

@@ -19,11 +19,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.progress import bar
 from unseam.rng import numpy_generator
-from unseam.statistics import in_random_axes, matched, matched_codes, nearest_matched
-from unseam.types import Array
+from unseam.stats import in_random_axes, matched, matched_codes, nearest_matched
 
 AT = 0.7  # |cosine| from which on two directions are the same (Paulo & Belrose 2025)
 EXACT = 2000  # on each side: as many are matched optimally

@@ -19,6 +19,8 @@ Advance = Callable[..., None]
 def bar(description: str, total: float, show: bool | None = None) -> Iterator[Advance]:
     """A bar with an ETA on a terminal, else lines; yields `advance(n=1, note="")`. `show` False keeps it silent.
 
+    `total` is 0 where nobody knows it: then there is neither a share nor a time left.
+
     >>> with bar("counting", 3, show=False) as advance:
     ...     for _ in range(3):
     ...         advance()
@@ -35,7 +37,7 @@ def bar(description: str, total: float, show: bool | None = None) -> Iterator[Ad
         TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=stderr, disable=show is False, transient=True) as progress:
-        task = progress.add_task(description, total=total, note="")
+        task = progress.add_task(description, total=total or None, note="")
 
         def advance(n: float = 1, note: str | None = None) -> None:
             progress.advance(task, n)
@@ -67,7 +69,11 @@ def progress_line(description: str, done: float, total: float, seconds: float, n
     'training 2 x beta-vae: 500 of 2,000 (25%), 0:20 so far, 1:00 left, loss 41.3'
     >>> progress_line("study", 0.1, 972, 20.0)
     'study: 0 of 972 (0%), 0:20 so far'
+    >>> progress_line("fetching a (MB)", 12, 0, 20.0)
+    'fetching a (MB): 12, 0:20 so far'
     """
+    if not total:
+        return f"{description}: {done:,.0f}, {clock(seconds)} so far" + (f", {note}" if note else "")
     left = f", {clock(seconds * (total - done) / done)} left" if done > SURE * total else ""
     return f"{description}: {done:,.0f} of {total:,.0f} ({done / total:.0%}), {clock(seconds)} so far{left}" + (
         f", {note}" if note else ""

@@ -14,7 +14,7 @@ from unseam.data import DATASETS
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNSEAM_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr("unseam.data.idx.DEBIAN", tmp_path / "debian")
+    monkeypatch.setattr("unseam.data.sets.idx.DEBIAN", tmp_path / "debian")
     monkeypatch.chdir(tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import re
 import shlex
 import sqlite3
@@ -88,6 +89,7 @@ def test_every_verb_has_help_with_an_example_that_parses(
         (["evaluate", ".", "--data.factors", "y.csv"], "did you mean --factors?"),
         (["diagnose", "nowhere"], "not a run folder"),
         (["bench", "cohorts"], "did you mean 'cohort'"),
+        (["bench", "find-calibration", "--kinds", "item"], "did you mean 'items'"),
         (["reproduce", "V9"], "V9"),
     ],
 )
@@ -210,3 +212,15 @@ def test_a_full_disk_behind_stdout_is_one_line() -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "No space left" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--help"], [], ["--version"], ["train", "--help"], ["data", "list"]])
+def test_a_reader_that_left_is_no_error(words: list[str]) -> None:
+    """As with `unseam --help | head -0`: the pipe has no other end before a word is written."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "w") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "unseam", *words], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, "")

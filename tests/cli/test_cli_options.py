@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from unseam import BadInput
-from unseam.cli.options import convert, named_data, split_options, typed
-from unseam.data.sprites import Sprites
+from unseam.cli.common import convert, named_data, split_options, typed
+from unseam.data.sets.sprites import Sprites
 
 
 def test_split_keeps_the_order_of_the_rest_and_both_spellings() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 from scipy.io import savemat
 
-from unseam.types import Array
+from unseam.axes import Array
 
 SIZES = (1, 3, 2, 4, 3, 5)  # dSprites: colour, shape, scale, orientation, x, y
 ROOMS = (2, 3, 2, 2, 4, 3)  # Shapes3D: floor, wall, object, scale, shape, orientation

@@ -44,6 +44,29 @@ VARIANTS = {
 }
 DRAWS = (lambda: None, lambda: torch.Generator().manual_seed(9))
 CASES = {**{name: (name, SMALL.get(name, {})) for name in DATASETS}, **VARIANTS}
+STOCHASTIC = {"sprites-colour", "sprites-noisy", "sprites-made", "dsprites-coloured", "noise", "everything"}
+PARTIAL = {
+    "celeba",
+    "digits",
+    "digits-16",
+    "faces",
+    "fashion-mnist",
+    "mnist",
+    "pad",
+    "smallnorb",
+    "share-table",
+    "manifolds",
+    "torus",
+    "synth-linear",
+    "synth-nonlinear",
+    "without",
+    "share",
+    "correlate",
+    "correlate-continuous",
+    "everything",
+}  # fmt: skip  not the full grid of their factors
+deterministic = pytest.mark.parametrize("label", [name for name in CASES if name not in STOCHASTIC], indirect=True)
+full_grids = pytest.mark.parametrize("label", [name for name in CASES if name not in PARTIAL], indirect=True)
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +79,13 @@ def _files(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(params=CASES, ids=str)
-def case(request: pytest.FixtureRequest) -> tuple[str, dict]:
-    return CASES[request.param]
+def label(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def case(label: str) -> tuple[str, dict]:
+    return CASES[label]
 
 
 @pytest.fixture
@@ -101,6 +129,15 @@ def test_same_configuration_same_bytes(data: Dataset, index: torch.Tensor) -> No
     assert torch.equal(data.factors(index), again.factors(index))
 
 
+def is_full_grid(data: Dataset) -> bool:
+    return data.space is not None and data.space.discrete and len(data) == data.space.count
+
+
+def test_the_lists_above_are_right(data: Dataset, label: str) -> None:
+    assert data.stochastic == (label in STOCHASTIC)
+    assert is_full_grid(data) == (label not in PARTIAL)
+
+
 def test_generator_matters_exactly_when_stochastic(data: Dataset, index: torch.Tensor) -> None:
     one, two = (data.batch(index, torch.Generator().manual_seed(s)) for s in (1, 2))
     assert torch.equal(one, two) != data.stochastic
@@ -114,17 +151,15 @@ def test_a_batch_is_what_its_factors_look_like(data: Dataset, index: torch.Tenso
         for batch, observed in zip(*seen, strict=True):
             torch.testing.assert_close(batch, observed, rtol=0, atol=1e-6)
         return
-    if data.stochastic:
-        pytest.skip("rows share their factors, and no two observations are alike")
+    assert not data.stochastic  # rows that share their factors could not be told apart
     rows = data.batch(torch.arange(len(data))).flatten(1)
     for x, factors in zip(seen[1][1].flatten(1), data.factors(index), strict=True):
         alike = (rows == x).all(1).nonzero().flatten()
         assert (data.factors(alike) == factors).all(1).any()
 
 
+@deterministic
 def test_one_row_alone_is_the_same_row(data: Dataset, index: torch.Tensor) -> None:
-    if data.stochastic:
-        pytest.skip("no two observations of a row are alike")
     torch.testing.assert_close(data.batch(index)[7], data.batch(index[7:8])[0], rtol=0, atol=0)
 
 
@@ -139,9 +174,8 @@ def test_factors_are_in_their_space(data: Dataset, index: torch.Tensor) -> None:
             assert 0 <= column.min() <= column.max() < factor.size
 
 
+@full_grids
 def test_index_round_trip_on_full_grids(data: Dataset, index: torch.Tensor) -> None:
-    if data.space is None or not data.space.discrete or len(data) != data.space.count:
-        pytest.skip("not the full grid of its factors")
     back = data.space.index_of(data.factors(index).numpy())
     np.testing.assert_array_equal(back, index.numpy())
 

@@ -12,8 +12,9 @@ import pytest
 
 from unseam import BadInput
 from unseam.cli import main
-from unseam.data import fetch, load_data
-from unseam.data.sources import FOLDERS, SOURCES, File
+from unseam.data import load_data
+from unseam.data.download import fetch
+from unseam.data.download.sources import FOLDERS, SOURCES, File
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 SHA256 = {"sha256": hashlib.sha256(CONTENT).hexdigest()}

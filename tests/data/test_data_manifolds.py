@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from unseam import BadInput
-from unseam.data.manifolds import KINDS, Manifolds
+from unseam.data.sets.manifolds import KINDS, Manifolds
 
 CONFIGURATIONS = [(kind, pairs) for kind in KINDS for pairs in (1, 3)]
 

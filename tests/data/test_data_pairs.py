@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from unseam.axes import Factor
 from unseam.data import DATASETS, load_data
-from unseam.data.checks import factor_rows
-from unseam.data.grid import GridDataset
+from unseam.data.base import GridDataset, factor_rows
 from unseam.data.pairs import Pairing, following, partners, varying
 from unseam.errors import BadInput
 from unseam.train import fit
-from unseam.types import Factor
 
 SMALL = {
     "sprites": {"size": 16, "orientations": 4, "xs": 8, "ys": 4},

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from unseam import BadInput
-from unseam.data import raytrace
-from unseam.data.rooms import Rooms, hues, render
+from unseam.data.sets import rooms
+from unseam.data.sets.rooms import Rooms, hues, render
 
 Distance = Callable[[np.ndarray, float], np.ndarray]
 
@@ -32,7 +32,7 @@ def pill_distance(p: np.ndarray, s: float) -> np.ndarray:
     return np.linalg.norm(p - np.stack([0 * height, 0 * height, height], 1), axis=1) - 0.46 * s
 
 
-DISTANCES = dict(zip(raytrace.SOLIDS, (box_distance, cylinder_distance, sphere_distance, pill_distance), strict=True))
+DISTANCES = dict(zip(rooms.SOLIDS, (box_distance, cylinder_distance, sphere_distance, pill_distance), strict=True))
 
 
 def march(distance: Distance, o: np.ndarray, d: np.ndarray, s: float) -> np.ndarray:
@@ -45,9 +45,9 @@ def march(distance: Distance, o: np.ndarray, d: np.ndarray, s: float) -> np.ndar
 @pytest.mark.parametrize("s", [0.75, 1.25])
 @pytest.mark.parametrize("name", DISTANCES)
 def test_solids_are_hit_where_marching_hits_them(name: str, s: float) -> None:
-    o, d = raytrace.camera(0.4, 40, 1)
+    o, d = rooms.camera(0.4, 40, 1)
     o = np.broadcast_to(o, d.shape)
-    t, normal = raytrace.SOLIDS[name](o, d, s)
+    t, normal = rooms.SOLIDS[name](o, d, s)
     distance = DISTANCES[name]
     marched = march(distance, o.astype(float), d.astype(float), s)
     hit = marched < 20
@@ -63,19 +63,19 @@ def test_solids_are_hit_where_marching_hits_them(name: str, s: float) -> None:
 @pytest.mark.parametrize("s", [0.75, 1.0, 1.25])
 @pytest.mark.parametrize("name", DISTANCES)
 def test_no_ray_that_hits_is_left_out(name: str, s: float) -> None:
-    o, d = raytrace.camera(-0.5, 64, 1)
-    t, _ = raytrace.SOLIDS[name](np.broadcast_to(o, d.shape), d, s)
-    assert np.isin(np.flatnonzero(np.isfinite(t)), raytrace._may_hit(o, d, s)).all()
+    o, d = rooms.camera(-0.5, 64, 1)
+    t, _ = rooms.SOLIDS[name](np.broadcast_to(o, d.shape), d, s)
+    assert np.isin(np.flatnonzero(np.isfinite(t)), rooms._may_hit(o, d, s)).all()
     floor = np.random.default_rng(0).uniform(-3, 3, (4000, 3)) * [1, 1, 0]
-    lamp = raytrace.lamps(4000, 2)
-    shadow, _ = raytrace.SOLIDS[name](floor, lamp, s)
-    assert np.isin(np.flatnonzero(np.isfinite(shadow)), raytrace._may_hit(floor, lamp, s)).all()
+    lamp = rooms.lamps(4000, 2)
+    shadow, _ = rooms.SOLIDS[name](floor, lamp, s)
+    assert np.isin(np.flatnonzero(np.isfinite(shadow)), rooms._may_hit(floor, lamp, s)).all()
 
 
 def test_paints_never_add_up_to_more_than_one() -> None:
     paints = render(24, 2, 3)
     assert paints.astype(int).sum(3).max() <= 257  # bytes, each rounded
-    assert paints[:, :, :, raytrace.OBJECT].max() > 200
+    assert paints[:, :, :, rooms.OBJECT].max() > 200
 
 
 def test_a_hue_paints_only_its_own_part() -> None:
@@ -92,10 +92,10 @@ def test_a_hue_paints_only_its_own_part() -> None:
 
 
 def test_the_solid_grows_with_its_scale_and_turns_with_the_camera() -> None:
-    paints = render(48, 5, 5)[..., raytrace.OBJECT, :, :] > 0
+    paints = render(48, 5, 5)[..., rooms.OBJECT, :, :] > 0
     area = paints.sum((-1, -2))  # (scales, shapes, orientations)
     assert (np.diff(area, axis=0) > 0).all()
-    left, right = render(48, 1, 2)[0, :, :, raytrace.OBJECT].astype(float).swapaxes(0, 1)
+    left, right = render(48, 1, 2)[0, :, :, rooms.OBJECT].astype(float).swapaxes(0, 1)
     mirrored = abs(left - right[:, :, ::-1]).max((1, 2))
     assert mirrored[0] > 30  # the lamp is not in the middle, so a cube's faces differ
     assert ((left[2:] > 0) == (right[2:] > 0)).mean() > 0.99  # sphere and pill keep their outline
@@ -115,7 +115,7 @@ def test_ten_hues_are_36_degrees_apart() -> None:
 
 
 def test_views_are_kept_and_a_damaged_copy_is_replaced(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from unseam.data import rooms
+    from unseam.data.sets import rooms
 
     monkeypatch.setenv("UNSEAM_DATA", str(tmp_path))
     first = Rooms(size=10, scales=1, orientations=2).batch(torch.arange(5))

@@ -10,8 +10,7 @@ from PIL import Image
 
 from unseam import BadInput
 from unseam.data import load_data
-from unseam.data.sprite_atlas import SHAPES
-from unseam.data.sprites import Sprites
+from unseam.data.sets.sprites import SHAPES, Sprites
 
 
 def brute_force(data: Sprites, factors: list[int], fine: int, binary: bool) -> np.ndarray:

@@ -6,7 +6,7 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from unseam import BadInput
-from unseam.data.synthetic import Ring, SynthLinear, SynthNonlinear, rotation
+from unseam.data.sets.synthetic import Ring, SynthLinear, SynthNonlinear, rotation
 
 
 def test_rotation_agrees_with_scipy() -> None:

@@ -9,9 +9,9 @@ import pytest
 import torch
 from PIL import Image
 
-from unseam import BadInput, read
-from unseam.data import config, load_data, stamps, user
-from unseam.data.checks import unit_range
+from unseam import BadInput, readers
+from unseam.data import cache, config, load_data, user
+from unseam.data.base import unit_range
 
 RNG = np.random.default_rng(0)
 
@@ -65,10 +65,10 @@ def test_a_large_file_cut_short_while_in_use_is_refused_and_does_not_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A memory map would end the process (SIGBUS) if the file were cut while it reads; a read just comes up short."""
-    monkeypatch.setattr(read.npy, "WHOLE", 1 << 20)
+    monkeypatch.setattr(readers.npy, "WHOLE", 1 << 20)
     x = RNG.random((9000, 40))
     data = load_data(save(tmp_path / "x.npy", x))
-    assert isinstance(data.table.x, read.FileRows)
+    assert isinstance(data.table.x, readers.FileRows)
     assert data.batch(torch.tensor([8999, 0])).tolist() == x[[8999, 0]].astype("f4").tolist()
     (tmp_path / "x.npy").write_bytes(b"")
     with pytest.raises(BadInput, match=r"x.npy.*cut short"):
@@ -168,7 +168,7 @@ def test_layout_settles_what_the_shape_leaves_open() -> None:
 
 
 def test_large_files_are_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stamps, "LARGE", 100)
+    monkeypatch.setattr(cache, "LARGE", 100)
     monkeypatch.setenv("UNSEAM_DATA", str(tmp_path / "data"))
     passes = []
     real = user.value_range
@@ -362,7 +362,7 @@ def test_pixels_as_floats_are_told_to_divide() -> None:
 
 
 def test_a_note_that_cannot_be_kept_or_read_costs_only_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stamps, "LARGE", 100)
+    monkeypatch.setattr(cache, "LARGE", 100)
     path = save(tmp_path / "x.npy", RNG.random((50, 4)))
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("UNSEAM_DATA", str(tmp_path / "file"))

@@ -10,10 +10,10 @@ import torch
 from data_makers import write_smallnorb
 
 from unseam import BadInput
-from unseam.cli.options import named_data
+from unseam.cli.common import named_data
 from unseam.data import DATASETS, config, load_data
 from unseam.data.base import Asked, Dataset
-from unseam.data.wrappers import ORDER, WRAPPERS, Correlated, Noise, Shared, Without, options, whole
+from unseam.data.wrap import ORDER, WRAPPERS, Correlated, Noise, Shared, Without, options, whole
 
 SEEDED = {  # SHA-256 of batches as they were before the variants became wrappers
     "colour": ({"colour": True}, "c3fa135586845e4e"),

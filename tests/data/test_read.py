@@ -14,13 +14,13 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from unseam import BadInput, read
-from unseam.read import load_array, load_table
+from unseam import BadInput, readers
+from unseam.readers import load_array, load_table
 
 GRID = np.array([[1, 2.5], [3, 4.5], [5, 6.5]])
 
 
-def table(path: Path, content: str | bytes, **more: str) -> read.Columns:
+def table(path: Path, content: str | bytes, **more: str) -> readers.Columns:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return load_table(path, f"factors={path.name!r}", **more)
 
@@ -123,7 +123,7 @@ def test_parquet_bombs_and_lists_are_refused(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(BadInput, match=r"column 'a' holds list"):
         load_table(path, "factors='t.parquet'")
     pyarrow.parquet.write_table(pyarrow.table({"a": [0.0] * 100_000}), path)
-    monkeypatch.setattr(read.refuse, "memory", lambda: 100_000)
+    monkeypatch.setattr(readers.limits, "memory", lambda: 100_000)
     with pytest.raises(BadInput, match=r"100,000 rows of 1 columns, more than"):
         load_table(path, "factors='t.parquet'")
     words = pyarrow.table({"a": ["w" * 100_000] * 12_000})  # 1.2 GB as an array of words
@@ -205,10 +205,10 @@ def test_stored_members_stay_on_disk_and_bombs_are_refused(tmp_path: Path, monke
     array = np.random.default_rng(0).random((50, 4))
     np.savez(tmp_path / "stored.npz", x=array, y=array[:3])
     np.savez(tmp_path / "fortran.npz", x=np.asfortranarray(array))
-    for whole in (read.npy.WHOLE, 0):
-        monkeypatch.setattr(read.npy, "WHOLE", whole)
+    for whole in (readers.npy.WHOLE, 0):
+        monkeypatch.setattr(readers.npy, "WHOLE", whole)
         found = load_array(tmp_path / "stored.npz", "data", "x")
-        assert isinstance(found, np.ndarray if whole else read.FileRows)
+        assert isinstance(found, np.ndarray if whole else readers.FileRows)
         for index in (slice(None), slice(3, 9), slice(None, None, 7), [4, 4, 0], -1, np.arange(50) % 3 == 1, []):
             np.testing.assert_array_equal(found[index], array[index])
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)), array)
@@ -218,7 +218,7 @@ def test_stored_members_stay_on_disk_and_bombs_are_refused(tmp_path: Path, monke
     np.savez_compressed(tmp_path / "packed.npz", x=np.asfortranarray(array))
     np.testing.assert_array_equal(load_array(tmp_path / "packed.npz", "data"), array)
     np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros(1_000_000))
-    monkeypatch.setattr(read.refuse, "memory", lambda: 1_000_000)
+    monkeypatch.setattr(readers.limits, "memory", lambda: 1_000_000)
     with pytest.raises(BadInput, match="unpacks to 8,000,000 bytes, more than"):
         load_array(tmp_path / "bomb.npz", "data")
 
@@ -268,7 +268,7 @@ def test_structured_arrays_are_tables_but_sub_arrays_are_refused(tmp_path: Path)
 
 
 def test_reading_needs_no_torch() -> None:
-    code = "import sys, unseam.read; sys.exit('torch' in sys.modules or 'pandas' in sys.modules)"
+    code = "import sys, unseam.readers; sys.exit('torch' in sys.modules or 'pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

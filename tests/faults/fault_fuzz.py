@@ -29,10 +29,10 @@ from fault_newer import NEWER
 from unseam import study
 from unseam.cli import main
 from unseam.data import load_data
-from unseam.data.idx import read_idx
+from unseam.data.sets.idx import read_idx
 from unseam.errors import BadInput
-from unseam.find.columns import prepare
-from unseam.find.source import read
+from unseam.finding.columns import prepare
+from unseam.finding.read import read
 from unseam.runs.align import load_alignment
 from unseam.show.explorer import checks
 from unseam.show.explorer.upload import observation

@@ -113,7 +113,7 @@ def kill(pid: int, victim: str, by: signal.Signals) -> None:
 
 def state(folder: Path) -> dict[str, Any]:
     """All that must be the same after a kill and a resume: every tensor, every row but those of time."""
-    from unseam.train.checkpoint import load_checkpoint
+    from unseam.run.checkpoint import load_checkpoint
 
     out: dict[str, Any] = {}
     for path in sorted((folder / "checkpoints").glob("*.safetensors")):
@@ -149,7 +149,7 @@ def scored(folder: Path) -> dict[str, Any]:
 
 def opened(folder: Path) -> dict[str, Any]:
     """A pack as its reader sees it: every file is what the manifest says."""
-    from unseam.train import load_run
+    from unseam.run import load_run
 
     return {"weights": load_run(folder).weights_digest(0), "codes": (folder / "whole-train/codes-0.npy").read_bytes()}
 

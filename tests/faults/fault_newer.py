@@ -26,16 +26,17 @@ from safetensors.torch import save
 from unseam.cli import VERBS, main
 from unseam.data import config, load_data
 from unseam.data.pairs import read_pairs
-from unseam.data.perturbed import Mover, reach, write_perturbed
+from unseam.data.sets.perturbed import Mover, reach, write_perturbed
 from unseam.errors import BadInput
-from unseam.runs.names import latent_names
+from unseam.run import load_run
+from unseam.runs.labels import latent_names
 from unseam.runs.pack import pack
-from unseam.show.explorer.gallery import open_gallery
+from unseam.show.explorer.open_runs import open_gallery
 from unseam.show.explorer.server import application
 from unseam.study.engine import check
 from unseam.study.grid import from_document, load_grid
 from unseam.study.pieces import places, start_study
-from unseam.train import fit, load_run
+from unseam.train import fit
 
 Act = Callable[[], Any]
 NAMES = (

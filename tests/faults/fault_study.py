@@ -23,8 +23,8 @@ from types import SimpleNamespace
 import torch
 from safetensors import safe_open
 
+from unseam.atomic import is_running
 from unseam.errors import Failed
-from unseam.files import is_running
 from unseam.study import engine
 from unseam.study.grid import load_grid
 from unseam.study.pieces import places

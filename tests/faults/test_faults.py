@@ -17,15 +17,15 @@ from fault_fuzz import KINDS, Seeds, one
 from fault_newer import answer
 from PIL import Image
 
+from unseam.atomic import write_atomic
 from unseam.cli import main
-from unseam.data import files, stamps
+from unseam.data import cache
 from unseam.errors import BadInput
-from unseam.files import write_atomic
-from unseam.find.kinds import recognise
-from unseam.find.source import read
+from unseam.finding.kinds import recognise
+from unseam.finding.read import read
 from unseam.objectives import Optimiser
-from unseam.runs.names import name_latent
-from unseam.show.explorer.gallery import open_gallery
+from unseam.runs.labels import name_latent
+from unseam.show.explorer.open_runs import open_gallery
 from unseam.show.explorer.server import application
 from unseam.show.film import check_size, encoded
 from unseam.train import fit
@@ -76,20 +76,20 @@ def test_a_full_disk_or_a_locked_table_is_one_line_and_loses_nothing(tmp_path: P
 
 def test_a_note_or_a_cache_that_is_damaged_costs_time_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNSEAM_DATA", str(tmp_path))
-    monkeypatch.setattr(stamps, "LARGE", 0)
+    monkeypatch.setattr(cache, "LARGE", 0)
     path = tmp_path / "x.npy"
     np.save(path, np.zeros(3))
     for content in (b"", b"[1]", b"\xff", b'["a", 2]', b"{}"):
-        assert stamps.remember(path, None, lambda: (0.0, 1.0)) == (0.0, 1.0)
+        assert cache.remember(path, None, lambda: (0.0, 1.0)) == (0.0, 1.0)
         (note,) = (tmp_path / "checked").iterdir()
         note.write_bytes(content)
     for content in (b"", b"PK\x03\x04x", b"\x93NUMPY\x01\x00\x02\x00{}", (tmp_path / "x.npy").read_bytes()):
         (tmp_path / "cache").mkdir(exist_ok=True)
         (tmp_path / "cache" / "a.npy").write_bytes(content)
-        assert files.cached_array("a.npy", (2,), lambda: np.ones(2)).tolist() == [1, 1]
+        assert cache.cached_array("a.npy", (2,), lambda: np.ones(2)).tolist() == [1, 1]
     (tmp_path / "checked").rename(tmp_path / "gone")
     (tmp_path / "checked").write_text("in the way")
-    assert stamps.remember(path, None, lambda: (0.0, 1.0)) == (0.0, 1.0)
+    assert cache.remember(path, None, lambda: (0.0, 1.0)) == (0.0, 1.0)
 
 
 def test_every_page_has_a_policy_without_scripts_of_others(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_every_page_has_a_policy_without_scripts_of_others(tmp_path: Path) -> No
     small = ["--data.size", "16", "--data.shapes", "1", "--steps", "2", "--out", str(out)]
     assert main(["objectives", "beta-vae", "--page", "sprites", *small]) == 0
     assert "default-src 'none'" in out.read_text()
-    templates = Path(files.__file__).parents[1] / "show" / "templates"
+    templates = Path(cache.__file__).parents[1] / "show" / "templates"
     whole = [p for p in templates.glob("*.html") if "<head>" in p.read_text()]
     assert len(whole) >= 2
     assert [p.name for p in whole if "Content-Security-Policy" not in p.read_text()] == []

@@ -9,18 +9,18 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import unseam
+from unseam.axes import Array
 from unseam.cli import main
 from unseam.errors import BadInput
-from unseam.find.columns import prepare
-from unseam.find.dimension import dependent, hsic
-from unseam.find.missing import ppca_fill
-from unseam.find.network import EFFORTS, Effort
-from unseam.find.parts import fit_parts, how_many
-from unseam.find.source import read
-from unseam.read import Columns
-from unseam.show.find_page import write_find_page
-from unseam.statistics import matched, rank_correlations
-from unseam.types import Array
+from unseam.finding.columns import prepare
+from unseam.finding.dimension import dependent, hsic
+from unseam.finding.missing import ppca_fill
+from unseam.finding.network import EFFORTS, Effort
+from unseam.finding.parts import fit_parts, how_many
+from unseam.finding.read import read
+from unseam.readers import Columns
+from unseam.show.pages.find import write_find_page
+from unseam.stats import matched, rank_correlations
 
 
 def programs(N: int = 400, d: int = 3, n: int = 10, seed: int = 0) -> tuple[Array, Array]:

@@ -9,20 +9,20 @@ import pandas as pd
 import pytest
 
 import unseam
+from unseam.axes import Array
 from unseam.cli import main
 from unseam.errors import BadInput
-from unseam.find import Findings
-from unseam.find.answer import grade_of
-from unseam.find.axes import fit_axes
-from unseam.find.columns import prepare
-from unseam.find.kinds import recognise
-from unseam.find.network import EFFORTS, Effort, settled
-from unseam.find.stability import agreement
-from unseam.read import Columns
+from unseam.finding import Findings
+from unseam.finding.axes import fit_axes
+from unseam.finding.columns import prepare
+from unseam.finding.grades import grade_of
+from unseam.finding.kinds import recognise
+from unseam.finding.network import EFFORTS, Effort, settled
+from unseam.finding.stability import agreement
+from unseam.readers import Columns
 from unseam.rng import numpy_generator
-from unseam.statistics import matched, rank_correlations
-from unseam.train.order import split
-from unseam.types import Array
+from unseam.run.config import split
+from unseam.stats import matched, rank_correlations
 
 
 def linear(d: int, n: int, N: int = 1500, seed: int = 0, shape: str = "laplace") -> tuple[Array, Array]:
@@ -296,7 +296,7 @@ def test_verb_that_is_stopped_leaves_nothing(
 
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", np.eye(20))
-    monkeypatch.setattr(sys.modules["unseam.find"], "find", stopped)
+    monkeypatch.setattr(sys.modules["unseam.finding"], "find", stopped)
     assert main(["find", "x.npy", "--out", "o"]) == 130
     assert capsys.readouterr().err == "unseam: stopped; nothing was written: start it again\n"
     assert not Path("o").exists()

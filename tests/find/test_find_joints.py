@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import unseam
-from unseam.find.cohort import likelier
-from unseam.find.findings import Findings
-from unseam.find.parts import fit_parts
+from unseam.axes import Array
+from unseam.finding.findings import Findings
+from unseam.finding.nonlinear import likelier
+from unseam.finding.parts import fit_parts
 from unseam.rng import numpy_generator
-from unseam.types import Array
 
 N = 400
 

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import unseam
-from unseam.find.cohort import Turning
-from unseam.find.columns import Prepared, prepare
-from unseam.find.network import EFFORTS, Effort
-from unseam.find.onto import mix
-from unseam.find.source import read
+from unseam.finding.columns import Prepared, prepare
+from unseam.finding.encoding import mix
+from unseam.finding.network import EFFORTS, Effort
+from unseam.finding.nonlinear import Turning
+from unseam.finding.read import read
 
 
 def table(N: int = 600, seed: int = 0, gaps: bool = False) -> tuple[pd.DataFrame, np.ndarray]:

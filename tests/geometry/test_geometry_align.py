@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import ortho_group
 from torch import Tensor
 
-from unseam.data.manifolds import Manifolds
+from unseam.data.sets.manifolds import Manifolds
 from unseam.errors import BadInput
 from unseam.geometry import align, entanglement_cost, sigma_law
 from unseam.geometry.align import RotatedEncoder, frame_of

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from unseam.errors import BadInput
-from unseam.geometry.curvature import entanglement_cost, hessian_axes, pair_costs, precision, sigma_law
-from unseam.geometry.law import law_fit
+from unseam.geometry.curvature import entanglement_cost, hessian_axes, law_fit, pair_costs, precision, sigma_law
 from unseam.geometry.orthogonality import ima_contrast
 
 

@@ -13,7 +13,7 @@ from unseam import align, diagnose
 from unseam.errors import BadInput
 from unseam.geometry import Diagnosis, cosines, dto, entanglement_cost, ima_contrast, pullbacks, sigma_law
 from unseam.geometry.diagnosis import Arrays
-from unseam.geometry.regime import (
+from unseam.geometry.polarized import (
     LatentStatistics,
     active_latents,
     collapsed,
@@ -25,7 +25,7 @@ from unseam.geometry.regime import (
 )
 from unseam.models import Architecture, Gaussian
 from unseam.models.posterior import Diagonal, Full, Point
-from unseam.runs.choose import agreement, rank
+from unseam.runs.rank_members import agreement, rank
 
 
 def linear_case(

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 
-from unseam.data.manifolds import KINDS, Manifolds
+from unseam.data.sets.manifolds import KINDS, Manifolds
 from unseam.errors import BadInput
 from unseam.geometry.curvature import entanglement_cost
 from unseam.geometry.jacobian import hessian, jacobian, metrics, pullback, singular

@@ -11,8 +11,17 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.stats import ortho_group
 
 from unseam.errors import BadInput
-from unseam.geometry.haar import TABLE, drawn, haar
-from unseam.geometry.orthogonality import cosines, distances, dto, ima_contrast, nearest_permutation, select
+from unseam.geometry.orthogonality import (
+    TABLE,
+    cosines,
+    distances,
+    drawn,
+    dto,
+    haar,
+    ima_contrast,
+    nearest_permutation,
+    select,
+)
 
 
 def signed_permutations(d: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from unseam.data.manifolds import Manifolds
+from unseam.data.sets.manifolds import Manifolds
 from unseam.errors import BadInput
 from unseam.geometry import (
     component_density,

@@ -21,9 +21,9 @@ from unseam.linear import (
     squared_correlations,
 )
 from unseam.linear.information import Tables
-from unseam.linear.ksg import ksg_tables
+from unseam.linear.samples import ksg_tables
 from unseam.linear.search import local_search
-from unseam.statistics import ksg, top_two_gap
+from unseam.stats import ksg, top_two_gap
 
 
 def problem(s, m, seed, kind="dependent"):

@@ -13,7 +13,7 @@ import unseam
 from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.matching import match
-from unseam.statistics import matched, nearest_matched
+from unseam.stats import matched, nearest_matched
 
 
 def dictionary(seed, count=60, n=40):

@@ -6,6 +6,7 @@ from scipy.linalg import sqrtm
 from scipy.stats import kstest, laplace, spearmanr, uniform
 from sklearn.linear_model import Lasso
 
+from unseam.axes import Factor, FactorSpace
 from unseam.errors import BadInput
 from unseam.linear.impossibility import jacobian, reflection
 from unseam.metrics import (
@@ -19,7 +20,6 @@ from unseam.metrics import (
     udr,
     wasserstein_dependency,
 )
-from unseam.types import Factor, FactorSpace
 
 RNG = np.random.default_rng(0)
 

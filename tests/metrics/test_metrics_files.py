@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from unseam.cli import main
-from unseam.metrics.inputs.files import read_array
+from unseam.metrics.inputs.read import read_array
 
 RNG = np.random.default_rng(0)
 F = RNG.integers(0, 3, (40, 2))

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
+from unseam.axes import Factor, FactorSpace
 from unseam.errors import BadInput
 from unseam.metrics import dcimig, jemmig, mig, mig_sup, modularity, rmig, sap, sap_r2
-from unseam.metrics.estimators.linear_svm import SortedFeature
 from unseam.metrics.rmig import bin_masses
-from unseam.statistics import entropy
-from unseam.types import Factor, FactorSpace
+from unseam.metrics.shared.linear_svm import SortedFeature
+from unseam.stats import entropy
 
 GRID = np.stack(np.meshgrid(range(2), range(4), indexing="ij"), -1).reshape(-1, 2)  # all pairs of 2 x 4 values
 RNG = np.random.default_rng(0)

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from unseam.axes import Factor, FactorSpace
 from unseam.errors import BadInput
 from unseam.metrics import METRICS, mig, score
 from unseam.metrics.inputs import prepare
-from unseam.metrics.inputs.checked import MANY_CLASSES
-from unseam.types import Factor, FactorSpace
+from unseam.metrics.inputs.base import MANY_CLASSES
 
 RNG = np.random.default_rng(0)
 V = RNG.integers(0, 4, (200, 2))

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from unseam.axes import Factor, FactorSpace, Representation
 from unseam.errors import BadInput
 from unseam.metrics import beta_vae, factor_vae, irs, mig, score_representation
-from unseam.metrics.estimators.interventions import Matched, Sampled
 from unseam.metrics.inputs import prepare
-from unseam.types import Factor, FactorSpace, Representation
+from unseam.metrics.shared.interventions import Matched, Sampled
 
 SPACE = FactorSpace((Factor("a", 3), Factor("b", 4), Factor("c", 5)))
 RNG = np.random.default_rng(0)

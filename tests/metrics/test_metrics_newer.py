@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from _known import known
 
+from unseam.axes import Factor, FactorSpace
 from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.metrics import consistency, med, med_topk, mig, minimality, omes, restrictiveness, score, sufficiency
 from unseam.metrics.dci import concentration
 from unseam.metrics.dci_es import es_explicitness, explicit
-from unseam.metrics.estimators.interventions import changed_rows
 from unseam.metrics.inputs.latents import USED_STD, USED_VARIANCE, loadings
 from unseam.metrics.med import purest, shares
-from unseam.types import Factor, FactorSpace
+from unseam.metrics.shared.interventions import changed_rows
 
 GRID = np.indices((3, 4, 5)).reshape(3, -1).T  # every combination once
 
@@ -196,9 +196,9 @@ def test_passive_latents_are_named_and_do_not_vote_when_told():
 
 
 def test_variances_say_which_latents_are_passive_by_the_one_rule():
-    from unseam.geometry import regime
+    from unseam.geometry import polarized
 
-    assert (USED_STD, USED_VARIANCE) == (regime.ACTIVE_STD, regime.ACTIVE_VARIANCE)
+    assert (USED_STD, USED_VARIANCE) == (polarized.ACTIVE_STD, polarized.ACTIVE_VARIANCE)
     z, v = passive_codes(200)
     z[:, :2] *= 0.01  # small codes, of a sharp posterior: in use
     with warnings.catch_warnings():

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from unseam.axes import Factor, FactorSpace
 from unseam.linear import partition_information as plain
 from unseam.metrics import partition_information
-from unseam.types import Factor, FactorSpace
 
 RNG = np.random.default_rng(0)
 V = RNG.normal(size=(800, 3))

@@ -13,11 +13,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler, label_binarize
 from unseam.errors import BadInput
 from unseam.metrics import dci, downstream, ds, explicitness, infomec
 from unseam.metrics.dci import concentration, weighted
-from unseam.metrics.estimators.logistic import fit_softmax
-from unseam.metrics.estimators.predictors import BACKENDS
 from unseam.metrics.explicitness import mean_auc
 from unseam.metrics.infomec import infoe
 from unseam.metrics.inputs import prepare
+from unseam.metrics.shared.logistic import fit_softmax
+from unseam.metrics.shared.predictors import BACKENDS
 
 RNG = np.random.default_rng(0)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from _known import known
 
+from unseam.axes import Representation
 from unseam.metrics import score, score_representation
-from unseam.types import Representation
 
 
 @pytest.mark.parametrize("rho", [0.3, 0.8])
@@ -59,8 +59,8 @@ def test_chance_is_what_shuffled_codes_score():
 
 def test_halves_are_halved_apart():
     """A row of the training half never turns up among the test rows of a round."""
-    from unseam.metrics.estimators.uncertainty import half_sample
     from unseam.metrics.inputs import prepare
+    from unseam.metrics.shared.uncertainty import half_sample
 
     table = prepare(np.arange(100.0), np.arange(100) % 2)
     table.halves()

@@ -11,7 +11,7 @@ from torch import Tensor
 import unseam
 from unseam.errors import BadInput
 from unseam.models.likelihood import Bernoulli, Categorical, Gaussian, Likelihood, NegativeBinomial
-from unseam.models.mixed import Mixed
+from unseam.models.mixed_likelihood import Mixed
 
 g = np.random.default_rng(0)
 COLUMNS = ("gaussian:2", "bernoulli:2", "negative-binomial:2", "categorical:3")

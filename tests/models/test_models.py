@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import distributions as D
 
+from unseam.axes import Pass, Terms
 from unseam.errors import BadInput, check_literals, choices
 from unseam.models import Architecture, Bernoulli, Diagonal, Full, Gaussian
 from unseam.models.posterior import POSTERIORS, Posterior
 from unseam.objectives import Context, Objective, Optimiser
-from unseam.types import Pass, Terms
 
 torch.manual_seed(0)
 

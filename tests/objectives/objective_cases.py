@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unseam.axes import Pass, Terms
 from unseam.models import Architecture, Autoencoder, Diagonal, Full
 from unseam.objectives import OBJECTIVES, Context, Objective
-from unseam.types import Pass, Terms
 
 SMALL = {"factor-vae": {"width": 16, "depth": 2}, "ortho-vae": {"points": 3}, "ima-vae": {"points": 3}}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, SMALL.get(name, {})) for name in OBJECTIVES} | {

@@ -10,9 +10,9 @@ import torch
 from objective_cases import VARIANTS, Member, extreme_posterior
 from torch.func import functional_call, stack_module_state, vmap
 
+from unseam.axes import Pass
 from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES, Context, hyperparameters
-from unseam.types import Pass
 
 DOCS = (Path(__file__).parents[2] / "docs" / "objectives.md").read_text()
 

@@ -9,19 +9,18 @@ import torch
 from objective_cases import Member
 from torch.func import jacrev, vmap
 
+from unseam.axes import Pass, Terms
 from unseam.errors import BadInput
 from unseam.geometry import jacobian
 from unseam.models import Architecture, Diagonal
 from unseam.models.posterior import Quantised
 from unseam.objectives import OBJECTIVES, Context, Objective, Optimiser
-from unseam.objectives.deterministic import DetVAE, gauss_newton
+from unseam.objectives.deterministic import DetVAE, gauss_newton, known, slices
+from unseam.objectives.elbo import SCHEDULES
 from unseam.objectives.factor import FactorVAE, permute_dims
 from unseam.objectives.info import InfoVAE, mmd2
-from unseam.objectives.schedules import SCHEDULES
 from unseam.objectives.sigma import SigmaVAE
-from unseam.objectives.tangents import known, slices
-from unseam.train.optimiser import Stepper
-from unseam.types import Pass, Terms
+from unseam.train.stack import Stepper
 
 
 def context_at(member, step, steps):

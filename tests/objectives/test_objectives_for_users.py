@@ -10,9 +10,10 @@ import torch
 from unseam.cli import main
 from unseam.data import load_data
 from unseam.objectives import OBJECTIVES
-from unseam.show.objectives_page import objectives_page, traversals
-from unseam.train import load_run, resume
-from unseam.train.config import sweep
+from unseam.run import load_run
+from unseam.run.config import sweep
+from unseam.show.pages.objectives import objectives_page, traversals
+from unseam.train import resume
 
 SMALL = {"size": 16, "shapes": 1, "scales": 1, "orientations": 1, "xs": 8, "ys": 8}
 

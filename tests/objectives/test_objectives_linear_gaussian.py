@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
+from unseam.axes import Pass
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Context
 from unseam.objectives.dip import aggregate_covariance, covariance
 from unseam.objectives.total_correlation import decompose
-from unseam.types import Pass
 
 A = torch.tensor([[1.0, 0.3], [-0.4, 0.8], [0.2, 0.5]], dtype=torch.float64)
 B = torch.tensor([[0.5, -0.2, 0.1], [0.3, 0.6, -0.1]], dtype=torch.float64)

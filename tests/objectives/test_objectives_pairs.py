@@ -16,7 +16,7 @@ from unseam.objectives.slow import entropy, laplace_cross_entropy
 from unseam.runs.align import align
 from unseam.runs.diagnose import diagnose
 from unseam.runs.evaluate import evaluate
-from unseam.show.explorer.gallery import open_gallery
+from unseam.show.explorer.open_runs import open_gallery
 from unseam.show.report import report
 
 

@@ -8,8 +8,8 @@ import torch
 import unseam.train.loop as loop
 from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES, hyperparameters
+from unseam.run.checkpoint import load_checkpoint
 from unseam.train import Interrupted, fit, resume
-from unseam.train.checkpoint import load_checkpoint
 
 SPRITES = {"size": 16, "shapes": 1, "scales": 1, "orientations": 4, "xs": 8, "ys": 8}
 TINY = {"network": "mlp", "encoder": (24,), "decoder": (24,), "latents": 3, "batch": 32, "show": False, "workers": 1}

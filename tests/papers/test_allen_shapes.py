@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from unseam.data.manifolds import Manifolds
+from unseam.data.sets.manifolds import Manifolds
 from unseam.geometry import jacobian
 from unseam.linear import linear_vae
 from unseam.runs.align import weakest_correlation

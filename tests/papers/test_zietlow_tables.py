@@ -10,7 +10,7 @@ from scipy.stats import kstest
 from unseam.geometry import entanglement_cost, haar
 from unseam.geometry.orthogonality import distances
 from unseam.linear import linear_vae
-from unseam.train import load_run
+from unseam.run import load_run
 from unseam_papers.allen.shapes import pull
 from unseam_papers.frame.exhibit import Work
 from unseam_papers.frame.rows import keyed

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -14,15 +15,16 @@ from unseam.cli import main
 from unseam.cli.perturb import Command as Perturb
 from unseam.data import config, load_data
 from unseam.data.pairs import Pairing, partners
-from unseam.data.perturbed import Mover, write_perturbed
+from unseam.data.sets.perturbed import Mover, write_perturbed
 from unseam.errors import BadInput
 from unseam.models import Architecture
 from unseam.perturb import Settings, manipulate, perturb, turned
-from unseam.perturb.make import began, choose, layouts, preferred_turn, summary, worst_pair
-from unseam.perturb.teachers import Precision, Teacher, teacher
+from unseam.perturb.layouts import Precision, Teacher, teacher
+from unseam.perturb.perturb_data import began, choose, layouts, preferred_turn, summary, worst_pair
+from unseam.run import load_run
 from unseam.runs.evaluate import evaluate
-from unseam.show.contact import rows as sheet_rows
-from unseam.train import fit, load_run
+from unseam.show.contact_sheet import rows as sheet_rows
+from unseam.train import fit
 
 SPRITES = {"size": 16, "shapes": 1, "scales": 1, "orientations": 1, "xs": 8, "ys": 6}
 SMALL = {"seeds": [0, 1], "steps": 150, "encoder": (16,), "decoder": (16,), "show": False, "workers": 1}
@@ -213,8 +215,8 @@ def test_the_gap_falls():
 
 
 def test_a_stopped_manipulation_goes_on_bit_for_bit(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["unseam.perturb.manipulate"], "SAVE", 4)
-    monkeypatch.setattr(sys.modules["unseam.perturb.manipulate"], "SETTLE", 3)
+    monkeypatch.setattr(sys.modules["unseam.perturb.adversary"], "SAVE", 4)
+    monkeypatch.setattr(sys.modules["unseam.perturb.adversary"], "SETTLE", 3)
 
     def run(path, rounds=10):
         x, w, layout = toy()
@@ -230,7 +232,7 @@ def test_a_stopped_manipulation_goes_on_bit_for_bit(tmp_path, monkeypatch):
 
 
 def test_a_checkpoint_of_another_manipulation_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["unseam.perturb.manipulate"], "SAVE", 2)
+    monkeypatch.setattr(sys.modules["unseam.perturb.adversary"], "SAVE", 2)
     x, w, layout = toy()
     path = tmp_path / "m.safetensors"
     manipulate(x, w, [layout], [turned(layout)], Settings(rounds=2, batch=8), path, show=False)
@@ -282,7 +284,7 @@ def changed(folder, **values):
         (lambda folder: (folder / "perturbed.json").write_text("{}"), "missing, damaged"),
         (lambda folder: (folder / "m.safetensors").write_bytes(b"x"), "m.safetensors is missing, damaged"),
         (lambda folder: changed(folder, eps=0.7), "eps is not what it should be"),
-        (lambda folder: changed(folder, base={"name": str(folder)}), "the base in perturbed.json|recursion"),
+        (lambda folder: changed(folder, base={"name": str(folder)}), "the chain of bases comes back to"),
         (lambda folder: changed(folder, base={"name": "sprites", "size": [1]}), "must be a whole number"),
         (lambda folder: changed(folder, base={"name": "ring"}), "does not fit"),
         (lambda folder: changed(folder, reach=[[0.0], [0.0]]), "reach in perturbed.json"),
@@ -298,6 +300,32 @@ def test_a_damaged_folder_is_one_line(made, tmp_path, damage, message):
     with pytest.raises(BadInput, match=message) as error:
         every(load_data(folder))
     assert "\n" not in str(error.value)
+
+
+def test_a_circle_of_folders_ends_in_one_line_however_deep_the_stack_may_grow(tmp_path):
+    """In a process of its own: mypy and notebooks raise the limit, and then the C stack overflows first."""
+    for name, other in (("a", "b"), ("b", "a")):
+        (tmp_path / name).mkdir()
+        document = {"base": {"name": str(tmp_path / other)}, "eps": 0.1, "inputs": 2}
+        (tmp_path / name / "perturbed.json").write_text(json.dumps(document))
+    code = "import sys; sys.setrecursionlimit(10**6); from unseam.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = ["data", "show", str(tmp_path / "a"), "--out", str(tmp_path / "sheet.png")]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "the chain of bases comes back to" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_chain_of_bases_has_an_end(made, tmp_path):
+    """Sixteen folders are read, one more is refused."""
+    link = made.data.folder
+    for i in range(16):
+        shutil.copytree(made.data.folder, tmp_path / str(i))
+        changed(tmp_path / str(i), base={"name": str(link)})
+        link = tmp_path / str(i)
+    assert len(load_data(tmp_path / "14")) == len(made.data)
+    with pytest.raises(BadInput, match="longer than 16 folders"):
+        len(load_data(link))
 
 
 FLAGS = [f"--data.{name}={value}" for name, value in SPRITES.items()]
@@ -332,7 +360,7 @@ def test_killed_before_its_page_the_verb_goes_on(tmp_path, capsys, monkeypatch):
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("unseam.show.perturb_page.write_perturb_page", die)
+        patched.setattr("unseam.show.pages.perturb.write_perturb_page", die)
         with pytest.raises(Killed):
             main([*words, "--steps", "60"])
     before = {name: (out / name).read_bytes() for name in ("m.safetensors", "perturbed.json", "manipulation.json")}
@@ -400,7 +428,7 @@ def test_several_models_may_stand_on_each_side(tmp_path, monkeypatch):
         sides.update(dis=[side.label for side in dis], ent=[side.label for side in ent])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unseam.perturb.make.manipulate", stop)
+    monkeypatch.setattr("unseam.perturb.perturb_data.manipulate", stop)
     with pytest.raises(KeyboardInterrupt):
         perturb(data, tmp_path / "out", run=run, how="restart", ensemble=2, show=False)
     order, _ = choose(run, show=False)

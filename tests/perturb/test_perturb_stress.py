@@ -13,16 +13,16 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from unseam.cli import main
-from unseam.data.wrappers import fold
+from unseam.data.wrap import fold
 from unseam.errors import BadInput
 from unseam.models.likelihood import LIKELIHOODS, Bernoulli
-from unseam.models.mixed import Mixed
-from unseam.perturb.confirm import confirm
+from unseam.models.mixed_likelihood import Mixed
+from unseam.perturb.retrain import confirm
 from unseam.perturb.stress import SLOPE, Break, Stress, as_rows, break_pair, rounded, stress, stress_run, turn_of
 from unseam.runs.represent import represent, some
 from unseam.train import fit
 
-room, confirm_room = import_module("unseam.perturb.stress"), import_module("unseam.perturb.confirm")
+room, confirm_room = import_module("unseam.perturb.stress"), import_module("unseam.perturb.retrain")
 
 
 def plane(seed, n=8):

@@ -18,13 +18,14 @@ from unseam.cli import main
 from unseam.data import load_data
 from unseam.errors import BadInput
 from unseam.metrics import score
+from unseam.run import Run, load_run
+from unseam.run.config import split
 from unseam.runs.align import align
 from unseam.runs.diagnose import diagnose, rows_of
 from unseam.runs.evaluate import evaluate, rows_for
 from unseam.runs.history import moment
 from unseam.runs.represent import Seen, codes_of_members, represent, sample
-from unseam.train import Run, fit, load_run
-from unseam.train.order import split
+from unseam.train import fit
 
 N, HOLDOUT = 1200, 0.5
 
@@ -131,8 +132,8 @@ def test_diagnose_and_align_look_at_held_out_rows(run: Run) -> None:
 
 
 def test_the_report_scores_and_shows_held_out_rows(run: Run) -> None:
+    from unseam.show.report.collect import find
     from unseam.show.report.member import examples
-    from unseam.show.report.view import find
     from unseam.show.report.write import write
 
     done = write(run, show=False)
@@ -148,7 +149,7 @@ def test_the_report_scores_and_shows_held_out_rows(run: Run) -> None:
 
 
 def test_the_explorer_shows_held_out_rows(run: Run) -> None:
-    from unseam.show.explorer.gallery import open_gallery
+    from unseam.show.explorer.open_runs import open_gallery
 
     gallery = open_gallery([run.folder], [0, None])
     assert gallery.describe()["rows"] == {"which": "held-out", "count": 600, "words": "600 held-out rows"}

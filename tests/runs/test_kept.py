@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from unseam.geometry import Diagnosis
+from unseam.run import Run, load_run
+from unseam.runs import cache
 from unseam.runs import diagnose as module
-from unseam.runs import kept
 from unseam.runs.diagnose import diagnose
-from unseam.show.report import view as views
-from unseam.show.report.view import detail, find
-from unseam.train import Run, fit, load_run
+from unseam.show.report import collect as views
+from unseam.show.report.collect import detail, find
+from unseam.train import fit
 
 SPRITES = {"size": 16, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4}
 
@@ -48,7 +49,7 @@ def test_a_diagnosis_is_computed_once_and_comes_back_whole(tmp_path: Path, monke
         np.testing.assert_array_equal(again.arrays[name], first.arrays[name])
     with sqlite3.connect(run.folder / "results.sqlite") as connection:
         row = connection.execute("select what, member, version from computed").fetchall()
-    assert row == [("diagnosis", 0, kept.__version__)]
+    assert row == [("diagnosis", 0, cache.__version__)]
 
 
 def test_another_question_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,10 +57,10 @@ def test_another_question_is_computed(tmp_path: Path, monkeypatch: pytest.Monkey
     for settings in ({}, {"points": 20}, {"seed": 1}, {"points": 20}):
         diagnose(run, show=False, **settings)
     assert calls == [0, 0, 0]
-    monkeypatch.setattr(kept, "__version__", "9.9")
+    monkeypatch.setattr(cache, "__version__", "9.9")
     diagnose(run, show=False)
     assert len(calls) == 4
-    monkeypatch.setattr(kept, "code", lambda: "changed")
+    monkeypatch.setattr(cache, "code", lambda: "changed")
     diagnose(run, show=False)
     assert len(calls) == 5
 

@@ -17,7 +17,7 @@ from unseam.geometry import Diagnosis
 from unseam.geometry import diagnosis as shapes
 from unseam.geometry.diagnosis import Latent, Pair
 from unseam.runs import diagnose as module
-from unseam.runs.choose import Ranking, agreement, rank, stable_active
+from unseam.runs.rank_members import Ranking, agreement, rank, stable_active
 from unseam.show.demo import Plan, demo
 
 TINY = Plan(betas=(1.0,), seeds=3, steps=3, latents=3, encoder=(8,), decoder=(8,), workers=1, snapshots=0,

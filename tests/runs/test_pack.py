@@ -13,7 +13,8 @@ import torch
 
 from unseam import BadInput, load_run
 from unseam.cli import main
-from unseam.train import Run, fit
+from unseam.run import Run
+from unseam.train import fit
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +118,13 @@ def test_what_is_no_manifest_is_refused(pack: Path, content: bytes) -> None:
     (pack / "pack.json").write_bytes(content)
     with pytest.raises(BadInput, match=r"pack\.json"):
         load_run(pack)
+
+
+@pytest.mark.parametrize("place", [".", "./", "../run"])
+def test_a_pack_is_checked_however_its_run_is_named(pack: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(pack / "run")
+    load_run(place)
+    with (pack / "run" / "codes-0.npy").open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(BadInput, match=r"codes-0\.npy is not what pack\.json says"):
+        load_run(place)

@@ -7,13 +7,14 @@ import pytest
 import unseam
 from unseam.cli import main
 from unseam.errors import BadInput
-from unseam.runs.choose import correlate
+from unseam.run import load_run
 from unseam.runs.diagnose import diagnose
 from unseam.runs.evaluate import evaluate
 from unseam.runs.export import card, export
 from unseam.runs.pack import pack
+from unseam.runs.rank_members import correlate
 from unseam.show.film import film
-from unseam.train import load_run, track
+from unseam.train import track
 
 LINEAR = {"network": "linear", "latents": 2, "steps": 30, "workers": 1, "show": False}
 

@@ -12,12 +12,13 @@ import torch
 import unseam
 from unseam.cli import main
 from unseam.errors import BadInput
+from unseam.run import Run
 from unseam.runs.align import align, load_alignment, save_alignment, weakest_correlation
 from unseam.runs.diagnose import diagnose, stored_scores
 from unseam.runs.history import history, latent_columns, regime
-from unseam.show.diagnosis import diagnosis_figure
+from unseam.show.diagnosis_figure import diagnosis_figure
 from unseam.show.style import save
-from unseam.train import Run, fit
+from unseam.train import fit
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +69,8 @@ def test_histories_are_of_the_columns_they_name(run: Run) -> None:
 
 
 def test_the_report_draws_kl_over_training(run: Run) -> None:
+    from unseam.show.report.collect import find
     from unseam.show.report.member import timeline
-    from unseam.show.report.view import find
 
     view = find(run, show=False).views[1]
     drawn = timeline(run, view)["kl"].axes[0]

@@ -11,9 +11,8 @@ import unseam
 from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.runs.align import align_members
-from unseam.runs.diagnose import chosen_members, diagnose, heading
+from unseam.runs.diagnose import chosen_members, diagnose, gap, heading, warned
 from unseam.runs.evaluate import evaluate
-from unseam.runs.overfit import gap, warned
 
 NOTE = "its loss was not finite at step 3"
 

@@ -10,8 +10,8 @@ from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.metrics import model_centrality
 from unseam.metrics.centrality import Generative
-from unseam.runs import seeds as module
-from unseam.runs.seeds import NOTHING, groups, seeds, udr
+from unseam.runs import agreement as module
+from unseam.runs.agreement import NOTHING, groups, seeds, udr
 
 Z = np.random.default_rng(0).normal(size=(600, 4))
 TURN = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]

@@ -10,14 +10,14 @@ from PIL import Image
 
 from unseam import BadInput
 from unseam.data import load_data
-from unseam.show import contact
+from unseam.show import contact_sheet
 from unseam.show.pictures import strip
 
 
 def test_a_sweep_changes_one_factor_only() -> None:
     data = load_data("sprites", size=16)
-    row = contact.sweep(data, data.space, 3, columns=5)
-    still = contact.still(data.space)
+    row = contact_sheet.sweep(data, data.space, 3, columns=5)
+    still = contact_sheet.still(data.space)
     for x, image in zip([0, 8, 16, 23, 31], row.images, strict=True):
         factors = still.clone()
         factors[3] = x
@@ -28,9 +28,9 @@ def test_given_rows_are_picked_by_value() -> None:
     table = np.array([[2, 0.5], [0, 0.1], [1, 0.9], [2, 0.7], [0, 0.3]])
     images = np.linspace(0, 1, 5)[:, None, None] * np.ones((5, 8, 8))
     data = load_data(images, factors=table)
-    shades = contact.sweep(data, data.space, 0).images[:, 0, 0, 0]
+    shades = contact_sheet.sweep(data, data.space, 0).images[:, 0, 0, 0]
     np.testing.assert_allclose(shades, [0.25, 0.5, 0.0])
-    shades = contact.sweep(data, data.space, 1, columns=3).images[:, 0, 0, 0]
+    shades = contact_sheet.sweep(data, data.space, 1, columns=3).images[:, 0, 0, 0]
     np.testing.assert_allclose(shades, [0.25, 0.0, 0.5])
 
 
@@ -44,17 +44,17 @@ def test_strips_put_images_side_by_side() -> None:
 
 def test_a_plane_keeps_the_two_largest_variances() -> None:
     x = torch.randn(500, 6, generator=torch.Generator().manual_seed(0)) * torch.tensor([1, 9, 1, 5, 1, 1.0])
-    points, _ = contact.plane(x)
+    points, _ = contact_sheet.plane(x)
     np.testing.assert_allclose(points.std(0), [9, 5], rtol=0.1)
-    assert contact.plane(torch.zeros(3, 1))[0].shape == (3, 2)
-    assert contact.plane(torch.zeros(1, 5))[0].shape == (1, 2)
+    assert contact_sheet.plane(torch.zeros(3, 1))[0].shape == (3, 2)
+    assert contact_sheet.plane(torch.zeros(1, 5))[0].shape == (1, 2)
 
 
 @pytest.mark.parametrize("name", ["sprites", "digits", "ring", "manifolds", "unlabelled images", "unlabelled vectors"])
 def test_sheets_are_readable_pictures(tmp_path: Path, name: str) -> None:
     arrays = {"unlabelled images": np.eye(8)[None].repeat(3, 0), "unlabelled vectors": np.eye(9)}
     data = load_data(arrays[name]) if name in arrays else load_data(name)
-    path = contact.write_contact_sheet(data, tmp_path / "sheet.png")
+    path = contact_sheet.write_contact_sheet(data, tmp_path / "sheet.png")
     with Image.open(path) as picture:
         assert min(picture.size) > 150
         assert len(np.unique(np.asarray(picture.convert("L")))) > 10
@@ -64,7 +64,7 @@ def test_sheets_are_readable_pictures(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["sheet.jpg", "sheet", "missing/sheet.png"])
 def test_bad_places_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(BadInput, match="out="):
-        contact.write_contact_sheet(load_data("ring"), tmp_path / name)
+        contact_sheet.write_contact_sheet(load_data("ring"), tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
@@ -79,5 +79,5 @@ def test_an_interrupted_sheet_leaves_the_old_one(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(Figure, "savefig", broken)
     with pytest.raises(KeyboardInterrupt):
-        contact.write_contact_sheet(load_data("ring"), tmp_path / "sheet.png")
+        contact_sheet.write_contact_sheet(load_data("ring"), tmp_path / "sheet.png")
     assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"old"]

@@ -16,15 +16,16 @@ from page_checks import checked
 
 import unseam
 from unseam.errors import BadInput
-from unseam.runs.names import name_latent
+from unseam.run import Run
+from unseam.runs.labels import name_latent
 from unseam.show import report
 from unseam.show.pictures import Album
 from unseam.show.report.cohort import table_rows
+from unseam.show.report.collect import find
 from unseam.show.report.member import cloud, member_page
-from unseam.show.report.numbers import tiles
 from unseam.show.report.page import number
-from unseam.show.report.view import find
-from unseam.train import Run, fit
+from unseam.show.report.tiles import tiles
+from unseam.train import fit
 
 SMALL = {"latents": 3, "encoder": (16,), "decoder": (16,), "network": "mlp", "workers": 1, "show": False}
 SPRITES = {"size": 16, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4}
@@ -233,7 +234,7 @@ def test_bad_input(cohort: Run, arguments: dict[str, object], reason: str) -> No
 
 
 def test_a_run_without_a_finished_member(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import unseam.train.start as module
+    import unseam.train.fitting as module
 
     monkeypatch.setattr(module, "run_cohort", lambda *_: None)
     run = fit("sprites", beta=1.0, steps=5, out=folder / "stopped", data_parameters=SPRITES, **SMALL)

@@ -16,13 +16,14 @@ import unseam
 from browsing import reading, until
 from unseam.cli import main
 from unseam.errors import BadInput
-from unseam.runs.choose import correlate
+from unseam.run import load_run
 from unseam.runs.evaluate import evaluate
+from unseam.runs.rank_members import correlate
 from unseam.show.report import page as pages
 from unseam.show.report import runs
 from unseam.show.report.page import fixed
-from unseam.show.report.runs_page import ranking_rows
-from unseam.train import fit, load_run
+from unseam.show.report.runs import ranking_rows
+from unseam.train import fit
 
 SMALL = {"latents": 3, "encoder": (16,), "decoder": (16,), "network": "mlp", "workers": 1, "show": False}
 SPRITES = {"size": 16, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4}

@@ -10,9 +10,9 @@ from sklearn.feature_selection import mutual_info_classif, mutual_info_regressio
 from sklearn.metrics import mutual_info_score
 
 from unseam.errors import BadInput
-from unseam.metrics.estimators.information import mi_matrix
 from unseam.metrics.inputs import prepare
-from unseam.statistics import (
+from unseam.metrics.shared.information import mi_matrix
+from unseam.stats import (
     correlations,
     discrete_information,
     discretise,

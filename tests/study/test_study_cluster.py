@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from test_study_engine import TINY, content
+from study_files import TINY, content
 
 from unseam.errors import BadInput, Failed
 from unseam.study import cluster, load_grid

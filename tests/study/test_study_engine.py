@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from study_files import TINY, content
 
 from unseam.cli import main
 from unseam.errors import BadInput
@@ -21,13 +22,7 @@ from unseam.study.engine import one_piece, serve, summary
 from unseam.study.pieces import SILENCE, Place, advance, claim, held, is_stale, places, start_study
 from unseam.study.table import seeds_agree
 
-TINY = Path(__file__).parent / "tiny.toml"
 PAPER = ("beta-vae", "factor-vae", "mig", "dci-disentanglement", "modularity", "sap")
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    files = [p for p in folder.rglob("*") if p.name in ("rows.json", "codes.npy")]
-    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
 
 
 def test_the_table_has_the_columns_of_the_contract(done: Path) -> None:
@@ -52,8 +47,8 @@ def test_the_table_has_the_columns_of_the_contract(done: Path) -> None:
 def test_the_rows_say_what_the_run_says(done: Path) -> None:
     """elbo, regulariser and MIG of a model, computed here from its run."""
     from unseam.metrics import score
+    from unseam.run import load_run
     from unseam.runs.represent import represent, sample
-    from unseam.train import load_run
 
     row = load(done).table().query("method == 'annealed-vae'").iloc[3]
     run = load_run(done / "pieces" / row["piece"] / "run")
@@ -72,9 +67,9 @@ def test_columns_of_a_row_are_what_they_are_called(done: Path, monkeypatch: pyte
     """Mean and sampled codes, the model's own beta, the rows that a predictor has not seen, a model's share of time."""
     from unseam.geometry import diagnose
     from unseam.metrics.unsupervised import gaussian_tc
+    from unseam.run import load_run
     from unseam.runs.represent import represent, sample
     from unseam.study.evaluate import Evaluator
-    from unseam.train import load_run
 
     frame = load(done).table()
     row = frame.query("method == 'beta-vae' and strength == 0.1").iloc[0]

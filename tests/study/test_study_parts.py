@@ -14,7 +14,7 @@ from unseam.errors import BadInput
 from unseam.models import Architecture
 from unseam.rng import generator
 from unseam.study.table import load, places_in_ranking
-from unseam.train.order import Feed, Order
+from unseam.train.batches import Feed, Order
 
 
 @pytest.mark.parametrize("dress", [{"colour": True}, {"noisy": True}, {"noise": 0.1}, {}])

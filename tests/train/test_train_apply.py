@@ -11,7 +11,8 @@ import torch
 
 from unseam import BadInput
 from unseam.cli import main
-from unseam.train import Run, fit, load_run, resume
+from unseam.run import Run, load_run
+from unseam.train import fit, resume
 from unseam.train.loop import exploded
 
 RNG = np.random.default_rng(0)

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 import torch
 
+from unseam.axes import Pass, Terms
 from unseam.errors import BadInput
 from unseam.objectives import Context, Objective
-from unseam.train import Run, fit, load_run, resume
+from unseam.run import Run, load_run
+from unseam.run.checkpoint import load_checkpoint, save_checkpoint
+from unseam.train import fit, resume
 from unseam.train import loop as loop_module
-from unseam.train.checkpoint import load_checkpoint, save_checkpoint
-from unseam.types import Pass, Terms
 
 SMALL = {"network": "mlp", "encoder": (8,), "decoder": (8,), "latents": 2, "batch": 16, "log_every": 10}
 DATA = {"size": 300}

@@ -16,12 +16,12 @@ from unseam.device import device, here, known
 from unseam.errors import BadInput
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES
+from unseam.run.config import RunConfig, Training, sweep
 from unseam.study import load_grid, study
 from unseam.study.pieces import Place, opened, places
 from unseam.train import cohort
-from unseam.train.config import RunConfig, Training, sweep
-from unseam.train.group import Job
-from unseam.train.room import one_step
+from unseam.train.cohort import one_step
+from unseam.train.job import Job
 
 SOURCE = Path(unseam.__file__).parent
 ROOMS = ("train", "objectives", "models", "geometry")
@@ -96,7 +96,7 @@ def test_the_word_becomes_a_device_that_is_here(monkeypatch):
 
 
 def test_gpus_take_groups_in_turn_and_stacks_fit_their_memory(monkeypatch, tmp_path):
-    for place in ("unseam.device.here", "unseam.train.cohort.here", "unseam.train.group.here"):
+    for place in ("unseam.device.here", "unseam.train.cohort.here", "unseam.train.job.here"):
         monkeypatch.setattr(place, lambda: ["cuda:0", "cuda:1", "cpu"])
     monkeypatch.setattr(cohort, "members_at_once", lambda *_: 3)
     config = configured("beta-vae", "mlp")
@@ -126,14 +126,16 @@ def test_a_run_goes_on_where_it_is_told(tmp_path, monkeypatch):
                      out=tmp_path / "run", show=False)  # fmt: skip
     place, told = tmp_path / "run" / "config.json", []
     place.write_text(place.read_text().replace(f'"device": "{run.config.training.device}"', '"device": "cuda:9"'))
-    monkeypatch.setattr("unseam.train.reopen.run_cohort", lambda folder, config, *_: told.append(config))
+    monkeypatch.setattr("unseam.train.fitting.run_cohort", lambda folder, config, *_: told.append(config))
     assert unseam.resume(run.folder, steps=6, device="cpu").config.training.device == "cuda:9"
     assert [config.training.device for config in told] == ["cpu"]
 
 
+NO_GPU = [pytest.param("none", marks=pytest.mark.skip(reason="no GPU on this machine"))]
+
+
 @pytest.mark.gpu
-@pytest.mark.skipif(not ACCELERATORS, reason="no GPU on this machine")
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", OBJECTIVES if ACCELERATORS else NO_GPU)
 def test_the_contract_on_a_gpu(name, tmp_path):
     """The same initial weights; trained there, stopped and resumed, opened and scored on the CPU."""
     settings = {"steps": 40, "checkpoint_steps": 20, "latents": 4, "encoder": (16,), "decoder": (16,), "network": "mlp"}
@@ -151,7 +153,7 @@ def test_the_contract_on_a_gpu(name, tmp_path):
 def test_find_and_study_train_where_they_are_told(monkeypatch, tmp_path):
     """The word reaches the training; one that is not here is refused before any work."""
     told = []
-    network = import_module("unseam.find.network")
+    network = import_module("unseam.finding.network")
     monkeypatch.setattr(network, "fit", lambda *_, **settings: told.append(settings["device"]) or 1 / 0)
     angle = np.random.default_rng(0).uniform(0, 5, 600)
     curve = np.stack([np.cos(angle), np.sin(angle), angle], 1) + 0.01 * np.random.default_rng(1).normal(size=(600, 3))

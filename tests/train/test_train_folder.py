@@ -1,7 +1,6 @@
 """A run folder: what was changed in it or behind it is refused in one line, and it can be moved and only read."""
 
 import json
-import multiprocessing
 import shutil
 import signal
 import sqlite3
@@ -9,21 +8,22 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from unseam.atomic import MARK
 from unseam.cli import main
 from unseam.data import config, load_data
-from unseam.data.perturbed import Mover, write_perturbed
+from unseam.data.sets.perturbed import Mover, write_perturbed
 from unseam.errors import BadInput
-from unseam.files import MARK
-from unseam.train import Run, cohort, fit, load_run, own, resume
-from unseam.train.checkpoint import load_checkpoint, save_checkpoint
-from unseam.train.results import Results
+from unseam.objectives import OBJECTIVES
+from unseam.run import Run, load_run, user_files
+from unseam.run.checkpoint import load_checkpoint, save_checkpoint
+from unseam.run.results import Results
+from unseam.train import fit, resume, workers
 
 SMALL: dict[str, Any] = {"network": "linear", "latents": 2, "steps": 6, "batch": 8, "show": False, "workers": 1}
 X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
@@ -89,14 +89,14 @@ def test_a_page_beside_perturbed_data_is_no_change_and_older_digests_open(tmp_pa
         ("m.safetensors", "m"),
     ):
         (folder / name).write_text(text)
-    now, before, data = own.digest(folder), own.digest(folder, every=True), {"name": str(folder)}
-    own.check(data, {"name": before}, tmp_path)
+    now, before, data = user_files.digest(folder), user_files.digest(folder, every=True), {"name": str(folder)}
+    user_files.check(data, {"name": before}, tmp_path)
     (folder / "perturb.html").write_text("page")
-    own.check(data, {"name": now}, tmp_path)
+    user_files.check(data, {"name": now}, tmp_path)
     (folder / "m.safetensors").write_text("other")
     for known in (now, before):
         with pytest.raises(BadInput, match="has changed since"):
-            own.check(data, {"name": known}, tmp_path)
+            user_files.check(data, {"name": known}, tmp_path)
 
 
 def test_a_base_that_changed_is_seen_through_a_perturbed_folder(tmp_path: Path) -> None:
@@ -132,23 +132,23 @@ def test_a_run_from_before_digests_opens(tmp_path: Path) -> None:
 
 
 def test_a_digest_sees_every_part_of_a_large_file_and_of_a_folder(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(own, "WHOLE", 64)
-    monkeypatch.setattr(own, "BLOCK", 1)
+    monkeypatch.setattr(user_files, "WHOLE", 64)
+    monkeypatch.setattr(user_files, "BLOCK", 1)
     file = tmp_path / "in" / "x.bin"
     file.parent.mkdir()
     file.write_bytes(bytes(64))
-    assert len({*own.digests({"name": str(file)}, tmp_path).values()}) == 1
+    assert len({*user_files.digests({"name": str(file)}, tmp_path).values()}) == 1
     seen = set()
     for place in (None, 0, 32, 63):
         content = bytearray(64)
         if place is not None:
             content[place] = 1
         file.write_bytes(content)
-        seen |= {own.digest(file), own.digest(file.parent)}
+        seen |= {user_files.digest(file), user_files.digest(file.parent)}
     file.write_bytes(bytes(6400))
-    seen |= {own.digest(file), own.digest(file.parent)}
+    seen |= {user_files.digest(file), user_files.digest(file.parent)}
     file.write_bytes(bytes(6399) + b"1")
-    seen |= {own.digest(file), own.digest(file.parent)}
+    seen |= {user_files.digest(file), user_files.digest(file.parent)}
     assert len(seen) == 12
 
 
@@ -259,9 +259,11 @@ def test_weights_of_another_architecture_are_refused(made: Run, tmp_path: Path) 
     document = json.loads((folder / "config.json").read_text())
     document["architecture"]["latents"] = 3
     (folder / "config.json").write_text(json.dumps(document))
-    with pytest.raises(BadInput, match=r"does not fit .*config.json"):
+    with pytest.raises(BadInput, match=r"results.sqlite is damaged, or does not fit config.json"):
+        load_run(folder)
+    (folder / "results.sqlite").unlink()
+    with pytest.raises(BadInput, match=r"safetensors does not fit .*config.json"):
         load_run(folder).model(0)
-    unfinished(load_run(folder))
     with pytest.raises(BadInput, match=r"does not fit .*config.json"):
         resume(folder, show=False)
 
@@ -278,7 +280,7 @@ def test_a_forged_checkpoint_is_refused(made: Run, forged: dict[str, Any], tmp_p
     path = folder / "checkpoints" / "group-000.safetensors"
     tensors, meta = load_checkpoint(path)
     save_checkpoint(path, tensors, {**meta, **forged})  # its digest is right
-    unfinished(load_run(folder))
+    unfinished(replace(made, folder=folder))
     with pytest.raises(BadInput, match="does not fit"):
         resume(folder, show=False)
 
@@ -315,7 +317,7 @@ def test_a_finished_run_can_be_resumed_where_nothing_can_be_written(made: Run, m
         raise PermissionError(13, "Read-only file system")
 
     monkeypatch.setattr(Results, "create", barred)
-    monkeypatch.setattr("unseam.train.reopen.remove_leftovers", barred)
+    monkeypatch.setattr("unseam.train.fitting.remove_leftovers", barred)
     assert len(resume(made.folder, show=False).table()) == 2
 
 
@@ -342,17 +344,26 @@ def test_frozen_means_finite(settings: dict[str, float], tmp_path: Path) -> None
         assert all(torch.isfinite(t).all() for t in run.weights(member).values())
 
 
-def test_many_groups_do_not_fill_a_pipe(made: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+NO_WORK = """
+def no_work(line, *_):  # a worker that has done a group as soon as it has it
+    line.send("next")
+    while (number := line.receive()) >= 0:
+        line.send("progress", number, 1, 0.0, 0.0)
+        line.send("next")
+"""
+
+
+def test_many_groups_do_not_fill_a_pipe(made: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """5,000 groups waited for ever when their numbers were queued before anyone read them."""
-    fork = multiprocessing.get_context("fork")  # keeps the stand-ins below
-    monkeypatch.setattr(cohort.multiprocessing, "get_context", lambda _: fork)
-    monkeypatch.setattr(cohort, "train_group", lambda job, data, tick: tick(1))
-    monkeypatch.setattr(cohort, "load_data", lambda **_: SimpleNamespace())
-    job = cohort.Job(made.config, cohort.Objective, (0,), 0, made.folder)
-    done = []
+    config = replace(made.config, groups=((0,),) * 5000)
+    jobs = [workers.Job(config, OBJECTIVES["beta-vae"], (0,), i, made.folder) for i in range(5000)]
+    (tmp_path / "unseam_no_work.py").write_text(NO_WORK)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(workers, "WORK", "unseam_no_work:no_work")
+    done: list[int] = []
     signal.alarm(600)  # it hung for ever; a busy machine is slow
     try:
-        cohort._processes([replace(job, number=i) for i in range(5000)], 2, lambda n, *_: done.append(n))
+        workers.train_in_processes(jobs, 2, lambda n, *_: done.append(n))
     finally:
         signal.alarm(0)
     assert sum(done) == 5000

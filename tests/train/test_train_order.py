@@ -5,8 +5,9 @@ import torch
 
 from unseam.data import load_data
 from unseam.errors import BadInput
-from unseam.train import Training
-from unseam.train.order import Feed, Order, split
+from unseam.run import Training
+from unseam.run.config import split
+from unseam.train.batches import Feed, Order
 
 
 def test_split_covers_every_row_once() -> None:

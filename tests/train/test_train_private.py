@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from unseam.objectives import Optimiser
-from unseam.train import Run, fit, private, trace
-from unseam.train.optimiser import Stepper
+from unseam.run import Run
+from unseam.train import compiled_step, fit, torch_private
+from unseam.train.stack import Stepper
 
 
 def train(out: Path) -> Run:
@@ -20,19 +21,19 @@ def train(out: Path) -> Run:
 
 
 def test_training_without_private_names_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace, "LONG", 1)
+    monkeypatch.setattr(compiled_step, "LONG", 1)
     whole = train(tmp_path / "whole")
     monkeypatch.setitem(sys.modules, "torch.fx.experimental.proxy_tensor", None)  # importing it now fails
     for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
         monkeypatch.delattr(torch.cpu, name, raising=False)
     try:
-        reload(private)
-        assert private.make_fx is None
-        assert isinstance(private.fast_bfloat16(), bool)
+        reload(torch_private)
+        assert torch_private.make_fx is None
+        assert isinstance(torch_private.fast_bfloat16(), bool)
         without = train(tmp_path / "without")
     finally:
         monkeypatch.undo()
-        reload(private)
+        reload(torch_private)
     a, b = (torch.cat([p.flatten() for p in run.model(1).parameters()]) for run in (whole, without))
     torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
@@ -41,17 +42,17 @@ def test_bfloat16_is_known_without_torch(monkeypatch: pytest.MonkeyPatch) -> Non
     for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
         monkeypatch.delattr(torch.cpu, name, raising=False)
     for flags, fast in (({"avx512_bf16"}, True), ({"amx_bf16"}, True), ({"avx2"}, False), (set(), False)):
-        monkeypatch.setattr(private, "_processor_flags", lambda flags=flags: flags)
-        assert private.fast_bfloat16() is fast
+        monkeypatch.setattr(torch_private, "_processor_flags", lambda flags=flags: flags)
+        assert torch_private.fast_bfloat16() is fast
 
 
 def test_no_private_name_of_torch_outside_its_room() -> None:
-    """`torch._name`, `torch.a._name` and torch.fx.experimental are read in train/private.py only."""
-    house = Path(private.__file__).parents[1]
+    """`torch._name`, `torch.a._name` and torch.fx.experimental are read in train/torch_private.py only."""
+    house = Path(torch_private.__file__).parents[1]
     pattern = re.compile(r"\btorch(\.\w+)*\._[a-z]\w*|torch\.fx\.experimental")
     lines = [(path, line) for path in house.rglob("*.py") for line in path.read_text().splitlines()]
     code = [(path, line) for path, line in lines if pattern.search(line) and "`" not in line]
-    assert {path.relative_to(house).as_posix() for path, line in code} <= {"train/private.py"}, code
+    assert {path.relative_to(house).as_posix() for path, line in code} <= {"train/torch_private.py"}, code
 
 
 def test_stepper_state_can_be_taken_up_by_another() -> None:

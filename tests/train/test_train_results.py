@@ -16,13 +16,14 @@ import pandas as pd
 import pytest
 import torch
 
+from unseam.atomic import MARK, remove_leftovers
+from unseam.axes import Pass, Terms
 from unseam.errors import BadInput, Failed
-from unseam.files import MARK, remove_leftovers
 from unseam.objectives import Context, Objective
-from unseam.train import Run, cohort, fit, load_run, resume
-from unseam.train.order import split
-from unseam.train.results import TABLES, Results
-from unseam.types import Pass, Terms
+from unseam.run import Run, load_run
+from unseam.run.config import split
+from unseam.run.results import TABLES, Results
+from unseam.train import cohort, fit, resume
 
 SETTINGS: dict[str, Any] = {"network": "mlp", "encoder": (8,), "decoder": (8,), "latents": 2, "batch": 16, "steps": 30,
                             "log_every": 10, "workers": 1}  # fmt: skip
@@ -140,7 +141,7 @@ def test_files_of_earlier_versions_open(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"not a database, but long enough to look at" * 30, b""])
 def test_a_damaged_file_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "results.sqlite").write_bytes(content)
-    with pytest.raises(BadInput, match=r"results\.sqlite cannot be read"):
+    with pytest.raises(BadInput, match=r"results\.sqlite is damaged"):
         Results(tmp_path).read("runs")
 
 
@@ -211,7 +212,7 @@ def test_a_full_disk_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monke
 DIES_WRITING = """
 import os, sys
 from pathlib import Path
-from unseam.files import atomic_file
+from unseam.atomic import atomic_file
 with atomic_file(Path(sys.argv[1])) as temporary:
     temporary.write_text("half")
     print(temporary.name, flush=True)

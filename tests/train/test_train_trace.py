@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from unseam.axes import Pass, Terms
 from unseam.data import config, load_data
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Context, Objective, Optimiser
-from unseam.train import fit, loop, trace
-from unseam.train.config import RunConfig, Training, sweep
+from unseam.run.config import RunConfig, Training, sweep
+from unseam.train import compiled_step, fit, loop
+from unseam.train.batches import Feed
+from unseam.train.compiled_step import LONG, agree, write_out, written_step
 from unseam.train.forward import Forward
-from unseam.train.group import Job, State, start
-from unseam.train.optimiser import Stepper
-from unseam.train.order import Feed
-from unseam.train.trace import LONG, agree, write_out, written_step
-from unseam.types import Pass, Terms
+from unseam.train.job import Job, State, start
+from unseam.train.stack import Stepper
 
 MEMBERS = 2
 
@@ -110,7 +110,7 @@ def test_training_with_and_without_is_the_same(tmp_path: Path, monkeypatch: pyte
         return torch.cat([p.flatten() for p in run.model(1).parameters()])
 
     plain = train("plain")
-    monkeypatch.setattr(trace, "LONG", 1)
+    monkeypatch.setattr(compiled_step, "LONG", 1)
     torch.testing.assert_close(train("written"), plain, rtol=1e-9, atol=1e-10)
 
 

@@ -1,6 +1,5 @@
 """Workers may die: the group goes on in another process, to the same result; a group that kills twice is given up."""
 
-import multiprocessing
 import os
 import signal
 import time
@@ -9,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from unseam.axes import Pass, Terms
 from unseam.errors import Failed
 from unseam.objectives import Context, Objective
-from unseam.train import Run, fit
-from unseam.train.checkpoint import load_checkpoint
-from unseam.train.cohort import way_on
-from unseam.types import Pass, Terms
+from unseam.run import Run
+from unseam.run.checkpoint import load_checkpoint
+from unseam.train import fit
+from unseam.train.workers import way_on
 
-FORK = multiprocessing.get_context("fork")
 LIVES = "UNSEAM_TEST_LIVES"  # a file with one letter for every death still to come
 PLACES = "UNSEAM_TEST_PLACES"  # a folder, the first process, how many there are, a signal
 
@@ -37,7 +36,6 @@ def train(out: Path, deaths: int, monkeypatch: pytest.MonkeyPatch, seeds: tuple[
     lives = out.with_suffix(".lives")
     lives.write_text("x" * deaths)
     monkeypatch.setenv(LIVES, str(lives))
-    monkeypatch.setattr(multiprocessing, "get_context", lambda _: FORK)  # starts at once: nothing to import again
     return fit("synth-linear", Dies, seeds=seeds, network="linear", latents=2, steps=5, batch=8, how="side-by-side",
                workers=workers, data_parameters={"size": 100}, out=out)  # fmt: skip
 
@@ -56,6 +54,22 @@ def test_a_group_that_kills_twice_is_given_up_with_the_way_on(tmp_path: Path, mo
     with pytest.raises(Failed, match="go on with: unseam train --resume") as told:
         train(tmp_path / "run", 99, monkeypatch, (0, 1), 2)
     assert way_on(tmp_path / "run") in str(told.value)
+
+
+@dataclass(frozen=True)
+class Complains(Objective):
+    """Its process says why, and ends."""
+
+    def __call__(self, pass_: Pass, context: Context) -> Terms:
+        os.write(2, b"driver: the card has fallen off\n")
+        os._exit(3)
+
+
+def test_a_dead_process_is_reported_with_its_own_last_words(tmp_path: Path) -> None:
+    with pytest.raises(Failed, match=r"exit code 3; its last words: driver: the card has fallen off\)") as told:
+        fit("synth-linear", Complains, seeds=(0, 1), network="linear", latents=2, steps=5, batch=8, how="side-by-side",
+            workers=2, data_parameters={"size": 100}, out=tmp_path / "run")  # fmt: skip
+    assert "memory" not in str(told.value)
 
 
 @dataclass(frozen=True)
@@ -83,7 +97,6 @@ def test_a_signal_to_the_first_process_leaves_a_checkpoint_of_every_worker(
     (tmp_path / "begun").mkdir()
     told = (tmp_path / "begun", os.getpid(), workers, int(signal.Signals[number]))
     monkeypatch.setenv(PLACES, ":".join(map(str, told)))
-    monkeypatch.setattr(multiprocessing, "get_context", lambda _: FORK)
     with pytest.raises(KeyboardInterrupt, match="go on with: unseam train --resume"):
         fit("synth-linear", Signals, seeds=range(workers), network="linear", latents=2, steps=900, batch=8, watch=0,
             how="side-by-side", workers=workers, data_parameters={"size": 100}, checkpoint_seconds=1e9,

@@ -12,7 +12,7 @@ from importlib import import_module
 from itertools import pairwise
 
 from unseam import __version__
-from unseam.errors import ENVIRONMENT, PATHS, BadInput, Failed, in_words, unknown
+from unseam.errors import ENVIRONMENT, PATHS, BadInput, Failed, in_words, is_damage, unknown
 
 # verb -> (module in unseam.cli, what it does)
 VERBS = {
@@ -74,20 +74,8 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold bytes that are no text
     if len(args) > 1 and args[0] == "help":
         args = [*args[1:], "--help"]
-    if not args or args[0] in ("-h", "--help", "help"):
-        print(usage())
-        return 0
-    if args[0] in ("--version", "version"):
-        print(f"unseam {__version__}")
-        return 0
     try:
-        if args[0] not in VERBS:
-            raise unknown("verb", args[0], VERBS)
-        check_exists(args[0], args[1:])
-        from unseam.cli.common import parse
-
-        module = import_module(f"unseam.cli.{VERBS[args[0]][0]}")
-        parse(module.Command, args[1:], prog=f"unseam {args[0]}").run()
+        _run(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has left, as `head` does
         _close_stdout()
@@ -99,11 +87,33 @@ def main(argv: list[str] | None = None) -> int:
         return _tell(error, 1)
     except ENVIRONMENT as error:
         _close_stdout()
-        return _tell(in_words(error), 2 if isinstance(error, PATHS) else 1)
+        return _tell(in_words(error), 2 if isinstance(error, PATHS) or is_damage(error) else 1)
     except Exception as error:
         error.add_note("This is a bug in unseam: please report it with the command and this traceback.")
         raise
     return 0
+
+
+def _run(args: list[str]) -> None:
+    """Print the list of verbs or the version, or run a verb."""
+    if not args or args[0] in ("-h", "--help", "help"):
+        print(usage())
+        return
+    if args[0] in ("--version", "version"):
+        print(f"unseam {__version__}")
+        return
+    if args[0] not in VERBS:
+        raise unknown("verb", args[0], VERBS)
+    check_exists(args[0], args[1:])
+    from unseam.cli.common import parse
+
+    module = import_module(f"unseam.cli.{VERBS[args[0]][0]}")
+    try:
+        command = parse(module.Command, args[1:], prog=f"unseam {args[0]}")
+    except SystemExit:  # --help; what it printed goes out now, while a reader that left can be noticed
+        sys.stdout.flush()
+        raise
+    command.run()
 
 
 def _tell(what: object, code: int) -> int:

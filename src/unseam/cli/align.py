@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from unseam.cli.common import emit, stdout
-from unseam.cli.options import AsJson, Device, MaybePath, OneMember, OneRun
+from unseam.cli.common import AsJson, Device, MaybePath, OneMember, OneRun, emit, stdout
 from unseam.errors import BadInput
 from unseam.geometry import Alignment
+from unseam.run import Run, load_run
 from unseam.runs.align import align_members, save_alignment
 from unseam.runs.diagnose import heading
-from unseam.train import Run, load_run
 
 
 @dataclass

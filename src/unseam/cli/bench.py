@@ -9,8 +9,7 @@ from typing import Any
 import tyro
 
 import unseam
-from unseam.cli.common import emit
-from unseam.cli.options import AsJson
+from unseam.cli.common import AsJson, emit
 from unseam.errors import BadInput, unknown
 
 HERE = Path(unseam.__file__).parent
@@ -24,16 +23,21 @@ def folder() -> Path:
     raise BadInput("the benchmarks folder is missing; run from a source checkout or reinstall unseam")
 
 
-def names() -> list[str]:
-    return sorted(p.stem for p in folder().glob("[!_]*.py") if "\ndef run(" in p.read_text())
+def names(long: bool = True) -> list[str]:
+    """All benchmarks, or (`long=False`) those that do not take hours. `find_calibration.py` is find-calibration."""
+    sources = {p.stem.replace("_", "-"): p.read_text() for p in folder().glob("[!_]*.py")}
+    return sorted(n for n, text in sources.items() if "\ndef run(" in text and (long or "\nLONG = True" not in text))
 
 
-def measure(name: str) -> dict[str, Any]:
-    """A whole benchmark (`cohort`) or a part of one (`cohort-conv`)."""
-    whole, _, part = name.partition("-")
+def measure(name: str, **options: Any) -> dict[str, Any]:
+    """A whole benchmark (`cohort`, `find-calibration`) or a part of one (`cohort-conv`)."""
+    whole, _, part = (name, "", "") if name in names() else name.partition("-")
     if whole not in names():
         raise unknown("benchmark", name, names())
-    module = load(whole)
+    module = load(whole.replace("-", "_"))
+    if getattr(module, "LONG", False):
+        with_options: dict[str, Any] = module.run(**options)
+        return with_options
     parts = getattr(module, "PARTS", ())
     if part and part not in parts:
         raise unknown("benchmark", name, [whole, *(f"{whole}-{p}" for p in parts)])
@@ -59,11 +63,22 @@ class Command:
     """
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Which benchmarks, or parts of them (cohort-conv, metrics-suite); all when none is named."""
+    """Which benchmarks, or parts of them (cohort-conv, metrics-suite); all when none is named, except those that take
+    hours: find-calibration (how often `find` is wrong on simulated tables) and find-real-tables."""
+    kinds: str = ""
+    """find-calibration: kinds of tables, separated by commas (null, answer, linear and curved stand for groups);
+    find-real-tables: names of tables. All when empty."""
+    tables: int = 20
+    """find-calibration: simulated tables of each kind."""
+    workers: int = 1
+    """find-calibration: processes."""
+    out: Path | None = None
+    """find-calibration, find-real-tables: folder of the results. The same command goes on where it stopped."""
     json: AsJson = False
 
     def run(self) -> None:
-        results = {name: measure(name) for name in self.names or names()}
+        options = {"kinds": self.kinds, "tables": self.tables, "workers": self.workers, "out": self.out}
+        results = {name: measure(name, **options) for name in self.names or names(long=False)}
         ratios = {key: value for result in results.values() for key, value in result["ratios"].items()}
         how = "\n".join(f"{name}: {result['how']}" for name, result in results.items())
         if self.json:
@@ -71,6 +86,7 @@ class Command:
             return
         for name, result in results.items():
             print(f"{name}: {result['how']}")
+            print(result["text"]) if "text" in result else None
             for key, value in result["ratios"].items():
                 turns = result.get(key.partition("-")[2], {})
                 spread = f"   ({turns['smallest']:.2f} to {turns['largest']:.2f})" if "smallest" in turns else ""

@@ -8,15 +8,14 @@ from typing import Annotated, Any
 
 import tyro
 
-from unseam.cli.common import emit
-from unseam.cli.options import AsJson, DataName, MaybePath, Options, named_data
+from unseam.cli.common import AsJson, DataName, MaybePath, Options, emit, named_data
 from unseam.data import DATASETS, UserData, config, own_parameters
 from unseam.data.base import Dataset
-from unseam.data.files import data_folder
-from unseam.data.sources import FOLDERS, SOURCES
-from unseam.data.wrapper import layers
-from unseam.data.wrappers import WRAPPERS
-from unseam.data.wrappers import options as wrapper_options
+from unseam.data.cache import data_folder
+from unseam.data.download.sources import FOLDERS, SOURCES
+from unseam.data.wrap import WRAPPERS
+from unseam.data.wrap import options as wrapper_options
+from unseam.data.wrap.base import layers
 from unseam.errors import BadInput
 
 
@@ -148,7 +147,7 @@ class Show:
     options: Options = field(default_factory=dict)
 
     def run(self) -> None:
-        from unseam.show.contact import write_contact_sheet
+        from unseam.show.contact_sheet import write_contact_sheet
 
         data = named_data(self.name, self.options)
         out = write_contact_sheet(data, self.out or Path(f"{Path(self.name).stem or 'data'}.png"))
@@ -177,7 +176,7 @@ class Fetch:
     json: AsJson = False
 
     def run(self) -> None:
-        from unseam.data.fetch import fetch
+        from unseam.data.download.fetch import fetch
 
         paths = fetch(self.name, self.origin)
         if self.json:
@@ -208,8 +207,8 @@ class Pack:
 
     def run(self) -> None:
         from unseam import study
+        from unseam.run import Run, load_run
         from unseam.runs.pack import pack
-        from unseam.train import Run, load_run
 
         if self.rows < 1:
             raise BadInput(f"rows={self.rows} must be at least 1")

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unseam.cli.common import emit, stdout
-from unseam.cli.options import AsJson, Device, OneMember, OneRun
+from unseam.cli.common import AsJson, Device, OneMember, OneRun, emit, stdout
 from unseam.errors import BadInput
 from unseam.geometry import Diagnosis, polarized_share, polarized_since
 from unseam.geometry.diagnosis import number
-from unseam.runs.choose import RULE, RULE_WITHOUT_AXES
+from unseam.run import Run, load_run
 from unseam.runs.diagnose import POINTS, beta_of, diagnose, heading, ranking, rows_of
 from unseam.runs.history import history, regime
-from unseam.runs.names import data_name
-from unseam.train import Run, load_run
+from unseam.runs.labels import data_name
+from unseam.runs.rank_members import RULE, RULE_WITHOUT_AXES
 
 
 @dataclass
@@ -110,7 +109,7 @@ def agreement_in_words(told: dict[str, Any]) -> str:
 
 def draw(run: Run, member: int, diagnosis: Diagnosis) -> Path:
     """The member's figure, in RUN/diagnosis/."""
-    from unseam.show.diagnosis import diagnosis_figure
+    from unseam.show.diagnosis_figure import diagnosis_figure
     from unseam.show.style import save
 
     title = f"{run.config.objective} on {data_name(run)}, member {member}, beta {beta_of(run, member):g}"

@@ -9,14 +9,13 @@ import numpy as np
 import tyro
 from rich.table import Table
 
-from unseam.cli.common import emit, stdout
+from unseam.cli.common import Device, MaybeInt, MaybePath, OneMember, OneRun, emit, stdout
 from unseam.cli.data import said
-from unseam.cli.options import Device, MaybeInt, MaybePath, OneMember, OneRun
 from unseam.metrics import Score
+from unseam.run import load_run
 from unseam.runs.evaluate import evaluate, rows_for, with_factors
-from unseam.runs.names import data_name
+from unseam.runs.labels import data_name
 from unseam.runs.represent import Which
-from unseam.train import load_run
 
 
 @dataclass

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import tyro
 
-from unseam.cli.common import emit, stdout
-from unseam.cli.options import MaybeInt, OneRun
+from unseam.cli.common import MaybeInt, OneRun, emit, stdout
 from unseam.errors import BadInput
 
 NEEDED = ("starlette", "uvicorn")
@@ -45,7 +44,7 @@ class Command:
         missing = [name for name in NEEDED if find_spec(name) is None]
         if missing:
             raise BadInput(f"the explorer needs {' and '.join(missing)}; install them: pip install unseam[explore]")
-        from unseam.show.explorer.gallery import open_gallery
+        from unseam.show.explorer.open_runs import open_gallery
         from unseam.show.explorer.server import serve
 
         folders = [self.run_folder] if self.run2 is None else [self.run_folder, self.run2]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unseam.cli.common import emit, stdout
-from unseam.cli.options import AsJson, MaybeInt, MaybePath, OneRun
+from unseam.cli.common import AsJson, MaybeInt, MaybePath, OneRun, emit, stdout
+from unseam.run import load_run
 from unseam.runs.diagnose import heading, one_member
 from unseam.runs.export import Format, export
-from unseam.train import load_run
 
 
 @dataclass

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Literal
 from rich.table import Table
 from rich.text import Text
 
-from unseam.cli.common import emit, stdout
-from unseam.cli.options import AsJson, DataName, MaybeInt, MaybePath, MaybeText
+from unseam.atomic import free_path
+from unseam.cli.common import AsJson, DataName, MaybeInt, MaybePath, MaybeText, emit, stdout
 from unseam.errors import BadInput
-from unseam.files import free_path
 
 if TYPE_CHECKING:
-    from unseam.find import Findings
+    from unseam.finding import Findings
 
 
 @dataclass
@@ -71,8 +70,8 @@ class Command:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             killed = "" if (folder / "findings.json").exists() else "; if a find was killed there, remove it"
             raise BadInput(f"out={str(folder)!r} exists already; choose another folder{killed}")
-        from unseam.find import find  # not above: it needs torch, --help does not
-        from unseam.show.find_page import write_find_page
+        from unseam.finding import find  # not above: it needs torch, --help does not
+        from unseam.show.pages.find import write_find_page
 
         began = folder.exists()
         try:

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from unseam.cli.common import emit, stdout
-from unseam.cli.options import AsJson, MaybePath
+from unseam.atomic import write_atomic
+from unseam.cli.common import AsJson, MaybePath, emit, stdout
 from unseam.errors import BadInput
-from unseam.files import write_atomic
 from unseam.matching import AT, match
 
 
@@ -68,11 +67,11 @@ def distinct_names(places: tuple[str, ...]) -> tuple[str, ...]:
 
 def opened(place: str) -> Any:
     """A run, or the matrix in a file."""
-    from unseam.metrics.inputs.files import read_array
+    from unseam.metrics.inputs.read import read_array
 
     if Path(place).is_dir():
+        from unseam.run import load_run
         from unseam.runs.diagnose import chosen_members
-        from unseam.train import load_run
 
         run = load_run(place)
         chosen_members(run, None)  # says which members are left out, and why

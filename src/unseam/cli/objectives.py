@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
 import tyro
 
-from unseam.cli.common import emit
-from unseam.cli.options import AsJson, MaybeText, Options, named_data
+from unseam.cli.common import AsJson, MaybeText, Options, emit, named_data
 from unseam.errors import lookup
 from unseam.objectives import OBJECTIVES
-from unseam.objectives.describe import describe
+from unseam.objectives.base import Objective, hyperparameters
 
 
 @dataclass
@@ -42,7 +41,7 @@ class Command:
         names = self.names or tuple(OBJECTIVES)
         listed: dict[str, Any] = {name: describe(lookup(OBJECTIVES, name, "objective")) for name in names}
         if self.page is not None:
-            from unseam.show.objectives_page import objectives_page
+            from unseam.show.pages.objectives import objectives_page
 
             settings = {"network": self.network, "latents": self.latents}
             page = objectives_page(named_data(self.page, self.options), self.out, names, self.steps, **settings)
@@ -67,3 +66,28 @@ def text(name: str, about: dict[str, Any]) -> str:
 
 def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+# What `unseam objectives` says of each: one line, formula, paper, hyperparameters with their defaults and grids.
+
+
+def describe(kind: type[Objective]) -> dict[str, Any]:
+    """An objective as plain data.
+
+    >>> from unseam.objectives import OBJECTIVES
+    >>> describe(OBJECTIVES["beta-vae"])["hyperparameters"]["beta"]
+    {'default': 4.0, 'locatello_2019': [1, 2, 4, 6, 8, 16]}
+    """
+    varying = hyperparameters(kind)
+    grids = {name: list(kind.grid[name]) if name in kind.grid else None for name in varying}
+    return {
+        "about": (kind.__doc__ or "").strip().split("\n")[0],
+        "formula": kind.formula,
+        "paper": kind.paper,
+        "hyperparameters": {n: {"default": d, "locatello_2019": grids[n]} for n, d in varying.items()},
+        "settings": {f.name: f.default for f in fields(kind) if f.name not in varying},  # type: ignore[arg-type]
+        "cannot": kind.cannot,
+        "posterior": kind.posterior,
+        "batches": kind.batches,
+        "smallest_batch": kind.smallest_batch,
+    }

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from unseam.cli.common import emit, numbers
-from unseam.cli.options import AsJson, DataName, Options, named_data
+from unseam.cli.common import AsJson, DataName, Options, emit, named_data, numbers
 from unseam.errors import BadInput
 
 SMALL = 32  # pixels
@@ -62,11 +61,11 @@ class Command:
         return {**self.options, **added}
 
     def run(self) -> None:
-        from unseam.data.checks import unit_range
+        from unseam.data.base import unit_range
         from unseam.perturb import Settings, perturb
-        from unseam.perturb.make import summary
-        from unseam.show.perturb_page import write_perturb_page
-        from unseam.train import load_run
+        from unseam.perturb.perturb_data import summary
+        from unseam.run import load_run
+        from unseam.show.pages.perturb import write_perturb_page
 
         settings = Settings(eps=self.eps, rounds=self.rounds, gap=self.gap, seed=self.seed)
         data = named_data(self.data, self.chosen())

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from unseam.cli.common import emit, stdout
-from unseam.cli.options import AsJson, MaybeInt, MaybePath, RunFolder
+from unseam.cli.common import AsJson, MaybeInt, MaybePath, RunFolder, emit, stdout
 
 
 @dataclass

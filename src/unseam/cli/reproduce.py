@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from unseam.cli.common import emit
-from unseam.cli.options import AsJson
+from unseam.cli.common import AsJson, emit
 
 
 @dataclass

@@ -7,11 +7,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from unseam.cli.common import emit, numbers
-from unseam.cli.options import AsJson, MaybeInt, MaybeText
-from unseam.metrics.inputs.files import read_array
-from unseam.metrics.render import FORMATS
-from unseam.metrics.suite import score
+from unseam.cli.common import AsJson, MaybeInt, MaybeText, emit, numbers
+from unseam.metrics.inputs.read import read_array
+from unseam.metrics.suite import FORMATS, score
 
 
 @dataclass

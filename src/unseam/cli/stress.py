@@ -6,12 +6,11 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from unseam.cli.common import emit
-from unseam.cli.options import AsJson, OneMember, OneRun
+from unseam.cli.common import AsJson, OneMember, OneRun, emit
 
 if TYPE_CHECKING:
     from unseam.perturb.stress import Stress
-    from unseam.train import Run
+    from unseam.run import Run
 
 
 @dataclass
@@ -40,8 +39,8 @@ class Command:
 
     def run(self) -> None:
         from unseam.perturb.stress import as_rows, caveat, stress_run
-        from unseam.show.stress_page import write_stress_page
-        from unseam.train import load_run
+        from unseam.run import load_run
+        from unseam.show.pages.perturb import write_stress_page
 
         run = load_run(self.run_folder)
         found = stress_run(run, None if self.member is None else [self.member], self.points, self.degrees, self.eps)
@@ -85,7 +84,7 @@ class Command:
 
     def trained_again(self, run: Run, member: int, found: Stress) -> dict[str, Any] | None:
         """What `confirm` found; None where there is no pair, or no change to make."""
-        from unseam.perturb.confirm import confirm
+        from unseam.perturb.retrain import confirm
 
         if not found.breaks or (self.eps is None and not math.isfinite(found.radius)):
             return None

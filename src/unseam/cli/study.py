@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import tyro
 from rich.text import Text
 
-from unseam.cli.common import emit, numbers, stdout
-from unseam.cli.options import AsJson, MaybeFloat, MaybeInt, MaybePath, MaybeText
+from unseam.cli.common import AsJson, MaybeFloat, MaybeInt, MaybePath, MaybeText, emit, numbers, stdout
 from unseam.errors import BadInput
 
 ACTS = ("show", "analyse", "table", "work")
@@ -109,10 +108,10 @@ class Command:
         emit({"table": out}) if self.json else print(f"table: {out}")
 
     def analyse(self) -> None:
-        from unseam.study.analyse import write
+        from unseam.show.pages.study import write_analysis
 
         target = Path(str(self.target))
-        found = write(target, self.out or (target if target.is_dir() else target.with_suffix("")) / "analysis")
+        found = write_analysis(target, self.out or (target if target.is_dir() else target.with_suffix("")) / "analysis")
         if self.json:
             emit(found)
             return

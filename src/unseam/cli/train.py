@@ -6,24 +6,25 @@ import warnings
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import tyro
 from rich.table import Table
 from rich.text import Text
 
-from unseam.cli.common import emit, numbers, stdout
+from unseam.cli.common import AsJson, MaybePath, Options, convert, emit, named_data, numbers, stdout
 from unseam.cli.data import said
-from unseam.cli.options import AsJson, MaybePath, Options, convert, named_data
 from unseam.data import said_of
 from unseam.data.base import Scale
 from unseam.errors import BadInput, choices, lookup, unknown
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Objective, Optimiser, hyperparameters
 from unseam.progress import stderr
-from unseam.runs.names import data_name
-from unseam.train import Run, Training, fit, resume
-from unseam.train.start import free_folder
+from unseam.run import Run, Training
+from unseam.run.settings import OptimiserName
+from unseam.runs.labels import data_name
+from unseam.train import fit, resume
+from unseam.train.fitting import free_folder
 
 
 @dataclass
@@ -52,6 +53,10 @@ class Command:
     """How parameters step."""
     lr: float = Optimiser.lr
     """Learning rate."""
+    b1: float = Optimiser.b1
+    """Decay of Adam's first moment."""
+    b2: float = Optimiser.b2
+    """Decay of Adam's second moment."""
     eps: float = Optimiser.eps
     """Adam's epsilon; 0 makes it blind to the loss's scale."""
     weight_decay: float = Optimiser.weight_decay
@@ -95,15 +100,9 @@ class Command:
         scaled = {"scale": self.scale} if self.scale in ("standard", "unit") else {}
         data = named_data(self.data, {**said_of(self.data, self.architecture.likelihood), **self.options, **scaled})
         objective = lookup(OBJECTIVES, self.objective, "objective")
-        settings = {f.name: getattr(self.architecture, f.name) for f in fields(Architecture) if f.name != "posterior"}
-        settings |= {f.name: getattr(self.training, f.name) for f in fields(Training)}
-        settings |= {
-            "optimiser": self.optimiser,
-            "lr": self.lr,
-            "eps": self.eps,
-            "weight_decay": self.weight_decay,
-            **hyper(self.objective, objective, self.hyperparameters),
-        }
+        strengths = hyper(self.objective, objective, self.hyperparameters)
+        name = cast(OptimiserName, self.optimiser)  # checked by Optimiser, with a hint
+        optimiser = Optimiser(name, self.lr, self.b1, self.b2, self.eps, self.weight_decay)
         self.read = said(data) or ""
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
@@ -116,7 +115,10 @@ class Command:
                 out=self.out or free_folder(data, self.objective),
                 scale=None if self.scale is None else "none",
                 track=self.track,
-                **settings,
+                architecture=self.architecture,
+                training=self.training,
+                optimiser=optimiser,
+                hyperparameters=strengths,
             )
 
 

@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 
 import torch.utils.data
 
+from unseam.axes import Array
 from unseam.data.archives.cars3d import Cars3D
 from unseam.data.archives.celeba import CelebA
 from unseam.data.archives.dsprites import DSprites
@@ -16,20 +17,19 @@ from unseam.data.archives.mpi3d import Mpi3D
 from unseam.data.archives.shapes3d import Shapes3D
 from unseam.data.archives.smallnorb import SmallNorb
 from unseam.data.base import Dataset
-from unseam.data.faces import Faces
-from unseam.data.idx import FashionMnist, Mnist
 from unseam.data.images import Digits
-from unseam.data.manifolds import Manifolds
-from unseam.data.perturbed import FILE, Perturbed
-from unseam.data.rooms import Rooms
-from unseam.data.sprites import Sprites
-from unseam.data.synthetic import Ring, SynthLinear, SynthNonlinear
+from unseam.data.sets.faces import Faces
+from unseam.data.sets.idx import FashionMnist, Mnist
+from unseam.data.sets.manifolds import Manifolds
+from unseam.data.sets.perturbed import FILE, Perturbed
+from unseam.data.sets.rooms import Rooms
+from unseam.data.sets.sprites import Sprites
+from unseam.data.sets.synthetic import Ring, SynthLinear, SynthNonlinear
 from unseam.data.user import UserData
-from unseam.data.wrappers import MADE, WRAPPERS, Wrapper, wrap
-from unseam.data.wrappers import options as wrapper_options
+from unseam.data.wrap import MADE, WRAPPERS, Wrapper, wrap
+from unseam.data.wrap import options as wrapper_options
 from unseam.errors import BadInput, unknown
-from unseam.typed import typed
-from unseam.types import Array
+from unseam.from_json import typed
 
 DATASETS: dict[str, type[Dataset]] = {
     "cars3d": Cars3D,

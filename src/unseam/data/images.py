@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from unseam.data.checks import within
+from unseam.axes import Array, Factor, FactorSpace
+from unseam.data.base import within
 from unseam.data.table import Table, TableDataset
 from unseam.errors import BadInput
-from unseam.read import DAMAGE, Columns, load_array
-from unseam.types import Array, Factor, FactorSpace
+from unseam.readers import DAMAGE, Columns, load_array
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
 PIXELS = 1 << 26  # of one picture

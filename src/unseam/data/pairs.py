@@ -23,13 +23,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unseam.data.base import Dataset
-from unseam.data.grid import GridDataset
-from unseam.data.perturbed import Perturbed
-from unseam.data.wrappers import Subset, Wrapper
+from unseam.axes import Factor, FactorSpace
+from unseam.data.base import Dataset, GridDataset
+from unseam.data.sets.perturbed import Perturbed
+from unseam.data.wrap import Subset, Wrapper
 from unseam.errors import BadInput, unknown
-from unseam.read import existing, load_table
-from unseam.types import Factor, FactorSpace
+from unseam.readers import existing, load_table
 
 How = Literal["k", "laplace", "share", "time"]
 TRIES = 64  # draws of a partner that must lie among the given rows; a row that finds none is its own partner

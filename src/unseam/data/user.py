@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.data.base import LikelihoodName
-from unseam.data.factor_table import Kinds, factor_table
+from unseam.data.cache import remember
 from unseam.data.images import Pictures, resize
-from unseam.data.stamps import remember
-from unseam.data.table import Layout, Table, TableDataset
+from unseam.data.table import Kinds, Layout, Table, TableDataset, factor_table
 from unseam.errors import BadInput, unknown
-from unseam.read import TABLES, Columns, load_array, load_table
-from unseam.types import Array
+from unseam.readers import TABLES, Columns, load_array, load_table
 
 LIKELIHOODS = ("bernoulli", "gaussian")
 CHANNELS = (1, 3)

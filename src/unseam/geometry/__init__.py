@@ -14,14 +14,14 @@ from unseam.geometry.dependence import dependence as dependence
 from unseam.geometry.diagnose import diagnose as diagnose
 from unseam.geometry.diagnosis import Diagnosis as Diagnosis
 from unseam.geometry.diagonalise import joint_rotation as joint_rotation
-from unseam.geometry.haar import haar as haar
+from unseam.geometry.orthogonality import haar as haar
 from unseam.geometry.jacobian import hessian as hessian, jacobian as jacobian, metrics as metrics, pullback as pullback
 from unseam.geometry.jacobian import pullbacks as pullbacks, singular as singular
-from unseam.geometry.law import law_fit as law_fit
+from unseam.geometry.curvature import law_fit as law_fit
 from unseam.geometry.orthogonality import cosines as cosines, dto as dto, ima_contrast as ima_contrast
 from unseam.geometry.orthogonality import log_contrast as log_contrast
 from unseam.geometry.pushforward import component_density as component_density, log_densities as log_densities
-from unseam.geometry.regime import active_latents as active_latents, delta_kl as delta_kl
-from unseam.geometry.regime import polarized_share as polarized_share, polarized_since as polarized_since
-from unseam.geometry.regime import statistics as statistics
-from unseam.geometry.selfconsistency import self_consistency as self_consistency
+from unseam.geometry.polarized import active_latents as active_latents, delta_kl as delta_kl
+from unseam.geometry.polarized import polarized_share as polarized_share, polarized_since as polarized_since
+from unseam.geometry.polarized import statistics as statistics
+from unseam.geometry.self_consistency import self_consistency as self_consistency

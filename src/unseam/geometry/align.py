@@ -16,18 +16,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.curvature import MIXED, entanglement_cost, sigma_law
 from unseam.geometry.diagnosis import html_table, number
 from unseam.geometry.diagonalise import joint_rotation
-from unseam.geometry.haar import haar
 from unseam.geometry.jacobian import Decoder
-from unseam.geometry.orthogonality import cosines, dto, ima_contrast, select
-from unseam.geometry.question import ask, in_use
+from unseam.geometry.orthogonality import cosines, dto, haar, ima_contrast, select
+from unseam.geometry.prepare import ask, in_use
 from unseam.geometry.verdict import about_beta
 from unseam.models.likelihood import Likelihood
 from unseam.models.posterior import Diagonal
-from unseam.types import Array
 
 HELPED = 0.01  # the entanglement cost must fall by this share of itself
 FALLS = 1e-3  # nats by which the IMA contrast must fall as well

@@ -12,9 +12,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.statistics import discrete_information, discretise, distinct, entropy, top_two_gap
-from unseam.types import Array
+from unseam.stats import discrete_information, discretise, distinct, entropy, top_two_gap
 
 DECIDED = 0.2  # a frame wins when its excess is at least this share below the other's
 BINS = 20

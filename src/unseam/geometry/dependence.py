@@ -6,9 +6,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.rng import numpy_generator
-from unseam.types import Array
 
 POINTS = 500  # a random part of longer samples (every n-th row would alias with rows in grid order): cost N^2
 

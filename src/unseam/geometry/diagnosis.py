@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unseam.types import Array
+from unseam.axes import Array
 
 NONE = np.zeros(0)
 NOT_FINITE = ("inf", "-inf", "nan")  # JSON has no word for these: stored as text

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from unseam.geometry.diagnosis import Diagnosis, Latent, Pair, number
-from unseam.geometry.regime import collapsed
+from unseam.geometry.polarized import collapsed
 
 LAW_R = 0.9  # the Sigma law is followed from this correlation of log variances on, and
 LAW_ERROR = 0.25  # up to this median relative error of a variance

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.types import Array
 
 
 def covariance(name: str, value: Any) -> Array:  # (..., n, n) -> (..., n, n)

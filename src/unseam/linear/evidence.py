@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
+from unseam.axes import Array
 from unseam.linear.checks import latent_dimension, spectrum
-from unseam.types import Array
 
 
 def log_evidence(eigenvalues: Any, d: int, count: int) -> float:  # (n,), N

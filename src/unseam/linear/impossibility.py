@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
+from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.types import Array
 
 SMALLEST = np.finfo(np.float64).tiny
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.linear.checks import covariance
-from unseam.types import Array
 
 MOST = 1 - 1e-9  # a squared multiple correlation above this counts as this: no information exceeds 10.4 nats
 MOST_FACTORS = 16  # 2^16 sets; more would not fit the tables

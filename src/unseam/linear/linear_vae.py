@@ -19,10 +19,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput, unknown
 from unseam.linear.checks import covariance, latent_dimension, positive, spectrum
 from unseam.linear.ppca import principal_axes, rotation
-from unseam.types import Array
 
 Posterior = Literal["diagonal", "full"]
 

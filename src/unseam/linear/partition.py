@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.linear.information import Tables
-from unseam.types import Array
 
 TIE = 1e-9  # nats a group
 

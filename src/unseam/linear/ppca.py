@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.linear.checks import covariance, latent_dimension, positive
 from unseam.linear.evidence import best_dimension
-from unseam.types import Array
 
 
 @dataclass(frozen=True)

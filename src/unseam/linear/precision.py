@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.linear.checks import covariance
 from unseam.linear.ppca import principal_axes
-from unseam.types import Array
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput, unknown
-from unseam.linear.information import Tables, gaussian_tables
-from unseam.linear.ksg import ksg_tables
+from unseam.linear.information import Tables, few, gaussian_tables
 from unseam.linear.partition import Partition
 from unseam.linear.search import best_partition
 from unseam.rng import numpy_generator
-from unseam.types import Array
+from unseam.stats import ksg, normal_scores
 
 Method = Literal["gaussian", "ksg"]
 
@@ -70,3 +70,34 @@ def _check_samples(x: Array, v: Array) -> None:
     constant = np.flatnonzero(np.ptp(v, axis=0) == 0)
     if constant.size:
         raise BadInput(f"factor {constant[0]} is constant; leave it out, nothing can be learned about it")
+
+
+# The tables of information by counting neighbours, for codes and factors that are not Gaussian.
+#
+# Columns are first replaced by their normal scores, which changes no information: a monotone map of each column, and
+# for repeated values a random order that is independent of the rest.
+
+
+MOST_FACTORS = 6  # each of the 2^s sets costs a neighbour search
+
+
+def ksg_tables(codes: Array, factors: Array, k: int = 3, seed: int = 0) -> Tables:  # (N, m), (N, s)
+    """The tables by nearest neighbours, for codes and factors that are not Gaussian; at most 6 factors.
+
+    >>> v = np.random.default_rng(0).uniform(size=(400, 2))
+    >>> ksg_tables(v**3, v).gain.argmax(1)  # latent 0 knows most about {0}, latent 1 about {1}
+    array([1, 2])
+    """
+    s = few(factors.shape[1], MOST_FACTORS, "neighbour searches")
+    generator = np.random.default_rng(seed)
+    x, v = normal_scores(codes, generator), normal_scores(factors, generator)
+    sets = [np.flatnonzero([mask >> j & 1 for j in range(s)]) for mask in range(2**s)]
+    gain = np.zeros((x.shape[1], 2**s))
+    for mask in range(1, 2**s):
+        gain[:, mask] = [ksg(x[:, i], v[:, sets[mask]], k) for i in range(x.shape[1])]
+    pair = np.zeros((2**s, 2**s))
+    for a in range(1, 2**s):
+        for b in range(1, a):
+            if not a & b:
+                pair[a, b] = pair[b, a] = ksg(v[:, sets[a]], v[:, sets[b]], k)
+    return Tables(gain, lambda a, b: pair[a, b], monotone=False)

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.types import Array
 
 
 def squared_correlations(Sx: Any, Sv: Any, Sxv: Any) -> Array:  # (..., m, m), (s, s), (..., m, s) -> (..., m, s)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.linear.checks import partition, positive
-from unseam.types import Array
 
 Groups = tuple[tuple[int, ...], ...]
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.linear.information import Tables
 from unseam.linear.partition import TIE, Partition, as_partition, assignment_masks, partition_value, score
 from unseam.rng import numpy_generator
-from unseam.types import Array
 
 CHUNK = 20_000  # nodes expanded at once
 

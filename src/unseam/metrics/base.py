@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from unseam.types import Array
+from unseam.axes import Array
 
 
 @dataclass(frozen=True)

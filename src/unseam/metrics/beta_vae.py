@@ -10,19 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.interventions import (
-    Interventions,
-    chunks,
-    interventions,
-    points_settings,
-    standard_error,
-)
-from unseam.metrics.estimators.logistic import fit_softmax
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import metric
+from unseam.metrics.shared.interventions import Interventions, chunks, interventions, points_settings, standard_error
+from unseam.metrics.shared.logistic import fit_softmax
 from unseam.rng import numpy_generator
-from unseam.types import Array
 
 
 @metric(

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
 from unseam.metrics.factor_vae import majority
 from unseam.rng import numpy_generator
-from unseam.statistics import standardise
-from unseam.types import Array
+from unseam.stats import standardise
 
 POINTS = 20  # for each latent that is held fixed
 BATCH = 16  # observations a point

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import entropy
 
+from unseam.axes import Array
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.parallel import factor_by_factor
-from unseam.metrics.estimators.predictors import Backend, Fitted, fit
 from unseam.metrics.inputs import Inputs, Sample, require_few_classes, shared
 from unseam.metrics.registry import metric, public
+from unseam.metrics.shared.parallel import factor_by_factor
+from unseam.metrics.shared.predictors import Backend, Fitted, fit
 from unseam.rng import derive
-from unseam.types import Array
 
 EASTWOOD = "Eastwood & Williams 2018, openreview By-7dz-AZ"
 SEEN = 2000  # training rows on which the training accuracy is measured; thousands of trees predict slowly

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.metrics.base import Score
 from unseam.metrics.inputs import Inputs, Sample, require_few_classes
 from unseam.metrics.registry import metric
 from unseam.rng import numpy_generator
-from unseam.statistics import standardise
-from unseam.types import Array
+from unseam.stats import standardise
 
 EASTWOOD = "Eastwood et al. 2023, openreview 462z-gLgSht"
 COSINES = (0, 16, 32, 64, 128, 256, 512)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.information import entropies, mi_matrix, mi_settings
 from unseam.metrics.inputs import Inputs, require_classes
 from unseam.metrics.registry import metric
-from unseam.statistics import top_two_gap
+from unseam.metrics.shared.information import entropies, mi_matrix, mi_settings
+from unseam.stats import top_two_gap
 
 
 @metric(

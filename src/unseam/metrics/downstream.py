@@ -14,17 +14,17 @@ from typing import Literal
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
 from unseam.metrics.dci import correct, fit_factor, importances
-from unseam.metrics.estimators.logistic import fit_softmax
-from unseam.metrics.estimators.parallel import factor_by_factor
-from unseam.metrics.estimators.predictors import Fitted
 from unseam.metrics.inputs import Inputs, Sample, require_few_classes, shared
 from unseam.metrics.registry import public, register
+from unseam.metrics.shared.logistic import fit_softmax
+from unseam.metrics.shared.parallel import factor_by_factor
+from unseam.metrics.shared.predictors import Fitted
 from unseam.rng import numpy_generator
-from unseam.statistics import standardise
-from unseam.types import Array
+from unseam.stats import standardise
 
 Model = Literal["logistic", "trees"]
 SIZES = (10, 100, 1_000, 10_000)

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.parallel import side_by_side
 from unseam.metrics.inputs import Inputs, Sample
 from unseam.metrics.registry import metric
-from unseam.statistics import top_two_gap
-from unseam.types import Array
+from unseam.metrics.shared.parallel import side_by_side
+from unseam.stats import top_two_gap
 
 
 @metric(

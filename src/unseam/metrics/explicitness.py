@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.logistic import fit_softmax
-from unseam.metrics.estimators.parallel import factor_by_factor
 from unseam.metrics.inputs import Inputs, require_classes, require_few_classes
 from unseam.metrics.registry import metric
-from unseam.statistics import standardise
-from unseam.types import Array
+from unseam.metrics.shared.logistic import fit_softmax
+from unseam.metrics.shared.parallel import factor_by_factor
+from unseam.stats import standardise
 
 
 @metric(

@@ -13,18 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.interventions import (
-    Interventions,
-    chunks,
-    interventions,
-    points_settings,
-    standard_error,
-)
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import metric
+from unseam.metrics.shared.interventions import Interventions, chunks, interventions, points_settings, standard_error
 from unseam.rng import numpy_generator
-from unseam.types import Array
 
 
 @metric(

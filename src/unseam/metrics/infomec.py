@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.information import normalised
-from unseam.metrics.estimators.logistic import fit_softmax
-from unseam.metrics.estimators.parallel import factor_by_factor
 from unseam.metrics.inputs import Inputs, require_few_classes, shared
 from unseam.metrics.registry import metric, public
-from unseam.statistics import discrete_information, distinct, ksg, ross, standardise
-from unseam.types import Array
+from unseam.metrics.shared.information import normalised
+from unseam.metrics.shared.logistic import fit_softmax
+from unseam.metrics.shared.parallel import factor_by_factor
+from unseam.stats import discrete_information, distinct, ksg, ross, standardise
 
 HSU = "Hsu et al. 2023, arXiv:2305.18378"
 NEIGHBOURS = 10

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.metrics.base import Score
 from unseam.metrics.inputs import Inputs, require_classes
 from unseam.metrics.registry import metric
-from unseam.statistics import discretise
-from unseam.types import Array
+from unseam.stats import discretise
 
 
 @metric(

@@ -13,10 +13,10 @@ from functools import partial
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.correlation import Method, factor_correlations, ordered_factors
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import metric, register
-from unseam.statistics import matched
+from unseam.metrics.shared.correlation import Method, factor_correlations, ordered_factors
+from unseam.stats import matched
 
 HYVARINEN = "Hyvarinen & Morioka 2016, arXiv:1605.06336"
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
 from unseam.metrics.dci import concentration, weighted
-from unseam.metrics.estimators.information import mi_matrix, mi_settings
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import metric
-from unseam.types import Array
+from unseam.metrics.shared.information import mi_matrix, mi_settings
 
 CAO = "Cao et al. 2022, arXiv:2206.04756"
 

@@ -18,10 +18,10 @@ from __future__ import annotations
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.information import Estimator, mi_matrix, mi_settings, normalised
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import metric
-from unseam.statistics import top_two_gap
+from unseam.metrics.shared.information import Estimator, mi_matrix, mi_settings, normalised
+from unseam.stats import top_two_gap
 
 
 @metric(

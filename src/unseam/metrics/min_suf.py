@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.information import entropies, mi_matrix
 from unseam.metrics.inputs import Inputs, require_classes
 from unseam.metrics.registry import metric
-from unseam.statistics import discretise, entropy
+from unseam.metrics.shared.information import entropies, mi_matrix
+from unseam.stats import discretise, entropy
 
 ALMUDEVAR = "Almudevar et al. 2024, arXiv:2408.07016"
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.information import Estimator, mi_matrix, mi_settings
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import metric
+from unseam.metrics.shared.information import Estimator, mi_matrix, mi_settings
 
 
 @metric(

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.interventions import single_changes
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import metric
-from unseam.statistics import correlations
-from unseam.types import Array
+from unseam.metrics.shared.interventions import single_changes
+from unseam.stats import correlations
 
 
 @metric(

@@ -16,9 +16,9 @@ import numpy as np
 from unseam.linear.samples import Method
 from unseam.linear.samples import partition_information as best_groups
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.correlation import ordered_factors
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import metric
+from unseam.metrics.shared.correlation import ordered_factors
 
 
 @metric(

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast
 
+from unseam.axes import FactorSpace
 from unseam.errors import BadInput, unknown
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.interventions import Encode, from_sampler
 from unseam.metrics.inputs import Inputs, prepare
-from unseam.types import FactorSpace
+from unseam.metrics.shared.interventions import Encode, from_sampler
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.interventions import interventions, single_changes
 from unseam.metrics.inputs import Inputs, shared
 from unseam.metrics.registry import metric
+from unseam.metrics.shared.interventions import interventions, single_changes
 from unseam.rng import numpy_generator
-from unseam.statistics import matched
-from unseam.types import Array
+from unseam.stats import matched
 
 SHU = "Shu et al. 2020, arXiv:1910.09772"
 

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from unseam.axes import Array
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.information import entropies
 from unseam.metrics.inputs import Inputs, require_classes, shared
 from unseam.metrics.registry import metric
-from unseam.statistics import contingency, discretise, entropy_of_counts, top_two_gap
-from unseam.types import Array
+from unseam.metrics.shared.information import entropies
+from unseam.stats import contingency, discretise, entropy_of_counts, top_two_gap
 
 DO = "Do & Tran 2020, arXiv:1908.09961"
 DIFFERENTIAL = "its entropy would be a differential one"

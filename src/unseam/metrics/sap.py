@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.correlation import factor_correlations, ordered_factors
-from unseam.metrics.estimators.linear_svm import SortedFeature
-from unseam.metrics.estimators.parallel import side_by_side
 from unseam.metrics.inputs import Inputs, require_few_classes
 from unseam.metrics.registry import metric
-from unseam.statistics import top_two_gap
-from unseam.types import Array
+from unseam.metrics.shared.correlation import factor_correlations, ordered_factors
+from unseam.metrics.shared.linear_svm import SortedFeature
+from unseam.metrics.shared.parallel import side_by_side
+from unseam.stats import top_two_gap
 
 KUMAR = "Kumar et al. 2018, arXiv:1711.00848"
 

@@ -17,12 +17,12 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import rankdata
 
+from unseam.axes import Array
 from unseam.errors import BadInput, unknown
 from unseam.metrics.base import Score
-from unseam.metrics.estimators.parallel import side_by_side
 from unseam.metrics.inputs.prepare import check_codes, plain_array
-from unseam.statistics import correlations, standardise
-from unseam.types import Array
+from unseam.metrics.shared.parallel import side_by_side
+from unseam.stats import correlations, standardise
 
 Strength = Literal["lasso", "spearman"]
 INFORMATIVE = 0.01  # nats

@@ -17,13 +17,13 @@ from typing import Any, Concatenate, ParamSpec, Protocol, cast
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import About, public, register
 from unseam.rng import numpy_generator
-from unseam.statistics import discrete_information, discretise
-from unseam.types import Array
+from unseam.stats import discrete_information, discretise
 
 P = ParamSpec("P")
 LOCATELLO = "Locatello et al. 2019, arXiv:1811.12359"

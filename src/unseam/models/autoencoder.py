@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from unseam.errors import BadInput, check_literals, lookup
-from unseam.models import half
+from unseam.models import bfloat16
 from unseam.models.likelihood import LIKELIHOODS, Gaussian, Likelihood
-from unseam.models.mixed import Mixed, parts_of
+from unseam.models.mixed_likelihood import Mixed, parts_of
 from unseam.models.networks import conv_decoder, conv_encoder, conv_grid, mlp_decoder, mlp_encoder
 from unseam.models.posterior import POSTERIORS, Posterior
 from unseam.rng import derive
@@ -129,7 +129,7 @@ class Autoencoder(nn.Module):
             outputs: Tensor = network(inputs)
             return outputs
         if inputs.device.type == "cpu" and isinstance(network, nn.Sequential):
-            return half.run(network, inputs)
+            return bfloat16.run(network, inputs)
         with torch.autocast(inputs.device.type, torch.bfloat16):
             outputs = network(inputs)
         return outputs.float()

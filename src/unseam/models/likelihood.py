@@ -19,7 +19,7 @@ from torch.nn import functional
 from unseam.errors import BadInput
 
 if TYPE_CHECKING:
-    from unseam.models.mixed import Mixed
+    from unseam.models.mixed_likelihood import Mixed
 
 MOST = 15.0  # largest log mean of a count: e^15 is three million
 HALF = math.sqrt(2 / math.pi)  # E|t|, t ~ N(0, 1)

@@ -20,10 +20,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from unseam.axes import Pass, Terms
 from unseam.data.pairs import Pairing
 from unseam.models import Diagonal
 from unseam.objectives.base import Context, Objective
-from unseam.types import Pass, Terms
 
 
 def divergence(a: Diagonal, b: Diagonal) -> Tensor:  # (B, K)

@@ -15,10 +15,10 @@ from typing import ClassVar, Literal, get_type_hints
 
 from torch import Tensor, nn
 
+from unseam.axes import Pass, Terms
 from unseam.data.pairs import Pairing
 from unseam.errors import BadInput, check_literals
 from unseam.models import Autoencoder
-from unseam.types import Pass, Terms
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ data as a whole has capacity C_t, a single sample may use more or less.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from unseam.axes import Pass, Terms
 from unseam.objectives.base import Context, Objective
-from unseam.objectives.elbo import elbo_terms
-from unseam.objectives.schedules import warm_up
-from unseam.types import Pass, Terms
+from unseam.objectives.elbo import elbo_terms, warm_up
 
 
 @dataclass(frozen=True)

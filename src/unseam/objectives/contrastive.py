@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from unseam.axes import Pass, Terms
 from unseam.data.pairs import Pairing
 from unseam.models import Autoencoder
 from unseam.objectives.base import Context, Objective, Player
-from unseam.types import Pass, Terms
 
 
 class Comparison(nn.Module):

@@ -13,10 +13,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from unseam.axes import Pass, Terms
 from unseam.models import Posterior
 from unseam.objectives.base import Context, Objective
 from unseam.objectives.elbo import elbo_terms
-from unseam.types import Pass, Terms
 
 GRID: dict[str, tuple[float, ...]] = {"lambda_od": (1, 2, 5, 10, 20, 50)}
 

@@ -6,11 +6,11 @@ loss = -E_q log p(x|z) + beta KL(q(z|x) || N(0, I))          per sample, in nats
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import torch
 from torch import Tensor
 
+from unseam.axes import Pass, Terms
 from unseam.objectives.base import Context, Objective
-from unseam.objectives.schedules import SCHEDULES
-from unseam.types import Pass, Terms
 
 
 def elbo_terms(pass_: Pass, context: Context) -> dict[str, Tensor]:
@@ -53,7 +53,7 @@ class BetaVAE(Objective):
     beta: float = 4.0
     """weight of the KL; Locatello 2019 sweeps 1, 2, 4, 6, 8, 16"""
     schedule: Literal["constant", "warm-up", "cyclical"] = "constant"
-    """how the weight gets to beta: at once, in one rise, or in four (objectives/schedules.py)"""
+    """how the weight gets to beta: at once, in one rise, or in four (objectives/elbo.py)"""
 
     formula: ClassVar[str] = "-E_q log p(x|z) + beta KL(q(z|x) || p(z))"
     paper: ClassVar[str] = "Higgins et al. 2017, beta-VAE"
@@ -79,3 +79,39 @@ class BetaVAESigma(Objective):
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         return Terms(elbo_terms(pass_, context), {"kl": self.beta})
+
+
+# How a strength changes over a run: small functions of t = step / steps in [0, 1] that return a share in [0, 1].
+#
+# warm-up   min(1, t / ramp)                         Bowman et al. 2016; Sonderby et al. 2016
+# cyclical  min(1, frac(t cycles) / ramp)            Fu et al. 2019: 4 cycles, ramp 1/2
+
+
+Number = float | Tensor
+
+
+def warm_up(t: Number, ramp: Number = 0.5) -> Tensor:
+    """A straight line from 0 to 1 over the first `ramp` of the run, then 1.
+
+    >>> [warm_up(t).item() for t in (0.0, 0.25, 0.5, 1.0)]
+    [0.0, 0.5, 1.0, 1.0]
+    """
+    return torch.as_tensor(t / ramp).clamp(max=1.0)
+
+
+def cyclical(t: Number, ramp: Number = 0.5, cycles: int = 4) -> Tensor:
+    """`cycles` warm-ups, one after the other; `ramp` is the rising share of each.
+
+    >>> [cyclical(t).item() for t in (0.0, 0.0625, 0.125, 0.2, 0.25, 1.0)]
+    [0.0, 0.5, 1.0, 1.0, 0.0, 1.0]
+    """
+    t = torch.as_tensor(t)
+    return warm_up(torch.where(t < 1, t * cycles % 1.0, 1.0), ramp)
+
+
+def constant(t: Number, ramp: Number = 0.5) -> Tensor:
+    """1, all the time."""
+    return torch.ones_like(torch.as_tensor(t, dtype=torch.get_default_dtype()))
+
+
+SCHEDULES = {"constant": constant, "warm-up": warm_up, "cyclical": cyclical}

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from unseam.axes import Pass, Terms
 from unseam.models import Autoencoder
 from unseam.models.networks import Dense
 from unseam.objectives.base import Context, Objective, Optimiser, Player
 from unseam.objectives.elbo import elbo_terms
-from unseam.types import Pass, Terms
 
 
 def permute_dims(z: Tensor, noise: Tensor) -> Tensor:  # (B, K), (B, K) -> (B, K)

@@ -18,9 +18,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from unseam.axes import Pass, Terms
 from unseam.objectives.base import Context, Objective
 from unseam.objectives.elbo import elbo_terms
-from unseam.types import Pass, Terms
 
 PAIRS = 25  # of latents, at most
 POINTS = 100  # of the product of two supports

@@ -16,10 +16,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from unseam.axes import Pass, Terms
 from unseam.errors import BadInput
 from unseam.objectives.base import Context, Objective
 from unseam.objectives.elbo import elbo_terms
-from unseam.types import Pass, Terms
 
 
 def kernel_matrix(a: Tensor, b: Tensor, kernel: str) -> Tensor:  # (A, K), (B, K) -> (A, B)

@@ -16,13 +16,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from unseam.axes import Pass, Terms
 from unseam.errors import BadInput
 from unseam.geometry.curvature import entanglement_cost
 from unseam.geometry.jacobian import pullbacks
 from unseam.geometry.orthogonality import log_contrast
 from unseam.objectives.base import Context, Objective
 from unseam.objectives.elbo import elbo_terms
-from unseam.types import Pass, Terms
 
 RIDGE = 1e-4  # of the mean squared column length, added to J^T J: two parallel columns cost much, but not infinity
 

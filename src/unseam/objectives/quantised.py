@@ -12,9 +12,9 @@ paper's strong weight decay, which belongs to the optimiser (`Optimiser(weight_d
 from dataclasses import dataclass
 from typing import ClassVar
 
+from unseam.axes import Pass, Terms
 from unseam.models.posterior import Quantised
 from unseam.objectives.base import Context, Objective
-from unseam.types import Pass, Terms
 
 
 @dataclass(frozen=True)

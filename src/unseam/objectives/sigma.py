@@ -16,11 +16,11 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from unseam.axes import Pass, Terms
 from unseam.errors import BadInput
 from unseam.models import Gaussian
 from unseam.objectives.base import Context, Objective
 from unseam.objectives.elbo import elbo_terms
-from unseam.types import Pass, Terms
 
 LEAST_LOG_S2 = -12.0  # log sigma >= -6, as in the paper: a perfect reconstruction must not end in log 0
 

@@ -19,10 +19,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from unseam.axes import Pass, Terms
 from unseam.data.pairs import Pairing
 from unseam.models import Diagonal
 from unseam.objectives.base import Context, Objective
-from unseam.types import Pass, Terms
 
 
 def laplace_cross_entropy(m: Tensor, log_var: Tensor, rate: Tensor | float) -> Tensor:  # (B, K) -> (B, K)

@@ -26,10 +26,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from unseam.axes import Pass, Terms
 from unseam.models import Diagonal
 from unseam.objectives.base import Context, Objective
 from unseam.objectives.elbo import elbo_terms
-from unseam.types import Pass, Terms
 
 
 def log_normal(z: Tensor, mean: Tensor, log_var: Tensor) -> Tensor:

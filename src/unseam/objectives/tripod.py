@@ -23,11 +23,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from unseam.axes import Pass, Terms
 from unseam.models import Autoencoder
 from unseam.models.networks import ACTIVATIONS
 from unseam.models.posterior import Rounded
 from unseam.objectives.base import Context, Objective
-from unseam.types import Pass, Terms
 
 EPS = 0.1  # of the second differences, in standard deviations of a latent
 DRAWS = 2  # directions of each kind

@@ -21,12 +21,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, softplus
 
+from unseam.axes import Pass, Terms
 from unseam.data.pairs import Pairing
 from unseam.errors import BadInput
 from unseam.models import Autoencoder, Diagonal
 from unseam.models.networks import Dense
 from unseam.objectives.base import Context, Objective, Optimiser, Player
-from unseam.types import Pass, Terms
 
 POWER = 4  # iterations for the largest singular value
 

@@ -49,12 +49,12 @@ from scipy.special import erf
 from torch import Tensor
 from torch.func import jvp
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.jacobian import Decoder, as_likelihood, slices
 from unseam.models.likelihood import HALF, Likelihood, Moves, movable
+from unseam.run import Run
 from unseam.runs.diagnose import diagnose, see
-from unseam.train import Run
-from unseam.types import Array
 
 TURN = 15.0  # degrees by which axes must turn to count as lost
 SLOPE = 0.6057  # E[1 - tanh(t)^2], t ~ N(0, 1): what a scalar s = tanh keeps of a unit slope

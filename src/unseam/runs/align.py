@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import torch
 
+from unseam.atomic import write_array, write_atomic
+from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.files import write_array, write_atomic
+from unseam.from_json import typed
 from unseam.geometry import Alignment
 from unseam.geometry import align as align_codes
 from unseam.geometry.align import Frame, RotatedDecoder, RotatedEncoder
 from unseam.geometry.diagnosis import not_finite
 from unseam.progress import bar
-from unseam.read import load_array
+from unseam.readers import load_array
+from unseam.run import Run, load_run
 from unseam.runs.diagnose import SAMPLES, beta_of, chosen_members, needs_decoder, see
 from unseam.runs.represent import without_constants
-from unseam.statistics import matched_codes
-from unseam.train import Run, load_run
-from unseam.typed import typed
-from unseam.types import Array
+from unseam.stats import matched_codes
 
 ROW = {"member": int, "helped": bool, "verdict": str, "table": tuple[Mapping[str, Any], ...]}  # of alignment.json
 Aligned = tuple[Alignment, dict[str, Array]]  # a member turned, and its codes before and after

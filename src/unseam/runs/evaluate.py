@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from unseam.data.base import Dataset
-from unseam.data.wrappers import Labelled
+from unseam.data.wrap import Labelled
 from unseam.errors import BadInput
 from unseam.metrics import Score, score
 from unseam.metrics.suite import choose
 from unseam.progress import bar
+from unseam.run import Run
 from unseam.runs.diagnose import chosen_members
 from unseam.runs.represent import ENOUGH, Sample, Seen, Which, represent, sample, without_constants
-from unseam.train import Run
 
 SAMPLES = 10_000  # rows to score on, unless a metric asks for more
 TRAINING_SHARE = 2 / 3  # of the rows are what a predictor is fitted on; the others test it

@@ -17,12 +17,12 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
+from unseam.atomic import write_atomic
+from unseam.axes import Array
 from unseam.errors import BadInput, Failed, lookup
-from unseam.files import write_atomic
 from unseam.models import Autoencoder
+from unseam.run import Run
 from unseam.runs.diagnose import needs_decoder
-from unseam.train import Run
-from unseam.types import Array
 
 Format = Literal["onnx", "torchscript", "safetensors"]
 LIMIT = 1e-4  # largest difference to the model's own outputs, over their largest value; else nothing is written

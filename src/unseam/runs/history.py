@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from unseam.axes import Array
 from unseam.geometry import dto, entanglement_cost, pullbacks
-from unseam.geometry.regime import LatentStatistics, delta_kl
+from unseam.geometry.polarized import LatentStatistics, delta_kl
+from unseam.run import Run
+from unseam.runs.cache import Parts, once
 from unseam.runs.diagnose import beta_of, rows_of
-from unseam.runs.kept import Parts, once
 from unseam.runs.represent import represent
-from unseam.train import Run
-from unseam.types import Array
 
 
 class History(NamedTuple):

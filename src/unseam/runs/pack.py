@@ -21,13 +21,13 @@ import pandas as pd
 import torch
 
 from unseam import __version__
+from unseam.atomic import atomic_file, write_array, write_atomic
 from unseam.errors import BadInput
-from unseam.files import atomic_file, write_array, write_atomic
 from unseam.progress import bar
+from unseam.run import Run
+from unseam.run.checkpoint import load_checkpoint, save_checkpoint
+from unseam.run.pack import MANIFEST, NAME, manifest
 from unseam.runs.represent import represent, sample
-from unseam.train import Run
-from unseam.train.checkpoint import load_checkpoint, save_checkpoint
-from unseam.train.packed import MANIFEST, NAME, manifest
 
 ROWS = 10_000  # of the data, whose codes are packed
 

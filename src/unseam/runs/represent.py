@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from unseam.axes import Array, FactorSpace
 from unseam.data.base import Dataset
-from unseam.data.wrappers import Labelled, whole
+from unseam.data.wrap import Labelled, whole
 from unseam.errors import BadInput
-from unseam.geometry.regime import active_latents
+from unseam.geometry.polarized import active_latents
 from unseam.models import Posterior
 from unseam.rng import generator
-from unseam.train import Run
-from unseam.types import Array, FactorSpace
+from unseam.run import Run
 
 CHUNK = 512  # samples encoded at a time
 BEYOND = {  # rows that the run's data does not have, because it is a part of a set

@@ -1,4 +1,4 @@
-"""The whole way, small: data -> cohort -> choose without labels -> score -> explain -> report.html; and a find.
+"""The whole way, small: data -> cohort -> choose without labels -> score -> explain -> report.html; and two finds.
 
 Squares of 6 sizes at 16 x 16 places, and beta-VAEs with a smooth decoder: a small beta reconstructs well on mixed axes,
 a larger one turns the axes of some members to the factors, the largest loses a factor. Nothing here knows who wins.
@@ -11,16 +11,17 @@ from time import monotonic
 from typing import Any
 
 from unseam.errors import BadInput
-from unseam.find import Findings
-from unseam.find import find as find_factors
+from unseam.finding import Findings
+from unseam.finding import find as find_factors
 from unseam.rng import numpy_generator
+from unseam.run import Run, load_run
 from unseam.runs.evaluate import rows_for
-from unseam.show.find_page import write_find_page
+from unseam.show.pages.find import write_find_page
 from unseam.show.report.cohort import table_rows
-from unseam.show.report.view import find
-from unseam.show.report.words import why
+from unseam.show.report.collect import find
+from unseam.show.report.sentences import why
 from unseam.show.report.write import write_report
-from unseam.train import Run, fit, load_run, resume
+from unseam.train import fit, resume
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class DemoResult:
     active: int  # the stable number of active latents
     why: tuple[str, ...]  # two sentences
     report: Path
-    found: Findings  # of a small table
+    found: Findings  # of a table made of three factors
+    wine: Findings  # of 178 real wines
     seconds: float  # of this call; training that was already done is not in it
 
 
@@ -91,6 +93,7 @@ def demo(out: str | Path = "demo", seed: int = 0, show: bool | None = None, plan
         why=() if found.other is None else why(found.chosen, found.other),
         report=path,
         found=small_find(run.folder / "found", seed),
+        wine=wine_find(run.folder / "wine", seed),
         seconds=monotonic() - began,
     )
 
@@ -101,7 +104,19 @@ def small_find(out: Path, seed: int) -> Findings:
     factors = g.laplace(size=(1000, 3))
     rows = factors @ g.normal(size=(3, 8)) + 0.1 * g.normal(size=(1000, 8))
     found = find_factors(rows, factors=factors, out=out, seed=seed, show=False)
-    page = write_find_page(found, "a table of three factors", out / "findings.html")
+    return with_page(found, "a table of three factors", out)
+
+
+def wine_find(out: Path, seed: int) -> Findings:
+    """`unseam find` on a real table that comes with scikit-learn: 13 measurements of 178 wines, and a label."""
+    from sklearn.datasets import load_wine
+
+    found = find_factors(load_wine(as_frame=True).frame, out=out, seed=seed, show=False)
+    return with_page(found, "178 wines", out)
+
+
+def with_page(found: Findings, name: str, out: Path) -> Findings:
+    page = write_find_page(found, name, out / "findings.html")
     return replace(found, paths={**found.paths, "report": str(page)})
 
 

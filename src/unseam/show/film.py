@@ -13,16 +13,16 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
+from unseam.atomic import write_atomic
+from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.files import write_atomic
-from unseam.geometry.regime import active_latents
+from unseam.geometry.polarized import active_latents
+from unseam.run import Run
 from unseam.runs.diagnose import needs_decoder
 from unseam.runs.represent import represent, sample
 from unseam.show.pictures import is_picture, pixels
 from unseam.show.style import plain, save, styled
 from unseam.show.traversals import latent_values, middle, traverse
-from unseam.train import Run
-from unseam.types import Array
 
 CODES = 2000  # rows that set where a latent goes and which one is typical
 GAP = 2  # pixels between pictures

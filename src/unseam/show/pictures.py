@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from unseam.types import Array
+from unseam.axes import Array
 
 LARGEST = 64  # pixels: larger images are averaged down, a report is looked at from afar
 UP, DOWN = (213, 94, 0), (0, 114, 178)  # more and less: vermilion and blue, told apart by every eye

@@ -16,7 +16,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unseam.files import write_atomic
+from unseam.atomic import write_atomic
 
 P = ParamSpec("P")
 INK = "#010203"  # stands for the page's text colour

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unseam.types import Array
+from unseam.axes import Array
 
 FRAMES = 11
 REACH = 2.5  # standard deviations of the prior on either side

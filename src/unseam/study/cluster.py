@@ -19,8 +19,9 @@ from shutil import which
 from typing import Any
 from urllib.parse import urlsplit
 
+from unseam.atomic import cores
 from unseam.errors import BadInput, Failed
-from unseam.files import cores
+from unseam.processes import hidden_script
 from unseam.progress import stderr
 from unseam.study.engine import Stopped, one_piece, watch, way_on
 from unseam.study.pieces import Place
@@ -55,7 +56,7 @@ def elsewhere(
         import distributed  # noqa: F401
     except ImportError:
         raise BadInput(f"on={on!r} needs Dask; install it with: pip install 'unseam[cluster]'") from None
-    with dask.config.set(CONFIG), client_of(on, folder.resolve(), workers, options) as client:
+    with dask.config.set(CONFIG), hidden_script(), client_of(on, folder.resolve(), workers, options) as client:
         drive(client, todo, folder.resolve(), deadline or SECONDS, show, device)
 
 

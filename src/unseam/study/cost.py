@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from unseam.atomic import cores
 from unseam.errors import BadInput
-from unseam.files import cores
 from unseam.progress import bar
 from unseam.study.evaluate import Evaluator
 from unseam.study.grid import Grid, Piece

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shlex
 import signal
@@ -18,12 +17,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from unseam.atomic import cores
 from unseam.errors import BadInput, Failed
-from unseam.files import cores
+from unseam.processes import Line, Process
 from unseam.progress import bar, stderr
 from unseam.study.grid import PRESETS, Grid, load_grid
 from unseam.study.pieces import Place, advance, open_study, opened, places, read_json, start_study
-from unseam.train.cohort import one_thread
 from unseam.train.loop import interruptible
 
 LOOK = 0.5  # seconds between looks at the folders
@@ -134,30 +133,27 @@ def diverged(place: Place) -> int:
 
 def here(todo: Sequence[Place], folder: Path, workers: int, show: bool | None, device: str | None = None) -> None:
     """Processes of this machine, as many as there are cores; a killed one is replaced."""
-    context = multiprocessing.get_context("spawn")
     count = min(workers, sum(not place.done for place in todo))
 
-    def start() -> Any:
-        process = context.Process(target=serve, args=(str(folder), os.getpid(), device), daemon=False)
-        with one_thread():
-            process.start()
-        return process
+    def start() -> Process:
+        return Process("unseam.study.engine:serve_parent", str(folder), device)
 
+    last = ""
     staff, deaths, done = [start() for _ in range(count)], 0, sum(p.done for p in todo)
     with interruptible() as interrupted:
 
         def alive() -> bool:
-            nonlocal deaths, done
+            nonlocal deaths, done, last
             if interrupted.is_set():
                 return False
             if (now := sum(p.done for p in todo)) != done:
                 deaths, done = 0, now
             for place, process in enumerate(staff):
                 if process.exitcode not in (None, 0):
-                    deaths += 1
+                    deaths, last = deaths + 1, process.death()
                     if deaths > PATIENCE * count:
                         return False
-                    stderr.print(f"a worker died (exit code {process.exitcode}); another goes on", soft_wrap=True)
+                    stderr.print(f"a worker died ({process.death()}); another goes on", soft_wrap=True)
                     staff[place] = start()
             return any(process.exitcode is None for process in staff)
 
@@ -174,8 +170,13 @@ def here(todo: Sequence[Place], folder: Path, workers: int, show: bool | None, d
             raise Stopped(f"stopped; go on with: {way_on(folder, open_study(folder).name)}")
     if any(not place.done for place in todo):
         held = sum(place.running() for place in todo)
-        why = f"{held} pieces are held by another driver" if held else "workers died again and again (out of memory?)"
+        why = f"{held} pieces are held by another driver" if held else f"workers died again and again ({last})"
         raise Failed(f"the study is not done: {why}; go on with: {way_on(folder, open_study(folder).name)}")
+
+
+def serve_parent(line: Line, folder: str, device: str | None) -> None:
+    """A worker that ends when the driver that started it does."""
+    serve(folder, line.parent, device)
 
 
 def serve(folder: str, parent: int | None = None, device: str | None = None) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from unseam.axes import Array, FactorSpace
 from unseam.errors import BadInput
 from unseam.geometry import diagnose
 from unseam.metrics.base import Score
@@ -27,11 +28,10 @@ from unseam.metrics.registry import METRICS
 from unseam.metrics.suite import COLLAPSED
 from unseam.models import Autoencoder, Posterior
 from unseam.rng import numpy_generator
+from unseam.run import Run
+from unseam.runs.agreement import compare
 from unseam.runs.represent import Seen, joined, observations, sample, without_constants
-from unseam.runs.seeds import compare
 from unseam.study.grid import Piece
-from unseam.train import Run
-from unseam.types import Array, FactorSpace
 
 TOGETHER = 12_000_000  # values of observations that are encoded at once: 15,000 of 64 x 64 take 4 GB of activations
 COUNTED = ("mig", "modularity", "sap")

@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from unseam.errors import BadInput, check_literals, lookup, unknown
-from unseam.metrics.estimators.predictors import Backend
+from unseam.from_json import typed
+from unseam.metrics.shared.predictors import Backend
 from unseam.objectives import OBJECTIVES
-from unseam.typed import typed
 
 PRESETS = {path.stem: path for path in sorted((Path(__file__).parent / "presets").glob("*.toml"))}
 PLAIN = re.compile(r"[\w+][\w.+ -]{0,99}")  # a name that is a folder's and stays inside the study

@@ -27,16 +27,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from unseam.atomic import is_running, remove_leftovers, write_array, write_atomic
 from unseam.data import typed_options
 from unseam.errors import BadInput
-from unseam.files import is_running, remove_leftovers, write_array, write_atomic
 from unseam.objectives import OBJECTIVES
+from unseam.run import Run, load_run
+from unseam.run.settings import choose, typed_settings
 from unseam.study.evaluate import Evaluator
 from unseam.study.grid import Grid, Model, Piece, from_json
-from unseam.train import Run, load_run
-from unseam.train.group import Job
+from unseam.train.fitting import begin
+from unseam.train.job import Job
 from unseam.train.loop import train_group
-from unseam.train.start import begin, typed_settings
 
 BEAT = 2.0  # seconds between heartbeats
 SILENCE = 60.0  # seconds without one after which a lease is nobody's
@@ -271,4 +272,5 @@ def opened(place: Place) -> Run:
     settings = {"device": "cpu", **piece.settings, **asked, **piece.method.fixed, "how": "stacked", "workers": 1}
     settings = typed_settings(OBJECTIVES[piece.method.objective], settings, piece.name)
     settings[piece.method.swept] = strengths
-    return begin(data.pop("name"), piece.method.objective, seeds=seeds, out=folder, data_parameters=data, **settings)[0]
+    choices = choose(piece.method.objective, settings, optimiser=settings.pop("optimiser", None))
+    return begin(data.pop("name"), choices, seeds=seeds, out=folder, data_parameters=data)

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from unseam.atomic import write_atomic
+from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.files import write_atomic
 from unseam.metrics.udr import udr
-from unseam.read import load_array, load_table
-from unseam.runs.choose import rank
+from unseam.readers import load_array, load_table
+from unseam.run import Run, load_run
+from unseam.runs.rank_members import rank
 from unseam.study.grid import Grid
 from unseam.study.pieces import open_study, places
-from unseam.train import Run, load_run
-from unseam.types import Array
 
 FIRST = ("data", "method", "strength", "strength_name", "seed", "model_num", "piece", "member", "status", "steps",
          "seconds", "latents")  # fmt: skip

@@ -8,55 +8,31 @@ Either way member s gets the result it would have got alone.
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import shlex
-import traceback
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite, nan
-from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from unseam import __version__
+from unseam.atomic import cores, remove_leftovers, write_atomic
 from unseam.data import load_data
 from unseam.device import device, here
 from unseam.errors import ENVIRONMENT, BadInput, Failed, in_words
-from unseam.files import cores, remove_leftovers, write_atomic
 from unseam.objectives import Objective
 from unseam.progress import bar, stderr
-from unseam.train.config import RunConfig, Training
-from unseam.train.group import Job
-from unseam.train.loop import interruptible, train_group
-from unseam.train.own import located
-from unseam.train.private import fast_bfloat16
-from unseam.train.results import Results
-from unseam.train.room import members_at_once
+from unseam.run.config import RunConfig, Training
+from unseam.run.results import Results
+from unseam.run.user_files import located
+from unseam.train.forward import Forward
+from unseam.train.job import Job, State, start
+from unseam.train.loop import train_group
+from unseam.train.torch_private import fast_bfloat16
+from unseam.train.workers import Interrupted, address, loss_text, train_in_processes, way_on
 
 STACKABLE = 400_000  # parameters of one member up to which a stack is faster than one member at a time
 WORTH_A_PROCESS = 20_000  # member-steps below which starting a process costs more than it saves
-
-
-def way_on(folder: Path) -> str:
-    """The command that goes on with a run, as a shell takes it.
-
-    >>> way_on(Path("my runs/a"))
-    "unseam train --resume 'my runs/a'"
-    """
-    return f"unseam train --resume {shlex.quote(str(folder))}"
-
-
-class Interrupted(KeyboardInterrupt):
-    """Training stopped by the user; the run folder holds all that is needed to go on."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(f"stopped; go on with: {way_on(folder)}")
-        self.folder = folder
 
 
 def plan(config: RunConfig, objective: Objective, shape: tuple[int, ...]) -> RunConfig:
@@ -117,10 +93,10 @@ def run_cohort(folder: Path, config: RunConfig, objective: type, show: bool | No
     description = f"training {len(config.members)} x {config.objective}"
     try:
         with bar(description, total, show) as advance:
-            if config.training.workers <= 1:
+            if config.training.workers <= 1 or not can_be_imported(jobs[0].objective):
                 _inline(jobs, advance)
             else:
-                _processes(jobs, config.training.workers, advance)
+                train_in_processes(jobs, config.training.workers, advance)
     except ENVIRONMENT as error:
         raise Failed(f"{in_words(error)}; then go on with: {way_on(folder)}") from error
 
@@ -140,159 +116,71 @@ def start_folder(folder: Path, config: RunConfig) -> None:
     write_atomic(folder / "config.json", json.dumps(document, indent=2))
 
 
+def can_be_imported(objective: type[Objective]) -> bool:
+    """Whether other processes find this objective; if not, say why all members are trained in this one."""
+    if address(objective) is not None:
+        return True
+    stderr.print(
+        f"{objective.__name__} is defined in a script, notebook or function, so all members are trained in this "
+        "process; move it to a module of its own to use several",
+        soft_wrap=True,
+    )
+    return False
+
+
 def _inline(jobs: Sequence[Job], advance: Any) -> None:
-    threads = torch.get_num_threads()
-    stacked = any(len(job.members) > 1 for job in jobs)
-    torch.set_num_threads(1 if stacked else threads)
+    """Train group after group in this process, with one thread where matrices are small: more would only stall."""
+    config, threads = jobs[0].config, torch.get_num_threads()
+    small = config.training.how == "stacked" and config.architecture.network != "conv"
+    torch.set_num_threads(1 if small or any(len(job.members) > 1 for job in jobs) else threads)
     try:
         for job in jobs:
             data = load_data(**located(job.config.data, job.folder))
             size = len(job.members)
-            train_group(job, data, lambda n, *told, size=size: advance(n * size, told_as(*told)))
+            train_group(job, data, lambda n, *told, size=size: advance(n * size, loss_text(*told)))
     except KeyboardInterrupt:
         raise Interrupted(jobs[0].folder) from None
     finally:
         torch.set_num_threads(threads)
 
 
-def told_as(loss: float = nan, held_out: float = nan) -> str | None:
-    """What stands beside the bar; None leaves what stood there.
+# How many members fit on a GPU: the memory that a step of one of them takes, measured, against what is free.
 
-    >>> told_as(41.271, 43.1), told_as()
-    ('loss 41.27, held-out 43.1', None)
+
+SHARE = 0.8  # of the free memory; the rest is the allocator's
+
+
+def members_at_once(config: RunConfig, objective: Objective, shape: tuple[int, ...]) -> int:
+    """Members of which a step fits the device together; all where memory is not the device's own (MPS)."""
+    if not config.training.device.startswith("cuda"):
+        return len(config.members)
+    job = Job(replace(config, groups=((0,),)), type(objective), (0,), 0, Path())
+    torch.cuda.reset_peak_memory_stats(job.device)
+    before = torch.cuda.memory_allocated(job.device)
+    one_step(job, objective, shape)
+    took = torch.cuda.max_memory_allocated(job.device) - before
+    return fitting(torch.cuda.mem_get_info(job.device)[0], took)
+
+
+def fitting(free: int, one: int) -> int:
     """
-    parts = [f"{word} {value:.4g}" for word, value in (("loss", loss), ("held-out", held_out)) if isfinite(value)]
-    return ", ".join(parts) or None
-
-
-def _processes(jobs: Sequence[Job], workers: int, advance: Any) -> None:
-    """One single-threaded process a worker; each asks for the next group when it is done with one."""
-    context = multiprocessing.get_context("spawn")
-    steps, seen = context.RawArray("q", len(jobs)), 0
-    told = context.RawArray("d", [nan] * (2 * len(jobs)))  # the last losses of each group, of batches and held out
-    todo, deaths = deque(range(len(jobs))), Counter[int]()
-    with interruptible() as interrupted:
-        staff = [Worker(context, jobs, steps, told) for _ in range(workers)]
-        try:
-            while any(worker.line for worker in staff):
-                for worker in wait_for(staff):
-                    if worker.answer(todo) == "died":
-                        todo.appendleft(bury(worker, deaths, jobs[0].folder))
-                        staff[staff.index(worker)] = Worker(context, jobs, steps, told)
-                done = sum(n * len(job.members) for n, job in zip(steps, jobs, strict=True))
-                advance(done - seen, told_as(mean(told[::2]), mean(told[1::2])))
-                seen = done
-                if interrupted.is_set():
-                    raise Interrupted(jobs[0].folder)
-        except BaseException:
-            for worker in staff:  # ask those still at work for a last checkpoint
-                worker.process.terminate()
-            raise
-        finally:
-            for worker in staff:
-                worker.process.join(60)
-
-
-class Worker:
-    """A process that trains the groups it is handed, and the line to it."""
-
-    def __init__(self, context: Any, jobs: Sequence[Job], steps: Any, told: Any) -> None:
-        ours, theirs = context.Pipe()
-        self.line: Any = ours  # None once there is nothing left to hand out
-        self.number, self.folder = -1, jobs[0].folder  # of the group it has
-        self.process = context.Process(target=_work, args=(list(jobs), steps, told, theirs, os.getpid()), daemon=True)
-        with one_thread():
-            self.process.start()
-        theirs.close()  # so that the line ends when the process does
-
-    def answer(self, todo: deque[int]) -> str:
-        """Take what the worker says and hand it the next group; "died" when it will say nothing more."""
-        try:
-            kind, text = self.line.recv()
-            if kind == "stopped":
-                raise Interrupted(self.folder)
-            if kind != "next":
-                raise {"BadInput": BadInput, "Failed": Failed}.get(kind, RuntimeError)(text)
-            self.number = todo.popleft() if todo else -1
-            self.line.send(self.number)
-        except (EOFError, OSError):
-            return "died"
-        if self.number < 0:
-            self.line = None
-        return kind
-
-
-def mean(values: Sequence[float]) -> float:
-    """Over those that are numbers.
-
-    >>> mean([nan, 2.0, 4.0])
-    3.0
+    >>> fitting(free=1000, one=150), fitting(free=100, one=150)
+    (5, 1)
     """
-    known = [v for v in values if isfinite(v)]
-    return sum(known) / len(known) if known else nan
+    return max(1, int(SHARE * free / max(one, 1)))
 
 
-def wait_for(staff: Sequence[Worker]) -> list[Worker]:
-    """Those who have something to say, or died; after a fifth of a second nobody."""
-    lines = {worker.line: worker for worker in staff if worker.line}
-    return [lines[line] for line in connection.wait(list(lines), 0.2)]
-
-
-def bury(worker: Worker, deaths: Counter[int], folder: Path) -> int:
-    """The group of a worker that was killed, for another to go on with; a group that kills two of them is given up."""
-    worker.process.join()
-    deaths[worker.number] += 1
-    told = f"a training process died (exit code {worker.process.exitcode}; out of memory?)"
-    if worker.number < 0 or deaths[worker.number] > 1:
-        raise Failed(f"{told}; free memory or use fewer --workers, then go on with: {way_on(folder)}")
-    stderr.print(f"{told}; another goes on with its group", soft_wrap=True)
-    return worker.number
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Processes started here use one thread; they read it before they load their libraries."""
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        os.environ.pop("OMP_NUM_THREADS") if before is None else os.environ.update(OMP_NUM_THREADS=before)
-
-
-def handed(line: Any, parent: int) -> int:
-    """The next group's number. A worker whose parent is gone ends: a fork of it may hold the line open for ever."""
-    while not line.poll(1.0):
-        if os.getppid() != parent:
-            os._exit(1)
-    return line.recv()
-
-
-def _work(jobs: list[Job], steps: Any, told: Any, line: Any, parent: int) -> None:
-    """A worker's life: ask for a group, train it, ask again; end when there is none or the parent is gone."""
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
-
-    def tick(n: int, *losses: float) -> None:
-        steps[number] += n
-        if losses:
-            told[2 * number], told[2 * number + 1] = losses
-        if os.getppid() != parent:
-            os._exit(1)
-
-    try:
-        line.send(("next", ""))
-        while (number := handed(line, parent)) >= 0:
-            job = jobs[number]
-            train_group(job, load_data(**located(job.config.data, job.folder)), tick)
-            line.send(("next", ""))
-    except KeyboardInterrupt:
-        line.send(("stopped", ""))
-    except (EOFError, BrokenPipeError):
-        pass
-    except BadInput as error:
-        line.send(("BadInput", str(error)))
-    except ENVIRONMENT as error:
-        line.send(("Failed", f"{in_words(error)}; then go on with: {way_on(jobs[0].folder)}"))
-    except BaseException:
-        line.send(("bug", f"a training process failed:\n{traceback.format_exc()}"))
+def one_step(job: Job, objective: Objective, shape: tuple[int, ...]) -> State:
+    """Forward, backward and the optimisers' step on a batch of zeros: what a step holds, whatever it learns."""
+    state = start(job, objective, shape)
+    forward = Forward(job, objective, state, size=job.config.training.batch)
+    members, batch = len(job.members), job.config.training.batch * objective.batches
+    x = torch.zeros(members, batch, *shape, device=job.device)
+    noise = {name: torch.zeros(members, *s, device=job.device) for name, s in forward.shapes.items()}
+    if objective.pairing():
+        noise["changed"] = torch.zeros(members, job.config.training.batch, 1, device=job.device)
+    losses, _ = forward(state, x, noise, logging=False)
+    forward.backward(state, losses)
+    for optimiser in state.optimisers.values():
+        optimiser.step()
+    return state

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unseam.axes import Pass
 from unseam.objectives import Context, Objective
-from unseam.train.group import Job, State
+from unseam.train.job import Job, State
 from unseam.train.stack import lift
-from unseam.types import Pass
 
 
 class Forward:
@@ -44,7 +44,7 @@ class Forward:
         step: Tensor,
         logging: bool = False,
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """The same as a function of its tensors alone, so that it can be written out (train/trace.py)."""
+        """The same as a function of its tensors alone, so that it can be written out (train/compiled_step.py)."""
 
         def one(
             parameters: dict[str, list[Tensor]], hyper: dict[str, Tensor], x: Tensor, noise: dict[str, Tensor]

@@ -3,7 +3,7 @@
 x, noise = feed(step)                          every member its own samples and noise
 losses   = lift(one member's forward pass)     one vmapped call
 backward                                       for each player (model, critic, ...) its own; a long run writes both
-step                                           out once and then runs that list (trace.py)
+step                                           out once and then runs that list (compiled_step.py)
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ import torch
 from torch import Tensor
 
 from unseam.data.base import Dataset
-from unseam.geometry.regime import active_latents
+from unseam.device import kept_memory
+from unseam.geometry.polarized import active_latents
 from unseam.objectives import Objective
-from unseam.train.checkpoint import save_checkpoint
+from unseam.run.checkpoint import save_checkpoint, weights_path
+from unseam.run.config import split
+from unseam.run.results import Results
+from unseam.train.batches import Feed
+from unseam.train.compiled_step import Written, written_step
 from unseam.train.forward import Forward
-from unseam.train.group import Job, State, describe, hold, resume, start, weights_path
-from unseam.train.memory import kept_memory
-from unseam.train.order import Feed, split
-from unseam.train.results import Results
-from unseam.train.trace import Written, written_step
+from unseam.train.job import Job, State, describe, hold, resume, start
 
 EVALUATION = 2048  # held-out samples behind the final numbers
 SETTLING = 8192  # trained samples behind parameters that are set when training ends

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from unseam.errors import BadInput, lookup
 from unseam.progress import stderr
-from unseam.train.config import RunConfig
-from unseam.train.results import Results
+from unseam.run.config import RunConfig
+from unseam.run.results import Results
 
 EVERY = 5.0  # seconds between looks
 

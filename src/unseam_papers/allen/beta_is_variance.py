@@ -21,7 +21,7 @@ from torch.nn import functional
 from unseam.data import load_data
 from unseam.models import Diagonal
 from unseam.rng import generator
-from unseam.train import Run
+from unseam.run import Run
 from unseam_papers.allen.setups import LARGER, mlp
 from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, Figure, panels, ticks
 from unseam_papers.frame.exhibit import Numbers, Work

@@ -13,7 +13,7 @@ import torch
 
 from unseam.geometry import entanglement_cost, haar, hessian, hessian_axes, ima_contrast, metrics
 from unseam.geometry.orthogonality import distances, select
-from unseam.train import Run
+from unseam.run import Run
 from unseam_papers.allen import setups
 from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, key, panels

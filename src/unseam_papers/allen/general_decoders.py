@@ -14,10 +14,10 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from unseam.data.manifolds import Manifolds
+from unseam.axes import Array
+from unseam.data.sets.manifolds import Manifolds
 from unseam.geometry import dependence, singular_curve
 from unseam.geometry.jacobian import Decoder
-from unseam.types import Array
 from unseam_papers.allen.setups import LARGER
 from unseam_papers.allen.shapes import truth
 from unseam_papers.frame.draw import BLUE, INK, ORANGE, Figure, panels

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.geometry import haar
 from unseam.geometry.orthogonality import distances
 from unseam.linear import linear_vae, ppca
 from unseam.rng import numpy_generator
-from unseam.types import Array
 from unseam_papers.allen.setups import LARGER
 from unseam_papers.frame.axes import angles, averaged, decoder
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, dots, panels

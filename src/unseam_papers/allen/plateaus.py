@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unseam.axes import Array
 from unseam.geometry import metrics, sigma_law, singular
-from unseam.train import Run
-from unseam.types import Array
+from unseam.run import Run
 from unseam_papers.allen.setups import LARGER, length, mlp
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, column, panels, ticks
 from unseam_papers.frame.exhibit import Numbers, Work, beta_of, median, pick

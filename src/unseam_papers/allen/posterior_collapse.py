@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 
+from unseam.axes import Array
 from unseam.data import load_data
-from unseam.types import Array
 from unseam_papers.allen.setups import LARGER, length
 from unseam_papers.frame.draw import BLUE, INK, ORANGE, Figure, column, panels, ticks
 from unseam_papers.frame.exhibit import Numbers, Work

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from unseam.geometry import component_density, coordinate_curve, cosines, ima_contrast, jacobian, log_densities
-from unseam.train import Run
+from unseam.run import Run
 from unseam_papers.allen import shapes
 from unseam_papers.frame.axes import angles
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, bare, dots, panels

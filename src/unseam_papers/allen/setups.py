@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from unseam.geometry.regime import ACTIVE_STD, ACTIVE_VARIANCE
+from unseam.axes import Array
+from unseam.geometry.polarized import ACTIVE_STD, ACTIVE_VARIANCE
 from unseam.models import Autoencoder
+from unseam.run import Run
 from unseam.runs.diagnose import Seen, see
-from unseam.train import Run
-from unseam.types import Array
 from unseam_papers.frame.exhibit import Work, beta_of, both
 
 SETUPS: dict[str, dict[str, Any]] = {

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unseam.data.manifolds import Manifolds
+from unseam.axes import Array
+from unseam.data.sets.manifolds import Manifolds
 from unseam.geometry import align
 from unseam.geometry.jacobian import Decoder
+from unseam.run import Run
 from unseam.runs.represent import represent
-from unseam.train import Run
-from unseam.types import Array
 from unseam_papers.allen.setups import LARGER as LARGER
 from unseam_papers.allen.setups import length, mlp
 from unseam_papers.frame.exhibit import Work, beta_of

@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unseam.axes import Array
 from unseam.geometry import hessian, law_fit, metrics, sigma_law
 from unseam.models import Autoencoder
 from unseam.rng import generator
-from unseam.train import Run
-from unseam.types import Array
+from unseam.run import Run
 from unseam_papers.allen import setups
 from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
 from unseam_papers.frame.draw import INK, Figure, key, panels

@@ -16,8 +16,8 @@ from torch import Tensor
 from unseam.geometry import hessian, metrics
 from unseam.models import Autoencoder
 from unseam.rng import generator
+from unseam.run import Run
 from unseam.runs.diagnose import beta_of
-from unseam.train import Run
 from unseam_papers.allen import setups
 from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, key, panels

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 
+from unseam.axes import Array
 from unseam.geometry import jacobian
-from unseam.train import Run
-from unseam.types import Array
+from unseam.run import Run
 
 
 def decoder(run: Run, member: int, step: int | None = None) -> Array:  # (n, d)

@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from unseam import __version__
+from unseam.atomic import write_atomic
+from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.files import write_atomic
-from unseam.types import Array
 from unseam_papers.frame.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from unseam.train import Run
+    from unseam.run import Run
 
 Scale = Literal["tiny", "quick", "large", "paper"]
 Numbers = dict[str, Any]  # what JSON can hold
@@ -168,7 +168,8 @@ class Work:
 
     def grow(self, data: str | Array, objective: str, steps: int, **settings: Any) -> Run:
         """The same, but a shorter training goes on to these steps, and a longer one is taken as it is."""
-        from unseam.train import fit, load_run, resume
+        from unseam.run import load_run
+        from unseam.train import fit, resume
 
         folder = self._cohort(data, objective, settings)
         if not (folder / "config.json").exists():

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.types import Array
 
 Verdict = Literal["agrees", "differs", "not comparable", "holds", "fails", "shown"]
 Kind = Literal["published number", "published ordering", "by construction", "own control", "beyond the paper"]

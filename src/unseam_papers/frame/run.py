@@ -15,8 +15,8 @@ from typing import Any
 
 from jinja2 import UndefinedError
 
+from unseam.atomic import write_atomic
 from unseam.errors import BadInput, lookup
-from unseam.files import write_atomic
 from unseam.progress import bar
 from unseam_papers.frame.draw import save, style
 from unseam_papers.frame.exhibit import Exhibit, Scale, Work

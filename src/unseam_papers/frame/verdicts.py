@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest, mannwhitneyu, spearmanr, t, wilcoxon
 
-from unseam.types import Array
+from unseam.axes import Array
 from unseam_papers.frame.rows import Kind, Row, Verdict, joined, plus_minus
 from unseam_papers.frame.rows import after_a_look as after_a_look
 from unseam_papers.frame.rows import as_kind as as_kind

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from unseam.axes import Array
 from unseam.rng import numpy_generator
-from unseam.statistics import discrete_information, discretise, entropy
-from unseam.train import Run
-from unseam.types import Array
+from unseam.run import Run
+from unseam.stats import discrete_information, discretise, entropy
 from unseam_papers.frame.draw import BLUE, GREEN, ORANGE, RED, figure
 from unseam_papers.frame.exhibit import Numbers, Work, both, given, official
 from unseam_papers.frame.rows import Row, after_a_look

@@ -13,10 +13,10 @@ from scipy.stats import kstest, uniform
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
+from unseam.axes import Array, Factor, FactorSpace
 from unseam.linear.impossibility import entangle, jacobian, reflection
 from unseam.metrics import score
 from unseam.rng import numpy_generator
-from unseam.types import Array, Factor, FactorSpace
 from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, Rows

@@ -13,10 +13,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from unseam.objectives import OBJECTIVES
+from unseam.run import Run
 from unseam.runs.evaluate import evaluate
 from unseam.study import load
 from unseam.study.analyse.columns import models as finished
-from unseam.train import Run
 from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, figure
 from unseam_papers.frame.exhibit import Numbers, Work, as_in_the_study, both, official
 from unseam_papers.frame.rows import Row

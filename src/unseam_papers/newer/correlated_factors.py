@@ -16,8 +16,8 @@ import torch
 from unseam.data import load_data
 from unseam.data.base import Dataset
 from unseam.metrics import score
+from unseam.run import Run
 from unseam.runs.represent import represent, some, without_constants
-from unseam.train import Run
 from unseam_papers.frame.draw import BLUE, GREEN, ORANGE, Figure, figure
 from unseam_papers.frame.exhibit import Numbers, Work, both
 from unseam_papers.frame.rows import Row, Rows, plus_minus

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from unseam.axes import Array
 from unseam.geometry import entanglement_cost, pullbacks
 from unseam.metrics import score
 from unseam.objectives.tripod import hidden, interaction
 from unseam.rng import generator
+from unseam.run import Run
 from unseam.runs.represent import represent, without_constants
-from unseam.statistics import spearman
-from unseam.train import Run
-from unseam.types import Array
+from unseam.stats import spearman
 from unseam_papers.frame.draw import BLUE, GREY, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work, pick
 from unseam_papers.frame.rows import Row, Rows

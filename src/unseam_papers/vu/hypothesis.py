@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.linear import Scenario
 from unseam.linear.scenarios import even_groups
-from unseam.types import Array
 from unseam_papers.frame.draw import INK, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, Rows, joined

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.linear import (
     Scenario,
     best_latents,
@@ -22,7 +23,6 @@ from unseam.linear import (
 )
 from unseam.linear.gamma_lambda import OUTCOMES, Solution, random_starts, solve
 from unseam.linear.scenarios import Groups
-from unseam.types import Array
 from unseam_papers.frame.verdicts import central
 
 GAMMA = (0.98, 0.99, 1.0, 1.01, 1.02)

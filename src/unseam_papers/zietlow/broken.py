@@ -16,9 +16,10 @@ from unseam.data import config, load_data
 from unseam.data.base import Dataset
 from unseam.perturb import Settings as Game
 from unseam.perturb import perturb
+from unseam.run import Run
 from unseam.runs.evaluate import evaluate
 from unseam.runs.represent import represent, some
-from unseam.train import Run, fit, resume
+from unseam.train import fit, resume
 from unseam_papers.frame.draw import BLUE, GREY, ORANGE
 from unseam_papers.frame.exhibit import OFFICIAL, Numbers, Work, as_in_the_study, official
 

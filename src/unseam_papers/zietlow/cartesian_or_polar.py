@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from unseam.axes import Array
 from unseam.geometry import labelled_coordinates, metrics, pair_coordinates
 from unseam.metrics import mig
 from unseam.rng import numpy_generator
+from unseam.run import Run
 from unseam.runs.diagnose import beta_of
 from unseam.runs.represent import represent, sample, some
 from unseam.show.pictures import table
 from unseam.show.traversals import traverse_pair
-from unseam.statistics import discrete_information, entropy
-from unseam.train import Run
-from unseam.types import Array
+from unseam.stats import discrete_information, entropy
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work, as_in_the_study, both, given, official, pick
 from unseam_papers.frame.rows import Kind, Row, Rows, Verdict

@@ -10,12 +10,12 @@ import torch
 from scipy.stats import combine_pvalues
 from torch import Tensor
 
+from unseam.axes import Array
 from unseam.data import load_data
-from unseam.geometry.regime import ACTIVE_VARIANCE
+from unseam.geometry.polarized import ACTIVE_VARIANCE
 from unseam.rng import numpy_generator
+from unseam.run import Run
 from unseam.runs.represent import represent, some
-from unseam.train import Run
-from unseam.types import Array
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, blank, panels
 from unseam_papers.frame.exhibit import Numbers, Work, absent, both, given, mean
 from unseam_papers.frame.rows import Row, Rows, joined, ranged

@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 from matplotlib.ticker import EngFormatter
 
+from unseam.axes import Array
 from unseam.rng import numpy_generator
-from unseam.types import Array
 from unseam_papers.allen.shapes import pull
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, column, panels
 from unseam_papers.frame.exhibit import Numbers, Work

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from unseam.axes import Array
 from unseam.geometry.orthogonality import distances
 from unseam.linear import linear_vae, ppca
-from unseam.train import Run
-from unseam.types import Array
+from unseam.run import Run
 from unseam_papers.frame.axes import angles, decoder
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work

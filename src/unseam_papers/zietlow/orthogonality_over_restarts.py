@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from unseam.train import Run
+from unseam.run import Run
 from unseam_papers.frame.draw import BLUE, GREEN, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, Rows, as_kind, joined

@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.ticker import EngFormatter
 
 from unseam.geometry import haar
-from unseam.train import Run
+from unseam.run import Run
 from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, Figure, dots, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, Rows, as_kind, joined

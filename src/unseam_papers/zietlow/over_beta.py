@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 from matplotlib.ticker import NullFormatter
 
-from unseam.train import Run
-from unseam.types import Array
+from unseam.axes import Array
+from unseam.run import Run
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, column, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, Rows, joined

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from scipy.linalg import subspace_angles
 from scipy.stats import kstest, uniform
 
+from unseam.axes import Array
 from unseam.geometry import cosines, dto, haar, jacobian, metrics
 from unseam.linear.ppca import principal_axes
 from unseam.rng import numpy_generator
+from unseam.run import Run
 from unseam.runs.represent import represent
-from unseam.train import Run
-from unseam.types import Array
 from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, Figure, figure
 from unseam_papers.frame.exhibit import Numbers, Work, beta_of, both, given, median, pick
 from unseam_papers.frame.rows import Row, Rows, as_kind

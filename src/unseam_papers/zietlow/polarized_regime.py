@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from unseam.geometry import polarized_share
-from unseam.train import Run
+from unseam.run import Run
 from unseam_papers.frame.draw import BLUE, INK, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, Rows

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from unseam.axes import Array
 from unseam.data import load_data
 from unseam.rng import generator, numpy_generator
 from unseam.runs.align import weakest_correlation
-from unseam.types import Array
 from unseam_papers.frame.axes import recovery
 from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, column, panels
 from unseam_papers.frame.exhibit import Numbers, Work

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.geometry import entanglement_cost, metrics
 from unseam.models.likelihood import Gaussian
+from unseam.run import Run
 from unseam.runs.diagnose import beta_of
-from unseam.train import Run
-from unseam.types import Array
 from unseam_papers.allen import setups
 from unseam_papers.allen.setups import MIDDLE, Cohort, look, members, train
 from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, Figure, key, panels

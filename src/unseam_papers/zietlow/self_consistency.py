@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unseam.axes import Array
 from unseam.geometry import entanglement_cost, ima_contrast, metrics
 from unseam.rng import generator
-from unseam.types import Array
 from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, Rows

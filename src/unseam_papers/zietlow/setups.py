@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from unseam.axes import Array
 from unseam.geometry import active_latents, dto, haar, metrics
 from unseam.metrics import score
 from unseam.rng import generator
+from unseam.run import Run
 from unseam.runs.history import regime as regime
 from unseam.runs.represent import represent, without_constants
-from unseam.train import Run
-from unseam.types import Array
 from unseam_papers.frame.exhibit import OFFICIAL, Numbers, Work, absent, beta_of, official
 from unseam_papers.frame.rows import joined
 

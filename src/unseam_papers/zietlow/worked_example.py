@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from unseam.axes import Array
 from unseam.linear.precision import allocate, rotate
 from unseam.rng import numpy_generator
-from unseam.types import Array
 from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, RED, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Row, Rows, Verdict

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 from explorer_server import Asker, served
 
-from unseam.show.explorer.gallery import Gallery, open_gallery
-from unseam.train import Run, fit
+from unseam.run import Run
+from unseam.show.explorer.open_runs import Gallery, open_gallery
+from unseam.train import fit
 
 
 @pytest.fixture(scope="package")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 from threading import Thread
 
-from unseam.show.explorer.gallery import Gallery
+from unseam.show.explorer.open_runs import Gallery
 from unseam.show.explorer.server import listen, server
 
 

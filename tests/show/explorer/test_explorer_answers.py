@@ -17,11 +17,11 @@ from scipy.stats import spearmanr
 from unseam.errors import BadInput
 from unseam.geometry import entanglement_cost, metrics
 from unseam.models.likelihood import Gaussian
-from unseam.show.explorer import subject as subject_module
+from unseam.show.explorer import member as subject_module
 from unseam.show.explorer.api import moves
-from unseam.show.explorer.gallery import open_gallery
-from unseam.show.explorer.point import first_meeting, follow, geometry
-from unseam.show.explorer.subject import Broken, Subject, check_sound, describe
+from unseam.show.explorer.at_point import first_meeting, follow, geometry
+from unseam.show.explorer.member import Broken, Subject, check_sound, describe
+from unseam.show.explorer.open_runs import open_gallery
 from unseam.show.explorer.upload import numbers, picture
 from unseam.train import fit
 

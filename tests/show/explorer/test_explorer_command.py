@@ -13,7 +13,7 @@ import pytest
 from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.runs.diagnose import diagnose, ranking
-from unseam.show.explorer.gallery import open_gallery
+from unseam.show.explorer.open_runs import open_gallery
 from unseam.show.explorer.server import listen
 
 
@@ -58,7 +58,7 @@ def test_without_a_word_the_label_free_choice_is_opened_if_it_was_made_already(i
     assert open_gallery([images.folder], [None, None]).shown == ("0.0",)  # nothing kept, nothing computed
     with monkeypatch.context() as patched:
         patched.setattr("unseam.runs.diagnose.finished", lambda run: [1])
-        patched.setattr("unseam.show.explorer.gallery.finished", lambda run: [1])
+        patched.setattr("unseam.show.explorer.open_runs.finished", lambda run: [1])
         assert open_gallery([images.folder], [None, None]).shown == ("0.1",)  # the first that finished
     found = diagnose(images, show=False)
     chosen = ranking(images, found)["chosen"]

@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from unseam.runs.names import latent_names
+from unseam.runs.labels import latent_names
 from unseam.show.explorer import api, upload
 from unseam.show.explorer.api import LARGEST_DOCUMENT, LARGEST_FILE
 from unseam.show.explorer.server import listen
@@ -265,7 +265,7 @@ def test_a_folder_that_cannot_be_written_is_said_in_one_line(ask, monkeypatch):
     def full(path, content):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unseam.runs.names.write_atomic", full)
+    monkeypatch.setattr("unseam.runs.labels.write_atomic", full)
     reply = ask("/api/name", NAME)
     assert (reply.status, b"No space left" in reply.content) == (400, True)
 

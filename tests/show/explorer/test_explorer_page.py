@@ -14,8 +14,8 @@ from explorer_server import served
 from PIL import Image
 
 from browsing import browsing, until
-from unseam.runs.names import latent_names
-from unseam.show.explorer.gallery import open_gallery
+from unseam.runs.labels import latent_names
+from unseam.show.explorer.open_runs import open_gallery
 from unseam.train import fit
 
 PIXELS = """([panel, name]) => {

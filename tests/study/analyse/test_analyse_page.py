@@ -10,8 +10,8 @@ from synthetic import study
 
 from unseam.cli.study import Command, tell
 from unseam.errors import BadInput
-from unseam.show.study_page import correlation_figure
-from unseam.study.analyse import TABLES, analyse, words, write
+from unseam.show.pages.study import correlation_figure, write_analysis
+from unseam.study.analyse import TABLES, analyse, words
 from unseam.study.analyse.columns import models
 from unseam.study.analyse.selection import choices, selection
 
@@ -24,7 +24,7 @@ def full(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     frame = study(strengths=2, seeds=3, methods=("beta-vae", "factor-vae", "annealed-vae"))
     frame.to_parquet(folder / "full.parquet")
-    return frame, write(folder / "full.parquet", folder / "out")
+    return frame, write_analysis(folder / "full.parquet", folder / "out")
 
 
 def test_the_page_is_whole_and_closed(full):
@@ -130,7 +130,7 @@ POOR = {  # case: how it differs, and how many sections cannot be computed (None
 def test_a_section_that_cannot_be_computed_says_what_it_would_need(case, tmp_path, recwarn):
     shape, change, least = POOR[case]
     frame = change(study(**{"methods": ("beta-vae", "new-vae"), "data": ("a",), "strengths": 2, "seeds": 3, **shape}))
-    _, page = checked(write(frame, tmp_path)["page"])
+    _, page = checked(write_analysis(frame, tmp_path)["page"])
     assert "nan" not in page.words
     assert page.words.count("Not computed: it needs") >= (least or 0)
     if least == 0:
@@ -142,13 +142,13 @@ def test_a_section_that_cannot_be_computed_says_what_it_would_need(case, tmp_pat
 def test_names_from_a_table_are_text(tmp_path):
     frame = study(data=("<script>alert(1)</script>", "$x^{$"), methods=("beta-vae", "$m^{$"), strengths=2, seeds=3)
     frame = only("mean.mig", "mean.factor-vae")(frame)
-    _, page = checked(write(frame, tmp_path)["page"])
+    _, page = checked(write_analysis(frame, tmp_path)["page"])
     assert "script" not in page.tags
     assert "<script>alert(1)</script>" in page.words
 
 
 def test_what_is_no_study_is_one_line(tmp_path):
     with pytest.raises(BadInput, match="neither a study's folder"):
-        write(tmp_path / "none", tmp_path)
+        write_analysis(tmp_path / "none", tmp_path)
     with pytest.raises(BadInput, match="has no column method, strength"):
         analyse(pd.DataFrame({"data": ["a"], "seed": [0]}))

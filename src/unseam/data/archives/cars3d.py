@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Array, Factor, FactorSpace
 from unseam.data.archives.rows import GridArchive, cached, find, located, shrink
-from unseam.data.checks import within
+from unseam.data.base import within
 from unseam.errors import BadInput
-from unseam.read import refusing
-from unseam.types import Array, Factor, FactorSpace
+from unseam.readers import refusing
 
 LARGEST = 1 << 26  # bytes of one file; the official ones unpack to 6.3 MB
 PATTERNS = ("data/cars/list.txt", "cars/list.txt", "list.txt")

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from unseam.axes import Array, Factor, FactorSpace
 from unseam.data.archives.rows import missing
-from unseam.data.checks import within
-from unseam.data.files import data_folder
+from unseam.data.base import within
+from unseam.data.cache import data_folder
 from unseam.data.images import decode
 from unseam.data.table import Table, TableDataset
 from unseam.errors import BadInput, lookup
-from unseam.read import refusing
-from unseam.types import Array, Factor, FactorSpace
+from unseam.readers import refusing
 
 SPLITS = {"train": 0, "valid": 1, "test": 2, "all": None}
 

@@ -16,12 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unseam.axes import Array, Factor, FactorSpace, Kind
 from unseam.data.archives.rows import cached, find, grid_sizes, located, npz_blocks, npz_header, slices
-from unseam.data.checks import factor_rows
-from unseam.data.grid import GridDataset
+from unseam.data.base import GridDataset, factor_rows
 from unseam.errors import BadInput
-from unseam.read import load_array
-from unseam.types import Array, Factor, FactorSpace, Kind
+from unseam.readers import load_array
 
 FACTORS: tuple[tuple[str, Kind], ...] = (
     ("colour", "categorical"),

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Factor, FactorSpace, Kind
 from unseam.data.archives.rows import GridArchive, cached, find, located, npz_blocks, npz_header
 from unseam.errors import BadInput, lookup
-from unseam.read import load_array
-from unseam.types import Factor, FactorSpace, Kind
+from unseam.readers import load_array
 
 FILES = {
     "toy": "mpi3d_toy.npz",

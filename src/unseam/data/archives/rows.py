@@ -14,14 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unseam.data.checks import factor_rows
-from unseam.data.files import data_folder
-from unseam.data.grid import GridDataset
+from unseam.atomic import atomic_file
+from unseam.axes import Array
+from unseam.data.base import GridDataset, factor_rows
+from unseam.data.cache import data_folder
 from unseam.errors import BadInput
-from unseam.files import atomic_file
 from unseam.progress import bar
-from unseam.read import DAMAGE, Header, load_array, npy_header, refusing
-from unseam.types import Array
+from unseam.readers import DAMAGE, Header, load_array, npy_header, refusing
 
 BLOCK = 1 << 24  # bytes read at a time
 LARGEST_BLOCK = 1 << 29  # where a file's own chunks are larger

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from unseam.axes import Factor, FactorSpace, Kind
 from unseam.data.archives.rows import GridArchive, cached, find, grid_sizes, located, slices
 from unseam.errors import BadInput
-from unseam.read import load_array
-from unseam.types import Factor, FactorSpace, Kind
+from unseam.readers import load_array
 
 FACTORS: tuple[tuple[str, Kind], ...] = (
     ("floor", "cyclic"),

@@ -18,12 +18,12 @@ from typing import IO, Any
 import numpy as np
 import torch
 
+from unseam.axes import Array, Factor, FactorSpace
 from unseam.data.archives.rows import BLOCK, cached, find, shrink
-from unseam.data.checks import within
+from unseam.data.base import within
 from unseam.data.table import Table, TableDataset
 from unseam.errors import BadInput, lookup
-from unseam.read import memory, refusing
-from unseam.types import Array, Factor, FactorSpace
+from unseam.readers import memory, refusing
 
 TYPES = {0x1E3D4C55: "u1", 0x1E3D4C54: "<i4", 0x1E3D4C56: "<i2", 0x1E3D4C51: "<f4", 0x1E3D4C53: "<f8"}
 SPLITS = {"train": ("training",), "test": ("testing",), "all": ("training", "testing")}

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.types import Array
 
 KEPT = 0.95  # of a group's variance: less is said
 SMALL = 0.05  # of the largest standard deviation: what suggests a latent that nobody uses

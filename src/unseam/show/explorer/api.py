@@ -16,15 +16,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from torch import Tensor
 
+from unseam.axes import Array
 from unseam.geometry import Alignment
 from unseam.matching import codes
 from unseam.show.explorer import checks
+from unseam.show.explorer.at_point import follow, geometry
 from unseam.show.explorer.films import made
-from unseam.show.explorer.gallery import Gallery
-from unseam.show.explorer.point import follow, geometry
-from unseam.show.explorer.subject import Broken, Subject, observe
+from unseam.show.explorer.member import Broken, Subject, observe
+from unseam.show.explorer.open_runs import Gallery
 from unseam.show.explorer.upload import observation
-from unseam.types import Array
 
 T = TypeVar("T")
 LARGEST_DOCUMENT = 2**17  # bytes of JSON

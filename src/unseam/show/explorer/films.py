@@ -7,7 +7,7 @@ from PIL import Image
 from torch import Tensor
 
 from unseam.errors import BadInput
-from unseam.show.explorer.subject import Subject
+from unseam.show.explorer.member import Subject
 from unseam.show.film import Film, check_size, curves, encoded, image
 from unseam.show.style import content
 from unseam.show.traversals import latent_values, traverse

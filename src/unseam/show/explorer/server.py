@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import resources
 from threading import Thread
+from typing import Any
 
 import torch
 import uvicorn
@@ -15,13 +17,13 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from unseam.errors import BadInput
 from unseam.show.explorer.api import Api
-from unseam.show.explorer.gallery import Gallery
+from unseam.show.explorer.at_point import geometry
 from unseam.show.explorer.guard import Guard
-from unseam.show.explorer.patience import Patience
-from unseam.show.explorer.point import geometry
+from unseam.show.explorer.open_runs import Gallery
 
 LOOPBACK = "127.0.0.1"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -114,3 +116,29 @@ def serve(gallery: Gallery, port: int, ready: Callable[[str], None]) -> None:
         finally:
             warming.join()
             gallery.lock.acquire()
+
+
+# Connections that send nothing must not keep the page waiting: the oldest gives way to the next that comes.
+
+
+CONNECTIONS = 48  # below the server's limit, at which it answers 503
+
+
+class Patience(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
+    """uvicorn's protocol; when many connections are open, the one that has been idle longest is closed."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.began = self.loop.time()
+        others = [c for c in self.connections if c is not self and not c.transport.is_closing()]
+        if len(others) >= CONNECTIONS:
+            min((c for c in others if not c.answering), key=lambda c: c.began, default=self).give_way()
+
+    @property
+    def answering(self) -> bool:
+        cycle: Any = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def give_way(self) -> None:
+        self.connections.discard(self)  # now, not when the socket has gone: the server counts them
+        self.transport.close()

@@ -8,20 +8,20 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from unseam.atomic import write_atomic
 from unseam.errors import BadInput
-from unseam.files import write_atomic
 from unseam.objectives import OBJECTIVES
+from unseam.run import Run
+from unseam.runs.agreement import NOTHING, Agreement, seeds
 from unseam.runs.evaluate import evaluate, rows_for
-from unseam.runs.names import data_name
+from unseam.runs.labels import data_name
 from unseam.runs.represent import Sample, represent
-from unseam.runs.seeds import NOTHING, Agreement, seeds
-from unseam.show.contact import GAP, evenly
+from unseam.show.contact_sheet import GAP, evenly
 from unseam.show.pictures import strip
-from unseam.show.report import made
+from unseam.show.report import provenance
+from unseam.show.report.collect import records, scored
 from unseam.show.report.figures import heatmap
-from unseam.show.report.view import records, scored
 from unseam.show.style import save, styled, svg, template
-from unseam.train import Run
 
 METRICS = ("mig", "dci-disentanglement")
 COLUMNS = 12  # observations along a latent
@@ -52,8 +52,8 @@ def write_codes(
         rows=[line(row, scores, agreed) for row in rows],
         shown=shown,
         drawn={name: svg(figure, name) for name, figure in drawn.items()},
-        command=made.command(run),
-        facts=made.facts(run, rows),
+        command=provenance.command(run),
+        facts=provenance.facts(run, rows),
     )
     write_atomic(path, page)
     for name, figure in drawn.items() if figures is not None else ():

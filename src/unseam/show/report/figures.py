@@ -1,18 +1,20 @@
 """The report's figures: no title (the page has captions), SVG for the page, any format for a paper."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from torch import Tensor
 
+from unseam.axes import Array
 from unseam.geometry import Diagnosis
-from unseam.show.diagnosis import law_scatter
-from unseam.show.report.view import View
-from unseam.show.style import ACCENT, CHOSEN, OTHER, frameless, new, plain, styled
-from unseam.types import Array
+from unseam.show.diagnosis_figure import law_scatter
+from unseam.show.pictures import principal_plane
+from unseam.show.report.collect import View
+from unseam.show.style import ACCENT, CHOSEN, OTHER, frameless, latent_colour, new, plain, styled
 
 FIRST = 0.1  # share of training that may lie outside the axes
 
@@ -114,4 +116,135 @@ def over_training(
     if later:
         room = 0.06 * (max(later) - min(later) or 1.0)
         axes.set_ylim(min(later) - room, max(later) + room)
+    return figure
+
+
+# Views of data that are no pictures: a latent's path through the data, and which columns it moves, by name.
+
+
+WIDTH, HEIGHT, MARGIN = 240.0, 150.0, 8.0  # of a drawing, in its own units
+BARS = 64  # at most; longer columns are averaged
+CLOUD = 300  # dots of the data behind a path
+MOVES = 8  # columns of the data that a latent moves most
+FAINT = 0.02  # of the longest move on the page: less is not named
+
+
+class Plane(NamedTuple):
+    """The two directions in which the data varies most, scaled to the drawing."""
+
+    middle: Array  # (n,)
+    axes: Array  # (n, 2)
+    low: Array  # (2,)
+    high: Array  # (2,)
+
+    def place(self, points: Array) -> Array:  # (N, n) -> (N, 2), in the drawing's units
+        flat = (points - self.middle) @ self.axes
+        share = (flat - self.low) / np.maximum(self.high - self.low, 1e-12)
+        room = np.array([WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN])
+        return MARGIN + np.stack([share[:, 0], 1 - share[:, 1]], axis=1) * room
+
+
+def plane(x: Tensor) -> Plane:  # (N, n)
+    """The plane of the first two principal components (of one axis, when the data has only one).
+
+    >>> import torch
+    >>> seen = plane(torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 1.0], [4.0, 1.0]]))
+    >>> sorted(set(seen.place(np.array([[0.0, 0.5], [4.0, 0.5]])).ravel().tolist()))
+    [8.0, 75.0, 232.0]
+    """
+    middle, axes = principal_plane(x)
+    flat = (x.flatten(1).double().numpy() - middle) @ axes
+    return Plane(middle, axes, flat.min(0), flat.max(0))
+
+
+def loads(seen: Plane, names: Sequence[str], most: int = 3) -> tuple[str, str]:
+    """What the drawing's two axes are made of: the columns with the largest weights.
+
+    >>> axes = np.array([[0.9, 0.0], [-0.4, 0.1], [0.1, 1.0]])
+    >>> loads(Plane(np.zeros(3), axes, np.zeros(2), np.ones(2)), ["a", "b", "c"], most=2)
+    ('+a −b', '+c +b')
+    """
+
+    def told(weights: Array) -> str:
+        large = np.argsort(-np.abs(weights), kind="stable")[:most]
+        return " ".join(f"{'+' if weights[k] > 0 else '−'}{names[k]}" for k in large)
+
+    return told(seen.axes[:, 0]), told(seen.axes[:, 1])
+
+
+class Move(NamedTuple):
+    """How far a latent moves one column of the data, by unit of the latent, and as a share of the longest move."""
+
+    name: str
+    value: float
+    share: float
+
+
+def moves(column: Tensor, largest: float, names: Sequence[str]) -> list[Move]:  # (n,)
+    """The columns that a latent moves most, the largest first.
+
+    >>> import torch
+    >>> [(move.name, move.share) for move in moves(torch.tensor([0.5, 0.001, -1.0]), 1.0, ["ash", "hue", "proline"])]
+    [('proline', -1.0), ('ash', 0.5)]
+    """
+    values = column.double().numpy() / max(largest, 1e-12)
+    order = np.argsort(-np.abs(values), kind="stable")[:MOVES]
+    return [Move(names[k], float(column[k]), float(values[k])) for k in order if abs(values[k]) >= FAINT]
+
+
+def path(seen: Plane, cloud: Array, curve: Array, colour: str) -> str:  # (N, n), (T, n)
+    """SVG: the data as dots, the latent's path as a line, one ring a frame (the page shows the slider's)."""
+    places = seen.place(curve)
+    rings = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/>' for x, y in places)
+    return drawing(seen, cloud, f'{line(places, colour, 2)}<g class="rings" fill="{colour}">{rings}</g>')
+
+
+def mesh(seen: Plane, cloud: Array, net: Array, i: int, j: int) -> str:  # (N, n), (T, T, n)
+    """SVG: the data as dots and a net over two latents, each changing along the lines of its colour."""
+    places = seen.place(net.reshape(-1, net.shape[-1])).reshape(*net.shape[:2], 2)
+    along_i = "".join(line(row, latent_colour(i), 1.2) for row in places)
+    along_j = "".join(line(column, latent_colour(j), 1.2) for column in places.swapaxes(0, 1))
+    return drawing(seen, cloud, along_i + along_j)
+
+
+def drawing(seen: Plane, cloud: Array, content: str) -> str:
+    """Something drawn over the data's dots."""
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.3"/>' for x, y in seen.place(cloud[:CLOUD]))
+    return (
+        f'<svg class="path" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" style="overflow:hidden">'
+        f'<g fill="{OTHER}" opacity="0.5">{dots}</g>{content}</svg>'
+    )
+
+
+def line(places: Array, colour: str, width: float) -> str:  # (T, 2)
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
+
+
+def bars(column: Tensor, largest: float) -> str:  # (n,)
+    """SVG: a bar for each observed dimension, up for growing and down for shrinking."""
+    values = column.double().numpy()
+    if len(values) > BARS:
+        values = np.array([part.mean() for part in np.array_split(values, BARS)])
+    width, scale = WIDTH / len(values), 38 / max(largest, 1e-12)
+    heights = np.clip(values * scale, -38, 38)
+    parts = [
+        f'<rect x="{k * width + 0.15 * width:.2f}" y="{40 - max(h, 0):.2f}" width="{0.7 * width:.2f}" '
+        f'height="{abs(h):.2f}" fill="{CHOSEN if h > 0 else ACCENT}"/>'
+        for k, h in enumerate(heights)
+    ]
+    axis = f'<line x1="0" x2="{WIDTH:g}" y1="40" y2="40" stroke="currentColor" stroke-width="0.6"/>'
+    return f'<svg class="bars" viewBox="0 0 {WIDTH:g} 80">{"".join(parts)}{axis}</svg>'
+
+
+@styled
+def reconstructions(x: Tensor, xhat: Tensor) -> Figure:  # (N, n), (N, n)
+    """Reconstructed against observed values; on the line, nothing is lost."""
+    figure, axes = new(3.6, 3.0)
+    a, b = x.flatten(1).numpy().ravel(), xhat.flatten(1).numpy().ravel()
+    step = -(-len(a) // 4000)
+    axes.plot(a[::step], b[::step], ".", ms=2.5, color=ACCENT, alpha=0.4, rasterized=True)
+    ends = [float(a.min()), float(a.max())]
+    axes.plot(ends, ends, lw=0.8, color=CHOSEN)
+    axes.set(xlabel="observed", ylabel="reconstructed")
     return figure

@@ -9,20 +9,20 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.diagnosis import Latent, Pair
 from unseam.geometry.jacobian import jacobian
 from unseam.models import Autoencoder
+from unseam.run import Run
 from unseam.runs.history import history, latent_columns
-from unseam.runs.names import latent_names, units
+from unseam.runs.labels import latent_names, units
 from unseam.runs.represent import observations, represent, some
 from unseam.show.pictures import Album, is_picture, signed, strip, table
-from unseam.show.report import figures, vectors
-from unseam.show.report.view import View, detail
+from unseam.show.report import figures
+from unseam.show.report.collect import View, detail
 from unseam.show.style import LATENTS, latent_colour, shade
 from unseam.show.traversals import FRAMES, TABLE, latent_values, middle, traverse, traverse_pair
-from unseam.train import Run
-from unseam.types import Array
 
 CARDS = 24  # latents shown with pictures, the most informative first
 PAIRS = 3  # tables over two latents
@@ -41,7 +41,7 @@ class Card:
     film: str = ""  # picture: all frames side by side
     moves: str = ""  # picture: the Jacobian's column
     path: str = ""  # drawing, for data that are no pictures
-    moved: Sequence[vectors.Move] = ()  # columns of the data by name
+    moved: Sequence[figures.Move] = ()  # columns of the data by name
     bars: str = ""  # all columns, where they have no names
     name: str = ""  # that a person gave it in the explorer
 
@@ -91,7 +91,7 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
     if picture:
         shown = album.add(f"{view.anchor}-examples", table(torch.stack([x[:EXAMPLES], xhat[:EXAMPLES]])))
     else:
-        drawn["reconstructions"] = vectors.reconstructions(x, xhat)
+        drawn["reconstructions"] = figures.reconstructions(x, xhat)
         shown = ""
     return MemberPage(
         view=view,
@@ -103,7 +103,7 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
         held=len(run.split("held-out")) > 0,
         pairs=pair_tables(model, view, album, None if picture else dots),
         figures=drawn,
-        axes=None if picture else vectors.loads(vectors.plane(dots), column_names(run)),
+        axes=None if picture else figures.loads(figures.plane(dots), column_names(run)),
         units=units(run),
     )
 
@@ -118,7 +118,7 @@ def examples(run: Run, model: Autoencoder, count: int = 400) -> tuple[Tensor, Te
 def cloud(run: Run) -> Tensor:  # (N, n)
     """Rows of the data to draw behind a path: held-out ones where they are enough for a cloud, else any."""
     held = run.split("held-out")
-    rows = some(held if len(held) >= vectors.CLOUD // 3 else run.split("all"), vectors.CLOUD)
+    rows = some(held if len(held) >= figures.CLOUD // 3 else run.split("all"), figures.CLOUD)
     return torch.cat(list(observations(run.data, rows))).float()
 
 
@@ -142,7 +142,7 @@ def cards(run: Run, model: Autoencoder, view: View, album: Album, x: Tensor) -> 
     with torch.no_grad():
         columns = jacobian(model.mean, z[None])[0].T.float()  # (K, n)
     largest = float(columns.abs().max())
-    seen, names = None if is_picture(run.data.shape) else vectors.plane(x), column_names(run)
+    seen, names = None if is_picture(run.data.shape) else figures.plane(x), column_names(run)
     given = names_given(run, view.member)
     out = []
     for k in view.order()[:CARDS]:
@@ -154,13 +154,13 @@ def cards(run: Run, model: Autoencoder, view: View, album: Album, x: Tensor) -> 
             shown = {"film": film, "moves": moves}
         else:
             points, curve = x.flatten(1).double().numpy(), frames[k].flatten(1).double().numpy()
-            moved = vectors.moves(columns[k], largest, names)
+            moved = figures.moves(columns[k], largest, names)
             shown = {
-                "path": vectors.path(seen, points, curve, shade(k, view.diagnosis.latents[k].active)),
+                "path": figures.path(seen, points, curve, shade(k, view.diagnosis.latents[k].active)),
                 "moved": moved,
             }
-            if not run.config.features and len(names) > vectors.MOVES:
-                shown["bars"] = vectors.bars(columns[k], largest)
+            if not run.config.features and len(names) > figures.MOVES:
+                shown["bars"] = figures.bars(columns[k], largest)
         start = int((values[k] - z[k]).abs().argmin())
         steps = [round(float(v), 2) for v in values[k]]
         out.append(Card(view.diagnosis.latents[k], view.best_factor(k), steps, start, name=given.get(k, ""), **shown))
@@ -186,7 +186,7 @@ def pair_tables(model: Autoencoder, view: View, album: Album, cloud: Tensor | No
         else:
             points = cloud.flatten(1).double().numpy()
             net = frames.flatten(2).double().numpy()
-            shown = {"drawing": vectors.mesh(vectors.plane(cloud), points, net, pair.i, pair.j)}
+            shown = {"drawing": figures.mesh(figures.plane(cloud), points, net, pair.i, pair.j)}
         out.append(PairTable(pair, verdict, **shown))
     return out
 

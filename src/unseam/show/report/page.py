@@ -11,12 +11,12 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from unseam.progress import bar
+from unseam.run import Run
 from unseam.show.pictures import Album
 from unseam.show.report.cohort import CRITERIA
+from unseam.show.report.collect import View
 from unseam.show.report.member import MemberPage, member_page
-from unseam.show.report.view import View
 from unseam.show.style import save, svg, template
-from unseam.train import Run
 
 BUDGET = 3_000_000  # characters of pictures and drawings after which no further member is shown in full
 CAPTIONS = (  # of a member's figures, in the order of the page

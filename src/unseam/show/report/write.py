@@ -2,32 +2,34 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from unseam.atomic import write_atomic
+from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.files import write_atomic
 from unseam.objectives import OBJECTIVES
-from unseam.runs.choose import RULE
+from unseam.run import Run, load_run
 from unseam.runs.diagnose import POINTS, rows_of
 from unseam.runs.evaluate import rows_for
-from unseam.runs.names import data_name
+from unseam.runs.labels import data_name
+from unseam.runs.rank_members import RULE
 from unseam.runs.represent import ENOUGH, Sample
 from unseam.show.pictures import Album
-from unseam.show.report import made
+from unseam.show.report import provenance
 from unseam.show.report.codes import write_codes
 from unseam.show.report.cohort import judge, loss_figures, scores_of, sweep_figures, table_rows
-from unseam.show.report.member import member_page
-from unseam.show.report.numbers import tiles
+from unseam.show.report.collect import Findings, View, find, records
+from unseam.show.report.member import Card, MemberPage, PairTable, member_page
 from unseam.show.report.page import Shown, fill, inline, member_pages, save_figures
-from unseam.show.report.plates import plates
-from unseam.show.report.runs import run_folders
-from unseam.show.report.runs_page import report_runs
-from unseam.show.report.view import Findings, View, find, records
-from unseam.show.report.words import headline, sentence, why
-from unseam.train import Run, load_run
+from unseam.show.report.runs import report_runs, run_folders
+from unseam.show.report.sentences import headline, sentence, why
+from unseam.show.report.tiles import tiles
+from unseam.show.style import frameless, new, plain, styled
+from unseam.show.traversals import TABLE
 
 FORMATS = ("svg", "pdf", "png")
 
@@ -169,8 +171,77 @@ def render(found: Findings, album: Album, pages: Sequence[Shown], shared: Mappin
         judged=judge(found.views, scores_of(found.run, found.views)),
         rows=table_rows(found.run, found.views),
         hyper=list(found.shown.hyper),
-        command=made.command(found.run),
-        call=made.call(found.run),
-        facts=made.facts(found.run, records(found.run)),
+        command=provenance.command(found.run),
+        call=provenance.call(found.run),
+        facts=provenance.facts(found.run, records(found.run)),
         factors=found.shown.factors,
     )
+
+
+# The page's pictures as figures for a paper: traversals, reconstructions, tables over two latents.
+
+
+WIDTH = 6.5  # inches: the text of a page
+
+
+def plates(page: MemberPage, album: Album) -> dict[str, Figure]:
+    """By the names of their files; none for data that are no pictures, whose figures are drawn anyway."""
+    if not page.examples:
+        return {}
+    active = [card for card in page.cards if card.latent.active]
+    tables = {f"pair-{each.pair.i}-{each.pair.j}": pair(each, album) for each in page.pairs}
+    return {
+        "traversals": traversals(active or page.cards, album),
+        "inputs-and-reconstructions": examples(page, album),
+        **tables,
+    }
+
+
+@styled
+def traversals(cards: Sequence[Card], album: Album) -> Figure:
+    """A row a latent: its frames, and what it moves at the start (the column of the Jacobian)."""
+    films = [(album.image(card.film), album.image(card.moves)) for card in cards]
+    height, long = films[0][0].shape[:2]
+    short = films[0][1].shape[1]
+    row = (WIDTH - 0.9) * height / (long + short)
+    figure = Figure(figsize=(WIDTH, len(cards) * (row + 0.06) + 0.35), layout="constrained")
+    axes = figure.subplots(len(cards), 2, squeeze=False, width_ratios=(long, short))
+    for (left, right), card, (film, moves) in zip(axes, cards, films, strict=True):
+        bare(left, film, len(card.values))
+        bare(right, moves)
+        known = f" {plain(card.factor[0])}" if card.factor else ""
+        left.set_ylabel(f"$z_{{{card.latent.index}}}${known}", rotation=0, ha="right", va="center")
+    first, last = cards[0].values[0], cards[0].values[-1]
+    axes[-1, 0].set_xlabel(f"z from {first:g} to {last:g}")
+    axes[-1, 1].set_xlabel("moves")
+    return figure
+
+
+@styled
+def examples(page: MemberPage, album: Album) -> Figure:
+    """Inputs above, reconstructions below."""
+    image = album.image(page.examples)
+    figure, axes = new(WIDTH, (WIDTH - 1.1) * image.shape[0] / image.shape[1] + 0.1)
+    bare(axes, image, page.count, 2)
+    axes.set_yticks(np.array([0.25, 0.75]) * image.shape[0], ["input", "output"])
+    return figure
+
+
+@styled
+def pair(table: PairTable, album: Album) -> Figure:
+    """Two latents: one to the right, one upwards."""
+    figure, axes = new(3.2, 3.3)
+    bare(axes, album.image(table.picture), TABLE, TABLE)
+    axes.set(xlabel=f"$z_{{{table.pair.i}}}$", ylabel=f"$z_{{{table.pair.j}}}$")
+    return figure
+
+
+def bare(axes: Any, image: Array, columns: int = 1, rows: int = 1) -> None:
+    """An image without ticks, grid or frame; white lines between its frames."""
+    axes.imshow(image, interpolation="nearest")
+    for k in range(1, columns):
+        axes.axvline(k * image.shape[1] / columns - 0.5, color="white", lw=1)
+    for k in range(1, rows):
+        axes.axhline(k * image.shape[0] / rows - 0.5, color="white", lw=1)
+    axes.set(xticks=[], yticks=[])
+    frameless(axes)

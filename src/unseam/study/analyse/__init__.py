@@ -9,8 +9,6 @@ words              the slides' five key results, and the question they end on, w
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -26,7 +24,6 @@ from unseam.study.analyse import (
     transfer,
     variance,
 )
-from unseam.study.table import Study, load
 
 # table -> how it is made of the models, and what it needs when it comes out empty
 TABLES: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
@@ -60,13 +57,4 @@ def analyse(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return out | {"selection": selection.selection(chosen), "selection-by-metric": selection.by_metric(chosen)}
 
 
-def write(study: Study | str | Path | pd.DataFrame, out: str | Path) -> dict[str, Any]:
-    """OUT/study.html, its tables as OUT/tables/NAME.csv, its figures as OUT/figures/NAME.svg; where they are."""
-    from unseam.show.study_page import write_study_page
-
-    found = study if isinstance(study, Study | pd.DataFrame) else load(study)
-    frame, name = (found, "study") if isinstance(found, pd.DataFrame) else (found.table(), Path(found.path).stem)
-    return write_study_page(frame, analyse(frame), name, Path(out))
-
-
-__all__ = ["TABLES", "analyse", "write"]
+__all__ = ["TABLES", "analyse"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from unseam.statistics import spearman
+from unseam.stats import spearman
 from unseam.study.analyse.intervals import of_rank_correlation
 
 LEAST = 4  # models: fewer say nothing about an order

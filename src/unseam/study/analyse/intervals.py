@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm, t
 
-from unseam.types import Array
+from unseam.axes import Array
 
 LEVEL = 0.95
 TAIL = (1 - LEVEL) / 2

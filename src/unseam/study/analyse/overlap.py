@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from scipy.stats import rankdata, t
 
+from unseam.axes import Array
 from unseam.study.analyse.columns import metrics
 from unseam.study.analyse.intervals import TAIL
-from unseam.types import Array
 
 NEEDS = "two methods (or two strengths of one) with two finished models each, on one data set"
 COLUMNS = ["p", "low", "high", "n_a", "n_b"]

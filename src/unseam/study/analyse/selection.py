@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from unseam.axes import Array
 from unseam.study.analyse.columns import DIRECTIONS, metrics, selectors
 from unseam.study.analyse.correlate import relations
 from unseam.study.analyse.intervals import of_mean
-from unseam.types import Array
 
 NEEDS = "a score without labels and a metric, on pools of two finished models (two seeds of a setting, or two settings)"
 POOLS = {"restarts": ["data", "method", "strength"], "settings": ["data", "seed"]}

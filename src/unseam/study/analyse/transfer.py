@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from unseam.axes import Array
 from unseam.study.analyse.columns import metrics
 from unseam.study.analyse.intervals import by_leaving_out
-from unseam.types import Array
 
 NEEDS = "two settings with the same two seeds on one data set (other data: two data sets; other metric: two metrics)"
 # kind -> same metric?, same data?

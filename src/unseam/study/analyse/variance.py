@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from unseam.axes import Array
 from unseam.study.analyse.columns import metrics
-from unseam.types import Array
 
 NEEDS = "two methods (or two settings) and more finished models than groups, on one data set"
 PERMUTATIONS = 1000

@@ -1,0 +1,63 @@
+"""Data sets made of a data set: other pixels (pixels.py), other rows (row_subsets.py), or other factors (here).
+
+Each is a frozen dataclass like any other set; `load_data` wraps in the order of WRAPPERS.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from torch import Tensor
+
+from unseam.axes import FactorSpace
+from unseam.data.base import Dataset, rows
+from unseam.data.table import factor_table
+from unseam.data.wrap.base import ORDER, Wrapper
+from unseam.data.wrap.pixels import MADE, Dressed, Grey, Noise, Padded, Scaled, fold
+from unseam.data.wrap.row_subsets import Correlated, Shared, Subset, Without, whole
+
+__all__ = [
+    "MADE", "ORDER", "WRAPPERS", "Correlated", "Dressed", "Grey", "Labelled", "Noise", "Padded", "Scaled", "Shared",
+    "Subset", "Without", "Wrapper", "fold", "options", "whole", "wrap",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Labelled(Wrapper):
+    """The same observations with factors from a table: one row an observation."""
+
+    table: Any = None  # path, DataFrame or array
+
+    def __post_init__(self) -> None:
+        self._known  # noqa: B018  a table that does not fit is refused now
+
+    @cached_property
+    def _known(self) -> tuple[Tensor, FactorSpace]:
+        return factor_table(self.table, len(self.of))
+
+    @property
+    def space(self) -> FactorSpace | None:  # type: ignore[override]
+        return self._known[1]
+
+    def factors(self, index: Tensor) -> Tensor:
+        return self._known[0][rows(index, len(self))]
+
+
+WRAPPERS: tuple[type[Wrapper], ...] = (Dressed, Grey, Noise, Padded, Scaled, Without, Shared, Correlated)  # as ORDER
+
+
+def options(kind: type[Wrapper]) -> dict[str, dataclasses.Field[Any]]:
+    """A wrapper's parameters."""
+    return {field.name: field for field in dataclasses.fields(kind) if field.name != "of"}
+
+
+def wrap(data: Dataset, asked: dict[str, Any]) -> Dataset:
+    """The data set in those wrappers for which something other than the default is asked."""
+    for kind in WRAPPERS:
+        own = {name: asked[name] for name in options(kind) if name in asked}
+        if any(value != options(kind)[name].default for name, value in own.items() if name != "subset_seed"):
+            data = kind(data, **own)
+    return data

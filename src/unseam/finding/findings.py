@@ -1,0 +1,219 @@
+"""What was found, as an object: factors with grades, two sentences, codes, a way to encode new rows."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import pandas as pd
+
+from unseam.atomic import atomic_file, write_atomic
+from unseam.axes import Array
+from unseam.errors import BadInput
+from unseam.finding.columns import Prepared
+from unseam.finding.read import flat, read
+
+Grade = Literal["found", "pair", "unstable"]
+SHOWN = 8  # features named for a factor
+MEANING = {
+    "found": "comes back, and nothing else fits as well",
+    "pair": "found together with others; which axes are right is not identified",
+    "unstable": "does not come back",
+}
+
+
+class Model(Protocol):
+    """What a finding rests on: rows in model units -> codes and back."""
+
+    def encode(self, x: Array) -> Array: ...  # (N, n) -> (N, k)
+
+    def decode(self, u: Array) -> Array: ...  # (N, k) -> (N, n)
+
+
+def encoded(model: Model, prepared: Prepared, x: Array) -> Array:  # (M, n), NaN where missing -> (M, k)
+    """Codes of rows in model units, missing cells filled by their expectation given the row."""
+    return model.encode(prepared.filler(x) if np.isnan(x).any() else x)
+
+
+@dataclass(frozen=True)
+class Move:
+    """What one standard deviation of a factor does to a column, in the column's own unit."""
+
+    name: str
+    change: float
+    share: float  # of the column's standard deviation
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.change:+.3g}"
+
+
+@dataclass(frozen=True)
+class FoundFactor:
+    """One factor."""
+
+    latent: int
+    grade: Grade
+    nats: float
+    agreement: float
+    chance: float
+    moves: tuple[Move, ...]  # the columns it moves most, largest first
+    with_: tuple[int, ...] = ()  # the others of its group, if it is one of a pair
+    separation: float = 1.0  # of its singular value from the nearest other's: 0 is a plane
+    by: str = ""  # which clue gave its axis
+
+    @property
+    def features(self) -> list[str]:
+        return [move.name for move in self.moves]
+
+    def graded(self) -> str:
+        """Its grade, and with whom: up to three others by number."""
+        if not self.with_:
+            return self.grade
+        others = ", ".join(map(str, self.with_))
+        return f"{self.grade} with {others}" if len(self.with_) <= 3 else f"{self.grade} ({len(self.with_)} others)"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "latent": self.latent, "grade": self.grade, "nats": self.nats, "agreement": self.agreement,
+            "chance": self.chance, "features": self.features, "with": list(self.with_),
+            "separation": self.separation, "axis_by": self.by,
+            "moves": [{"feature": m.name, "change": m.change, "share": m.share} for m in self.moves],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The answer to "which independent factors is this data made of?"."""
+
+    factors: tuple[FoundFactor, ...]
+    kind: str  # linear, non-linear or none
+    sentence: str
+    settled: bool
+    overfitting: bool
+    rivals: Mapping[str, Mapping[str, float | None]]
+    notes: tuple[str, ...]  # the choices that were made
+    codes: pd.DataFrame  # rows in the order of the input
+    prepared: Prepared = field(repr=False)
+    model: Model | None = field(repr=False)
+    paths: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return len(self.factors)
+
+    def transform(self, new: Any) -> Array:  # (M, columns) -> (M, count)
+        """Codes of new rows: a file or table with the same columns, or an array with as many; cells may be missing."""
+        columns = self._columns(new)
+        if self.model is None:
+            return np.zeros((len(columns[0]), 0))
+        return encoded(self.model, self.prepared, self.prepared.again(columns))
+
+    def inverse_transform(self, codes: Any) -> Array:  # (M, count) -> (M, used columns)
+        """Rows from codes, in the columns' own units (`prepared.features` names them)."""
+        u = np.asarray(codes, np.float64)
+        if u.ndim != 2 or u.shape[1] != self.count:
+            raise BadInput(f"codes have shape {u.shape}; there are {self.count} factors, so (M, {self.count})")
+        x = self.model.decode(u) if self.model is not None else np.zeros((len(u), len(self.prepared.used)))
+        return self.prepared.raw(x)
+
+    def traversals(self, frames: int = 7) -> Array:  # (count, T, C, H, W) in [0, 1]
+        """Images: what each factor does, from -2 to 2 standard deviations at the mean of the others."""
+        p = self.prepared
+        if p.shape is None or p.rest is None or not self.count:
+            raise BadInput("traversals are pictures; this data is no set of images with factors: look at .factors")
+        codes = self.codes.to_numpy()
+        u = np.tile(codes.mean(0), (self.count, frames, 1))
+        for j in range(self.count):
+            u[j, :, j] += np.linspace(-2, 2, frames) * codes[:, j].std()
+        made = np.tile(p.rest, (self.count * frames, 1))
+        made[:, list(p.used)] = self.inverse_transform(u.reshape(-1, self.count))
+        low, high = float(made.min()), float(made.max())
+        return ((made - low) / max(high - low, 1e-12)).reshape(self.count, frames, *p.shape)
+
+    def _columns(self, new: Any) -> list[Array]:
+        names = self.prepared.names
+        if isinstance(new, (str, Path)) or hasattr(new, "iloc") or hasattr(new, "var_names"):
+            table = read(new).table
+            gone = [name for name in self.prepared.needed if name not in table.names]
+            if gone:
+                raise BadInput(f"the new rows have no column {gone[0]!r}, which the findings rest on")
+            given = dict(zip(table.names, table.columns, strict=True))
+            columns = [given.get(name, np.full(len(table), np.nan)) for name in names]
+        else:
+            raw = np.asarray(new.detach().cpu() if hasattr(new, "detach") else new)
+            raw = flat(raw) if raw.ndim > 2 else raw
+            if raw.ndim != 2 or raw.shape[1] != len(names):
+                raise BadInput(f"new rows have shape {raw.shape}; the findings were made of {len(names)} columns")
+            columns = list(raw.T)
+        if any(
+            np.isinf(c.astype(float)).any() for c in (columns[i] for i in self.prepared.used) if c.dtype.kind in "f"
+        ):
+            raise BadInput("new rows hold infinity in columns that the findings rest on")
+        return columns
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "count": self.count,
+            "factors": [factor.to_json() for factor in self.factors],
+            "settled": self.settled,
+            "overfitting": self.overfitting,
+            "rivals": {name: dict(row) for name, row in self.rivals.items()},
+            "codes": self.paths.get("codes"),
+            "report": self.paths.get("report"),
+            "sentence": self.sentence,
+            "model": self.kind,
+            "notes": list(self.notes),
+        }
+
+    def table(self) -> pd.DataFrame:
+        """One row a factor."""
+        rows = [
+            {"factor": f.latent, "grade": f.grade, "nats": f.nats, "agreement": f.agreement, "chance": f.chance,
+             "moves": ", ".join(map(str, f.moves))}
+            for f in self.factors
+        ]  # fmt: skip
+        return pd.DataFrame(rows, columns=["factor", "grade", "nats", "agreement", "chance", "moves"])
+
+    def __str__(self) -> str:
+        lines = [self.sentence]
+        for f in self.factors:
+            moved = (
+                f"; moves {', '.join(map(str, f.moves[:5])) or 'nothing much'}" if self.prepared.shape is None else ""
+            )
+            lines.append(
+                f"  factor {f.latent}: {f.graded()}, {f.nats:.2f} nats, comes back {f.agreement:.2f} (chance "
+                f"{f.chance:.2f}){moved}"
+            )
+        for name, row in self.rivals.items():
+            cells = [f"{what} {value:.3g}" for what, value in row.items() if value is not None]
+            lines.append(f"  {name}: {', '.join(cells)}")
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+    @property
+    def compared(self) -> list[str]:
+        """What is known of any of the rivals."""
+        names = ("variance_kept", "stability", "log_likelihood", "mcc")
+        return [name for name in names if any(row.get(name) is not None for row in self.rivals.values())]
+
+    def _repr_html_(self) -> str:
+        table = self.table().to_html(index=False, float_format=lambda value: f"{value:.3g}")
+        return f"<p>{html.escape(self.sentence)}</p>{table}"
+
+    def write(self, folder: str | Path, codes: Literal["csv", "parquet"] = "csv") -> dict[str, str]:
+        """codes.csv (or .parquet) and findings.json in a folder; their paths."""
+        path = Path(folder) / f"codes.{codes}"
+        with atomic_file(path) as temporary:
+            self.codes.to_csv(temporary, index=False) if codes == "csv" else self.codes.to_parquet(temporary)
+        paths = {"codes": str(path), **self.paths}
+        replace(self, paths=paths).write_json(folder)
+        return paths
+
+    def write_json(self, folder: str | Path) -> None:
+        """findings.json in a folder."""
+        document = json.dumps(self.to_json(), indent=2, allow_nan=False, default=float)
+        write_atomic(Path(folder) / "findings.json", document)

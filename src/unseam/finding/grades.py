@@ -1,0 +1,89 @@
+"""One model's answer, and the grades that its factors get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from unseam.axes import Array
+from unseam.finding.columns import Prepared
+from unseam.finding.findings import SHOWN, FoundFactor, Grade, Model, Move
+from unseam.finding.stability import AGREES, Agreement, groups
+
+SAME = 0.95  # rank correlation from which two axes are one
+TOO_CLOSE = 0.1  # relative difference of singular values (geometry.degeneracy)
+MOVES = 0.3  # of the largest move: smaller ones are not named
+
+
+class Unseen(NamedTuple):
+    """What is compared with rivals: the model as fitted on some rows, and how likely it makes the others."""
+
+    model: Model
+    train: Array  # the rows that it was fitted on
+    test: Array  # others
+    given: tuple[Array, Array]  # both as densities are compared on them
+    log_likelihood: float | None = None  # nats a row of the second; None without a density of them
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One model's axes, what each moves (in model units), and how well they come back."""
+
+    kind: str
+    model: Model
+    W: Array  # (n, k)
+    nats: Array  # (k,)
+    separation: Array  # (k,)
+    identified: Array  # (k,) bool: one of the clues decides
+    by: tuple[str, ...]
+    comes_back: Agreement
+    unseen: Unseen
+
+
+def together(back: Agreement, linked: Array) -> Agreement:  # (d, d) bool
+    """Factors that are one cloud (Gaussian) or depend on each other are one group, however well axes come back."""
+    group = groups(linked | (back.group[:, None] == back.group))
+    joined = np.bincount(group)[group] > np.bincount(back.group)[back.group]
+    return back._replace(group=group, together=np.where(joined, np.maximum(back.together, back.alone), back.together))
+
+
+def graded(answer: Answer, prepared: Prepared, enough: bool) -> tuple[FoundFactor, ...]:
+    """A grade for each: found if it comes back and a clue decides, pair if its group does, else unstable."""
+    back, out = answer.comes_back, []
+    for j in range(len(answer.nats)):
+        beside = tuple(int(i) for i in np.flatnonzero(back.group == back.group[j]) if i != j)
+        grade = grade_of(
+            float(back.alone[j]), back.chance, bool(answer.identified[j]), float(back.together[j]), bool(beside), enough
+        )
+        out.append(
+            FoundFactor(
+                j, grade, float(answer.nats[j]), float(back.alone[j]), back.chance, moves_of(answer.W[:, j], prepared),
+                beside if grade == "pair" else (), float(answer.separation[j]), answer.by[j],
+            )
+        )  # fmt: skip
+    return tuple(out)
+
+
+def grade_of(alone: float, chance: float, identified: bool, together: float, grouped: bool, enough: bool) -> Grade:
+    """
+    >>> grade_of(0.99, 0.6, True, 0.99, False, True), grade_of(0.5, 0.6, True, 0.95, True, True)
+    ('found', 'pair')
+    >>> grade_of(0.99, 0.6, True, 0.99, False, enough=False)
+    'unstable'
+    """
+    if not enough:
+        return "unstable"
+    if identified and alone >= max(AGREES, chance):
+        return "found"
+    return "pair" if grouped and together >= AGREES else "unstable"
+
+
+def moves_of(w: Array, prepared: Prepared) -> tuple[Move, ...]:  # (n,)
+    """The columns a factor moves, by the share of their spread, largest first."""
+    share = w / np.maximum(prepared.x.std(0), 1e-12)
+    order = np.argsort(-np.abs(share), kind="stable")[:SHOWN]
+    large = [i for i in order if abs(share[i]) >= MOVES * abs(share[order[0]])]
+    change = (prepared.raw(w[None]) - prepared.raw(0 * w[None]))[0]  # of a row at the mean
+    return tuple(Move(prepared.features[i], float(change[i]), float(share[i])) for i in large)

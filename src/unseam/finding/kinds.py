@@ -1,0 +1,131 @@
+"""What the columns of a table are: recognised from their cells, or called so by the user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from unseam.axes import Array
+from unseam.errors import BadInput, unknown
+from unseam.readers import Columns
+
+Kind = Literal[
+    "continuous",
+    "binary",
+    "counts",
+    "whole",
+    "categorical",
+    "classes",
+    "constant",
+    "empty",
+    "identifier",
+    "copy",
+    "dates",
+    "words",
+]
+USED: tuple[Kind, ...] = ("continuous", "binary", "counts", "whole", "categorical")
+ASKED: tuple[Kind, ...] = (*USED, "constant")  # what a user may call a column; constant leaves it out
+CLASSES = 20  # words up to which a column is classes
+LARGEST = 1e150  # its square is a number
+IDENTIFIER = re.compile(r"(^|[_ ])(id|ids|uuid|index|row|number|nr|no)$", re.IGNORECASE)
+DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?$|\d\d?[./]\d\d?[./]\d{2,4}$")
+
+
+def called(table: Columns, kinds: Mapping[str, str], pixels: bool) -> list[Kind]:
+    """What each column is; `kinds` overrides what was recognised."""
+    for name, kind in kinds.items():
+        table.pick([name], "kinds")
+        if kind not in ASKED:
+            raise unknown(f"kinds: the kind of {name!r}", kind, ASKED)
+    if pixels:
+        return ["constant" if np.ptp(column) == 0 else "continuous" for column in table.columns]
+    found = _copies(table, [recognise(n, c) for n, c in zip(table.names, table.columns, strict=True)])
+    return [_allowed(n, c, kinds[n]) if n in kinds else k for n, c, k in each(table, found)]
+
+
+def each(table: Columns, kinds: Sequence[Kind]) -> Iterator[tuple[str, Array, Kind]]:
+    """Name, cells and kind of every column."""
+    return zip(table.names, table.columns, kinds, strict=True)
+
+
+def _allowed(name: str, column: Array, kind: str) -> Kind:
+    if column.dtype.kind not in "biuf" and kind in ("continuous", "counts", "whole"):
+        raise BadInput(f"kinds: {name!r} holds words ({str(column[0])!r}), which cannot be {kind}")
+    if kind in USED and recognise(name, column) in ("constant", "empty"):
+        raise BadInput(f"kinds: {name!r} has fewer than two values; there is nothing in it that could be {kind}")
+    if kind == "counts" and not (np.nan_to_num(column.astype(float)) >= 0).all():
+        raise BadInput(f"kinds: {name!r} holds negative numbers, which cannot be counts")
+    return kind  # type: ignore[return-value]
+
+
+def distinct(column: Array) -> list[str]:
+    """The words in a column, sorted; missing cells are none."""
+    return sorted({str(cell) for cell in column if cell is not None and cell == cell})
+
+
+def recognise(name: str, column: Array) -> Kind:  # (N,)
+    """What a column is; infinity is refused by name and row, missing cells (NaN) are not looked at.
+
+    >>> recognise("a", np.array([0, 1, 1])), recognise("n", np.array([0, 40, 3, 2, 0])), recognise("id", np.arange(9))
+    ('binary', 'counts', 'identifier')
+    """
+    if column.dtype.kind not in "biuf":
+        return _word(column)
+    numbers = column.astype(np.float64)
+    bad = np.flatnonzero(np.abs(numbers) > LARGEST)
+    if len(bad):
+        what = "infinity" if np.isinf(numbers[bad[0]]) else f"{numbers[bad[0]]:g}, too large to be squared"
+        raise BadInput(
+            f"column {name!r} holds {what} (first in row {int(bad[0])}); correct it, or leave the column out"
+        )
+    numbers = numbers[~np.isnan(numbers)]
+    if not len(numbers):
+        return "empty"
+    if np.ptp(numbers) <= 1e-12 * max(1.0, float(np.abs(numbers).max())):
+        return "constant"
+    if (numbers % 1 != 0).any():
+        return "continuous"
+    return _whole(name, numbers)
+
+
+def _word(column: Array) -> Kind:
+    words = distinct(column)
+    if len(words) < 2:
+        return "constant" if words else "empty"
+    if all(DATE.match(word) for word in words):
+        return "dates"
+    return "binary" if len(words) == 2 else "classes" if len(words) <= min(CLASSES, len(column) // 5) else "words"
+
+
+def _whole(name: str, numbers: Array) -> Kind:
+    values = np.unique(numbers)
+    if len(values) == 2:
+        return "binary"
+    steps = np.diff(numbers)
+    if len(values) == len(numbers) and ((steps == steps[0]).all() or IDENTIFIER.search(name)):
+        return "identifier"
+    skew = float((((numbers - numbers.mean()) / numbers.std()) ** 3).mean())
+    skewed = 0 <= numbers.min() < numbers.max() / 10 and numbers.max() > 10 and skew > 1
+    return "counts" if skewed else "whole"
+
+
+def _copies(table: Columns, kinds: list[Kind]) -> list[Kind]:
+    """A column that repeats an earlier one, perhaps in another unit, says nothing of its own."""
+    seen: set[bytes] = set()
+    out: list[Kind] = []
+    for column, kind in zip(table.columns, kinds, strict=True):
+        numeric = kind in USED and column.dtype.kind in "biuf"
+        content = content_of(column.astype(np.float64)) if numeric else b""
+        out.append("copy" if content and content in seen else kind)
+        seen.add(content)
+    return out
+
+
+def content_of(column: Array) -> bytes:  # (N,)
+    """Seven digits of its standardised cells, the first above 0: the same for a column and for a + b times it."""
+    z = (column - np.nanmean(column)) / np.nanstd(column)
+    first = z[np.flatnonzero(np.abs(z) > 1e-3)[0]]
+    return np.round(z * np.sign(first), 7).tobytes() + b"."

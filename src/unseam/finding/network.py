@@ -1,0 +1,238 @@
+"""The non-linear model: a cohort of VAEs over seeds, its axes by geometry and by independence.
+
+The decoder's variances are learned (Rybkin et al. 2021), so that the KL has weight 1 and the loss is a bound on
+-log p(x), comparable with the linear models'. The bound used is the importance-weighted one (Burda et al. 2016).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from unseam.axes import Array
+from unseam.finding.density import rotation_by_independence
+from unseam.geometry import align, jacobian
+from unseam.geometry.align import Frame
+from unseam.geometry.degeneracy import pairs_of, plane_differences
+from unseam.geometry.polarized import active_latents
+from unseam.models import Autoencoder
+from unseam.rng import generator
+from unseam.run import Run
+from unseam.train import fit, resume
+
+FALLING = 0.05  # nats of held-out loss per 1,000 steps that count as falling
+RISEN = 0.1  # nats above its lowest that count as overfitting
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is spent on the cohort."""
+
+    seeds: int = 4
+    steps: int = 3000
+    width: int = 64
+    again: int = 0  # times that training goes on while the held-out loss falls
+    beta: float = 1.0  # weight of the KL
+    linear: bool = False  # a decoder without hidden layers
+    device: str = "auto"
+
+
+EFFORTS = {"quick": Effort(2, 2000, 64), "normal": Effort(), "thorough": Effort(6, 12_000, 128, again=2)}
+SNAPSHOTS = 6  # weights are kept this often, to see whether axes still turn
+START = 0.01  # the variance that learning begins with: too small rather than too large, or latents die early
+
+
+def train(
+    y: Array, latents: int, effort: Effort, likelihood: Mapping[str, Any], seed: int, folder: Path, holdout: float,
+    show: bool | None,
+) -> Run:  # fmt: skip
+    """One stacked training of all seeds."""
+    widths = (effort.width, effort.width)
+    return fit(
+        y.astype(np.float32), "beta-vae", beta=effort.beta, **likelihood, scale="none",
+        seeds=range(seed, seed + effort.seeds), out=folder, latents=latents, encoder=widths,
+        decoder=() if effort.linear else widths, encoder_activation="tanh", decoder_activation="tanh",
+        steps=effort.steps, batch=min(64 if likelihood["likelihood"] == "bernoulli" else 256, len(y) // 2),
+        holdout=holdout, log_every=max(1, effort.steps // 60), watch=2048, workers=1, how="stacked", show=show, lr=3e-3,
+        snapshots=SNAPSHOTS, device=effort.device,
+    )  # fmt: skip
+
+
+def until_settled(
+    y: Array, latents: int, effort: Effort, likelihood: Mapping[str, Any], seed: int, folder: Path, holdout: float,
+    show: bool | None, again: int,
+) -> Run:  # fmt: skip
+    """The training, which goes on for as long again, up to `again` times while held-out losses fall."""
+    run = train(y, latents, effort, likelihood, seed, folder, holdout, show)
+    for times in range(2, 2 + again):
+        if all(settled_run(run, m).word != "still falling" for m in range(effort.seeds)):
+            break
+        run = resume(run.folder, steps=times * effort.steps, show=show)
+    return run
+
+
+class Settled(NamedTuple):
+    """What the held-out loss did last."""
+
+    word: str  # settled, still falling or overfitting
+    per_1000: float  # nats that it falls by per 1,000 steps (negative: rises)
+    above_best: float  # nats of the last value above the lowest
+
+    def says(self) -> str:
+        if self.word == "still falling":
+            return f"the held-out loss still fell by {self.per_1000:.2g} nats per 1,000 steps"
+        if self.word == "overfitting":
+            return f"overfitting: the held-out loss ended {self.above_best:.2g} nats above its lowest"
+        return "the held-out loss had settled"
+
+
+def settled(steps: Array, losses: Array) -> Settled:  # (T,), (T,)
+    """Judge a held-out loss over time: its slope over the last third, and how far it rose from its lowest.
+
+    >>> t = np.arange(0, 3000, 50)
+    >>> settled(t, np.exp(-t / 100.0)).word, settled(t, -t / 1000).word, settled(t, np.abs(t - 1000) / 1000).word
+    ('settled', 'still falling', 'overfitting')
+    """
+    smooth = np.convolve(losses, np.ones(3) / 3, "valid") if len(losses) >= 6 else losses
+    last = max(3, len(losses) // 3)
+    (slope, _), spread = np.polyfit(steps[-last:], losses[-last:], 1, cov=True) if last > 4 else ((0.0, 0.0), np.eye(2))
+    per_1000, error = float(-1000 * slope), float(1000 * np.sqrt(abs(spread[0, 0])))
+    above = float(smooth[-1] - smooth.min())
+    if above > RISEN and per_1000 < 0:
+        return Settled("overfitting", per_1000, above)
+    return Settled("still falling" if per_1000 > max(FALLING, 2 * error) else "settled", per_1000, above)
+
+
+def settled_run(run: Run, member: int) -> Settled:
+    log = run.log()
+    rows = log[(log["member"] == member) & (log["name"] == "held-out/loss")].sort_values("step")
+    return settled(rows["step"].to_numpy(float), rows["value"].to_numpy(float))
+
+
+def _tensor(model: Autoencoder, x: Array | torch.Tensor) -> torch.Tensor:
+    """Rows in the model's own precision."""
+    return torch.as_tensor(x).to(next(model.parameters()).dtype)
+
+
+@torch.no_grad()
+def log_bound(
+    model: Autoencoder, x: Array, seed: int = 0, samples: int = 64, shared: bool = False
+) -> Array:  # (N, n) -> (N,)
+    """log 1/S sum_s p(x|z_s) p(z_s) / q(z_s|x), z_s ~ q(z|x): a lower bound on log p(x).
+
+    With `shared` noise a row's bound does not depend on the rows beside it.
+    """
+    data = _tensor(model, x)
+    q, draws = model.encode(data), generator(seed, "bound")
+    weights = []
+    for _ in range(samples):
+        noise = torch.randn((1, q.mean.shape[1]) if shared else q.mean.shape, generator=draws).to(q.mean)
+        z = q.sample(noise)
+        log_p = model.likelihood.log_prob(data, model.decode(z)) - 0.5 * z.square().sum(1)
+        weights.append(log_p + 0.5 * (noise.square() + q.log_variance()).sum(1))
+    return (torch.stack(weights).logsumexp(0) - math.log(samples)).double().numpy()
+
+
+@dataclass(frozen=True)
+class Turned:
+    """A trained model with axes: z' = (z - shift) T R for the latents in use."""
+
+    model: Autoencoder
+    frame: Frame
+    kept: Array  # (k,) which of the new latents are in use, the most informative first
+    sign: Array  # (k,)
+
+    def encode(self, x: Array) -> Array:  # (N, n) -> (N, k)
+        with torch.no_grad():
+            codes = self.model.encode(_tensor(self.model, x)).mean
+        return self.frame.new(codes.double()).numpy()[:, self.kept] * self.sign
+
+    def decode(self, u: Array) -> Array:  # (N, k) -> (N, n)
+        z = torch.zeros(len(u), len(self.frame.shift), dtype=torch.float64)
+        z[:, self.kept] = torch.as_tensor(u * self.sign)
+        with torch.no_grad():
+            old = self.frame.old(z)
+            return self.model.mean(_tensor(self.model, old)).double().numpy()
+
+    @torch.no_grad()
+    def nats(self, x: Array) -> Array:  # (N, n) -> (k,)
+        """Mean KL of each latent's own posterior in these axes."""
+        q = self.model.encode(_tensor(self.model, x))
+        A = self.frame.linear()
+        variance = (q.variance().double() @ A.square()).numpy()[:, self.kept]
+        mean = self.frame.new(q.mean.double()).numpy()[:, self.kept]
+        return np.asarray(0.5 * (mean**2 + variance - np.log(variance) - 1).mean(0))
+
+    def columns(self, x: Array, points: int = 500) -> tuple[Array, Array]:  # -> (n, k), (p, k, k)
+        """What one standard deviation of each factor does to x on average; and J'J in these axes, at some rows."""
+        with torch.no_grad():
+            z = self.model.encode(_tensor(self.model, x[:points])).mean
+            J = jacobian(self.model.mean, z).double()  # (p, n, K)
+        J = (J @ (self.frame.scale @ self.frame.rotation))[:, :, torch.as_tensor(self.kept)] * torch.as_tensor(
+            self.sign
+        )
+        spread = self.encode(x).std(0)
+        return J.mean(0).numpy() * spread, (J.mT @ J).numpy()
+
+
+def in_use(model: Autoencoder, x: Array) -> Array:  # -> (K,) bool
+    with torch.no_grad():
+        q = model.encode(_tensor(model, x))
+    return np.asarray(active_latents(q.mean.std(0).numpy(), q.variance().mean(0).numpy()))
+
+
+def by_geometry(model: Autoencoder, x: Array, seed: int = 0) -> Turned:
+    """The axes that the decoder's Jacobian prefers (`align`)."""
+    with torch.no_grad():
+        q = model.encode(_tensor(model, x))
+    found = align(model, q.mean.double(), q.variance().double(), likelihood=model.likelihood, points=1000, seed=seed)
+    return ordered(model, found.frame, in_use(model, x), x)
+
+
+def by_independence(model: Autoencoder, x: Array, seed: int = 0) -> Turned:
+    """The axes that make the codes most independent, of the latents in use."""
+    used = np.flatnonzero(in_use(model, x))
+    with torch.no_grad():
+        codes = model.encode(_tensor(model, x)).mean.double().numpy()
+    K, mean = codes.shape[1], codes.mean(0)
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(codes[:, used].T)))
+    root = (vectors * np.sqrt(np.maximum(values, 1e-9))) @ vectors.T
+    R = rotation_by_independence((codes[:, used] - mean[used]) @ np.linalg.inv(root), seed)
+    T, whole = np.eye(K), np.eye(K)
+    T[np.ix_(used, used)], whole[np.ix_(used, used)] = root, R
+    frame = Frame(torch.as_tensor(whole), torch.as_tensor(T), torch.as_tensor(mean))
+    return ordered(model, frame, in_use(model, x), x)
+
+
+def ordered(model: Autoencoder, frame: Frame, used: Array, x: Array) -> Turned:
+    """The latents in use, the most informative first, each with the sign of what it moves most."""
+    kept = np.flatnonzero(used)
+    first = Turned(model, frame, kept, np.ones(len(kept)))
+    order = np.argsort(-first.nats(x), kind="stable")
+    second = Turned(model, frame, kept[order], np.ones(len(kept)))
+    moves = second.columns(x)[0]
+    sign = np.where(moves[np.abs(moves).argmax(0), np.arange(len(kept))] < 0, -1.0, 1.0)
+    return Turned(model, frame, kept[order], sign)
+
+
+def separations(gram: Array) -> Array:  # (p, k, k) -> (k,)
+    """For each factor the smallest relative difference of singular values with any other: 0 is a plane."""
+    k = gram.shape[-1]
+    if k < 2:
+        return np.ones(k)
+    i, j = pairs_of(k)
+    d = plane_differences(torch.as_tensor(gram), i, j).numpy()
+    return np.array([d[(i.numpy() == a) | (j.numpy() == a)].min() for a in range(k)])
+
+
+def kept(model: Autoencoder, y: Array, mean: Array) -> float:  # (M, n)
+    """Share of the variance of unseen rows that their reconstructions keep."""
+    with torch.no_grad():
+        again = model.mean(model.encode(_tensor(model, y)).mean).double().numpy()
+    return 1 - float(((y - again) ** 2).sum() / ((y - mean) ** 2).sum())

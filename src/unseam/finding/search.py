@@ -1,0 +1,209 @@
+"""`find`, read downwards: columns -> how many -> linear axes -> a network where these depend on each other -> which is
+likelier on unseen rows -> do its axes come back, and which clue gave them -> grades, sentences."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from unseam.axes import Array
+from unseam.device import device as named
+from unseam.errors import BadInput, unknown
+from unseam.finding import sentences
+from unseam.finding.axes import NETWORK, begin, bends
+from unseam.finding.columns import Prepared, Scale, prepare
+from unseam.finding.dimension import isotropic
+from unseam.finding.findings import Findings, encoded
+from unseam.finding.grades import Answer, graded
+from unseam.finding.linear import linear_answer
+from unseam.finding.nonlinear import LATENTS, Ask, network_answer
+from unseam.finding.parts import with_parts
+from unseam.finding.read import read
+from unseam.finding.rivals import mcc, rivals
+from unseam.finding.table_warnings import KNOWS
+from unseam.rng import numpy_generator
+
+EFFORTS = ("quick", "normal", "thorough")
+MOST_ROWS = 20_000  # analysed; codes are given for all
+
+
+def find(
+    data: Any,
+    *,
+    out: str | Path | None = None,
+    scale: Scale = "auto",
+    effort: Literal["quick", "normal", "thorough"] = "normal",
+    network: bool = True,
+    latents: int | None = None,
+    leave_out: Sequence[str] = (),
+    kinds: Mapping[str, str] | None = None,
+    key: str | None = None,
+    factors: Any = None,
+    orthogonal: bool = False,
+    beta: float = 1.0,
+    device: str = "auto",
+    seed: int = 0,
+    codes: Literal["csv", "parquet"] = "csv",
+    show: bool | None = None,
+) -> Findings:
+    """Which independent factors is this data made of, and how sure is that?
+
+    `data` is a table (pandas, AnnData), an array (N, n) or of images, a file (.npy .npz .csv .parquet .h5 .h5ad), a
+    folder of images or the name of a data set. `kinds` calls columns by their kind where recognition is wrong.
+    `orthogonal` says that the factors act at right angles, so that geometry alone may decide. `beta` weighs the KL of
+    the networks; their noise is learned, so that 1 is the likelihood's own; they are trained on `device`. With `out`,
+    codes.csv (or .parquet), findings.json and the network's run are written there.
+
+    >>> g = np.random.default_rng(0)
+    >>> table = g.uniform(size=(300, 2)) @ g.normal(size=(2, 6)) + 0.01 * g.normal(size=(300, 6))
+    >>> found = find(table, network=False)
+    >>> found.count, [factor.grade for factor in found.factors]
+    (2, ['found', 'found'])
+    """
+    if effort not in EFFORTS:
+        raise unknown("effort", effort, EFFORTS)
+    if not 0 < beta < float("inf"):
+        raise BadInput(f"beta={beta} must be positive: it weighs the KL, and 1 is the likelihood's own weight")
+    if device != "auto":
+        named(device)  # refuse what is not here before the work
+    table, truth, shape = read(data, key)
+    truth = truth if factors is None else _truth(factors, len(table))
+    return examine(
+        prepare(table, scale, leave_out, kinds=kinds, shape=shape), out=out, effort=effort, network=network,
+        latents=latents, truth=truth, orthogonal=orthogonal, beta=beta, device=device, seed=seed, show=show,
+        codes=codes,
+    )  # fmt: skip
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """On small matrices threads that share cores stall."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+@one_blas_thread()
+def examine(
+    prepared: Prepared, *, out: str | Path | None = None, effort: str = "normal", network: bool = True,
+    latents: int | None = None, truth: Array | None = None, orthogonal: bool = False, beta: float = 1.0,
+    device: str = "auto", seed: int = 0, show: bool | None = None, with_rivals: bool = True,
+    codes: Literal["csv", "parquet"] = "csv",
+) -> Findings:  # fmt: skip
+    """The same for columns that are ready."""
+    rows = _some(len(prepared.x), seed)
+    train, test = rows[len(rows) // 5 :], rows[: len(rows) // 5]
+    prepared, d, notes = _begin(prepared, train, latents, seed)
+    if not d:
+        return _nothing(prepared, notes, out, codes)
+    x = prepared.x
+    linear = linear_answer(x, d, rows, train, test, orthogonal, seed)
+    best, settled, overfitting = linear, True, False
+    if prepared.shape is None and prepared.positive and len(rows) >= KNOWS:
+        best, said = with_parts(prepared, linear, rows, train, test, latents, seed)
+        notes += said
+    why = _without_network(prepared, linear, best, rows, d, effort, network, seed)
+    notes += [why] if why else []
+    if why is None:
+        with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
+            ask = Ask(d, rows, effort, orthogonal, beta, device, seed, show)
+            other, settled, overfitting, said = network_answer(prepared, ask, Path(folder) / "run")
+        notes += said
+        best = other or best
+    found = graded(best, prepared, len(rows) >= KNOWS and not prepared.doubtful)
+    compared = _compared(prepared, best, len(found), truth, seed) if with_rivals else {}
+    sentence = sentences.sentence(found, best.kind, _size(prepared), KNOWS)
+    own = encoded(best.model, prepared, np.where(prepared.gaps, np.nan, x))
+    table = pd.DataFrame(own, columns=[f"factor{f.latent}" for f in found])
+    notes = [*prepared.says(), *notes]
+    findings = Findings(
+        found, best.kind, sentence, settled, overfitting, compared, tuple(notes), table, prepared, best.model
+    )
+    return _written(findings, out, codes)
+
+
+def _without_network(
+    prepared: Prepared, linear: Answer, best: Answer, rows: Array, d: int, effort: str, network: bool, seed: int
+) -> str | None:
+    """Why no network is trained ("" if nobody wants one); None if one is."""
+    if not network or len(rows) < NETWORK:
+        return f"no network: {len(rows)} rows are fewer than {NETWORK}" if network else ""
+    if best is not linear:
+        return "no network was tried: parts explain the table"
+    if effort == "thorough":
+        return None
+    if prepared.shape is not None:
+        return None
+    if all(factor.grade == "found" for factor in graded(linear, prepared, len(rows) >= KNOWS)):
+        return "no network was tried: every linear factor is found"
+    if bends(prepared.x[rows], d, seed):
+        return None
+    return "no network was needed: beyond the linear model no two directions depend on each other"
+
+
+def _truth(factors: Any, N: int) -> Array:
+    """The true factors (N, F), where somebody has them: only to score with."""
+    truth = np.asarray(factors, np.float64)
+    if truth.shape[:1] != (N,):
+        raise BadInput(f"factors have shape {truth.shape}; the data has {N:,} rows, so (N, F) with as many is needed")
+    return truth.reshape(N, -1)
+
+
+def _some(N: int, seed: int) -> Array:
+    return numpy_generator(seed, "rows").permutation(N)[:MOST_ROWS]
+
+
+def _begin(prepared: Prepared, train: Array, latents: int | None, seed: int) -> tuple[Prepared, int, list[str]]:
+    """The number of factors to start with, and columns in units of their own noise where that is needed."""
+    n = prepared.x.shape[1]
+    if latents is not None:
+        if not 1 <= latents <= n:
+            raise BadInput(f"latents={latents} must be between 1 and {n}, the number of columns used")
+        return prepared, latents, [f"{latents} latents, as asked"]
+    if prepared.shape is not None:
+        d = min(isotropic(prepared.x[train], seed), LATENTS)
+        return prepared, d, [f"images: at most {LATENTS} latents"] if d else []
+    found = begin(prepared.x[train], seed, prepared.smooth)
+    if found.noise is None:
+        choice = f"{sentences.plural(found.d, 'linear dimension')} by PPCA's evidence"
+        return prepared, found.d, [choice] if found.d else []
+    scaled = replace(prepared, unit=prepared.unit * found.noise, x=prepared.x / found.noise)
+    choice = f"{sentences.plural(found.d, 'linear dimension')} by factor analysis"
+    return scaled, found.d, [f"{choice}; columns measured in units of their noise"]
+
+
+def _size(prepared: Prepared) -> sentences.Size:
+    images = prepared.shape is not None
+    return sentences.Size(len(prepared.x), len(prepared.names if images else prepared.used), images)
+
+
+def _nothing(prepared: Prepared, notes: list[str], out: str | Path | None, kind: Literal["csv", "parquet"]) -> Findings:
+    codes = pd.DataFrame(index=range(len(prepared.x)))
+    said = sentences.nothing(_size(prepared), KNOWS)
+    return _written(
+        Findings((), "none", said, True, False, {}, (*prepared.says(), *notes), codes, prepared, None), out, kind
+    )
+
+
+def _written(findings: Findings, out: str | Path | None, codes: Literal["csv", "parquet"]) -> Findings:
+    return findings if out is None else replace(findings, paths=findings.write(out, codes))
+
+
+def _compared(
+    prepared: Prepared, best: Answer, k: int, truth: Array | None, seed: int
+) -> dict[str, dict[str, float | None]]:
+    """The rivals with as many components, and ours, all as fitted on the same rows and asked about the others."""
+    x, own = prepared.x, best.unseen
+    train, test = own.train, own.test
+    rows = rivals(x, prepared.raw(x), min(k, x.shape[1]), own, truth, seed) if len(train) > 2 * k else {}
+    codes = own.model.encode(x[test])
+    left = ((x[test] - own.model.decode(codes)) ** 2).sum() / ((x[test] - x[train].mean(0)) ** 2).sum()
+    ours = {"variance_kept": 1 - float(left), "stability": best.comes_back.mean, "mcc": mcc(codes, truth, test)}
+    return {"unseam": {**ours, "log_likelihood": own.log_likelihood}, **rows}

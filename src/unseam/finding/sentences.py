@@ -1,0 +1,148 @@
+"""What is said: two sentences that a person can repeat, and the choices that led to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from unseam.finding.density import Gain
+from unseam.finding.findings import FoundFactor
+
+GEOMETRY = "by geometry alone, which is right only if factors act at right angles: independence is indifferent"
+PARTS = "non-negativity decides"
+MIXED = "depends on another part, so that both may be mixtures: non-negativity alone does not separate them"
+LINKED = "depends on other factors: axes that are both independent and at right angles were not found"
+DEPENDS = "depends on others that are not correlated with it: a linear model does not separate them"
+
+
+FEW = "independence prefers it on unseen rows, which are too few to tell it from a Gaussian one"
+
+
+def clue(independent: bool, same: bool, apart: bool) -> str:
+    """Which clue gives a factor its axis: independence of the codes, or unequal singular values (geometry).
+
+    >>> clue(True, True, True), clue(True, False, False)
+    ('both clues agree', 'independence decides, geometry is indifferent')
+    >>> clue(False, False, True)
+    'by geometry alone, which is right only if factors act at right angles: independence is indifferent'
+    """
+    if same and independent:
+        return "both clues agree"
+    if independent:
+        return "independence decides, geometry " + ("would turn it" if apart else "is indifferent")
+    return GEOMETRY if apart else "neither clue decides"
+
+
+class Size(NamedTuple):
+    """Of the data: N rows of n columns, or images."""
+
+    N: int
+    n: int
+    images: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.N:,} {self.row}s of {plural(self.n, self.column)}"
+
+    @property
+    def row(self) -> str:
+        return "image" if self.images else "row"
+
+    @property
+    def column(self) -> str:
+        return "pixel" if self.images else "column"
+
+
+def sentence(factors: Sequence[FoundFactor], kind: str, size: Size, knows: int) -> str:
+    """How many, how sure; and what the strongest does."""
+    N = size.N
+    if knows > N:
+        vary = "varies" if len(factors) == 1 else "vary"
+        return (
+            f"{N} {size.row}s are too few to know: {plural(len(factors), 'direction')} of these {size.n} "
+            f"{size.column}s {vary} together, and nobody can say from so few which factors they are. Give at least "
+            f"{knows} {size.row}s, better 1,000."
+        )
+    grades = [factor.grade for factor in factors]
+    counted = [
+        f"{grades.count('found')} found" if "found" in grades else "",
+        f"{grades.count('pair')} known only together (their axes are not identified)"
+        if "pair" in grades else "",
+        f"{grades.count('unstable')} unstable" if "unstable" in grades else "",
+    ]  # fmt: skip
+    first = (
+        f"{size} are made of {plural(len(factors), 'factor')}: "
+        f"{', '.join(part for part in counted if part)}, by a {kind} model."
+    )
+    found = [factor for factor in factors if factor.grade == "found"]
+    if not found:
+        many = len(factors) >= max(size.n - 1, 4)
+        each = "That is nearly one for each column, so that little is shared; no" if many else "No"
+        return f"{first} {each} single axis can be believed."
+    best = max(found, key=lambda factor: factor.nats)
+    does = "is shown on the page" if size.images else f"moves {listed(best.moves[:3])} per standard deviation"
+    return f"{first} The strongest found, factor {best.latent}, {does}."
+
+
+def listed(things: Sequence[object]) -> str:
+    """
+    >>> listed("a"), listed("abc")
+    ('a', 'a, b and c')
+    """
+    *most, last = map(str, things)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def nothing(size: Size, knows: int) -> str:
+    said = (
+        f"No factors: in these {size.N:,} {size.row}s the {size.n} {size.column}s share no more than the same "
+        f"{size.column}s shuffled."
+    )
+    if knows > size.N:
+        return f"{said} But {size.N} {size.row}s are too few to know; give at least {knows}."
+    return f"{said} Each {size.column} stands for itself."
+
+
+def plural(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def network(better: Gain, line: float) -> str:
+    """The network against the linear model."""
+    return f"gains {better.mean:+.2f} nats a row (standard error {better.error:.2f}) over a linear model's {line:.2f}"
+
+
+def kept(ours: float, line: float, k: int) -> str:
+    """Images: shares of the variance of unseen rows."""
+    share = f"{100 * ours:.0f} % of the variance with {plural(k, 'latent')}"
+    return f"keeps {share}, as many principal components {100 * line:.0f} %"
+
+
+def witnesses(seeds: int, stayed: int, nats: float) -> list[str]:
+    left = seeds - stayed
+    return [f"{left} of {seeds} seeds ended more than {nats:g} nats worse, left out"] if left else []
+
+
+def turning(least: float, steps: int, still: bool) -> str:
+    """Whether the axes, too, had come to rest."""
+    said = f"over the last {steps:,} steps each factor's rank correlation with itself is at least {least:.2f}"
+    return f"axes still turning: {said}" if still else f"axes had settled: {said}"
+
+
+def parts(d: int, better: Gain, poisson: bool, back: float, other: float, won: bool) -> str:
+    """The non-negative model against the linear one."""
+    unit = "nats" if poisson else "squared units"
+    said = f"{plural(d, 'non-negative part')} against a linear model: hidden cells {better.mean:+.3g} {unit} a cell"
+    return (
+        f"{said} (standard error {better.error:.2g}), come back {back:.2f} and {other:.2f}: "
+        f"{'parts' if won else 'the linear model'} taken"
+    )
+
+
+def clues(chosen: str, back: float, other: float, less: Gain) -> str:
+    """Which clue was taken, and what the other said."""
+    rest = "independence" if chosen == "geometry" else "geometry"
+    decided = "independence prefers its own axes" if less.sure() else "independence is indifferent between them"
+    return (
+        f"axes by {chosen}: they come back {back:.2f} over seeds, those by {rest} {other:.2f}; {decided} "
+        f"({less.mean:+.3f} nats of total correlation)"
+    )

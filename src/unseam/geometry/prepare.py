@@ -1,0 +1,368 @@
+"""The door of `diagnose` and `align`: what they are asked about, checked, with the Jacobians taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution, MultivariateNormal
+
+from unseam.axes import Array
+from unseam.errors import BadInput
+from unseam.geometry.curvature import implied_beta, sigma_law
+from unseam.geometry.jacobian import Decoder, Grams, as_likelihood, pull, pullbacks, push
+from unseam.geometry.polarized import ACTIVE_VARIANCE, LatentStatistics, active_latents, statistics
+from unseam.models.likelihood import Bernoulli, Likelihood
+from unseam.models.posterior import Diagonal, Full, Posterior
+
+MOVES = 0.01  # without a posterior: a latent is active if it moves the output by this share of the strongest
+LOOKED_AT = 200  # outputs that are looked at for probabilities given as logits
+Columns = Literal["weighted", "mean"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Everything a diagnosis is made from, once it has passed the door."""
+
+    decode: Decoder
+    likelihood: Likelihood
+    beta: float
+    beta_source: str  # "given", "estimated", "unit" or "none"
+    z: Tensor  # (m, K) where Jacobians are taken
+    rows: Tensor  # (m,) which codes these are
+    codes: Array  # (N, K)
+    posterior: Posterior | None  # N rows, double precision; None for a point, which has no variances
+    M: Grams  # double precision, at z
+    columns: Columns  # whose angles are measured: "weighted" A D, or "mean" J
+    stats: LatentStatistics | None
+    active: Array  # (K,) bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def G(self) -> Tensor:  # (m, K, K)
+        """The products of the columns whose angles are measured."""
+        return self.M.pullback if self.columns == "weighted" else self.M.gram
+
+    @property
+    def has_beta(self) -> bool:
+        """Whether the loss had a beta, known or not: else no advice may lean on it."""
+        return self.beta_source != "none"
+
+    @property
+    def full(self) -> bool:
+        """Whether the posterior takes the whole precision I + M/beta, not its diagonal."""
+        return self.posterior is not None and self.posterior.full
+
+    def posterior_at_points(self) -> Posterior | None:
+        return None if self.posterior is None else each(self.posterior, lambda t: t[self.rows])
+
+
+def ask(
+    decoder: Any,
+    codes: Any,
+    posterior: Any,
+    likelihood: Likelihood | str | None,
+    s2: float,
+    beta: float | None,
+    points: int,
+    chunk: int | None,
+    columns: Columns = "weighted",
+    has_beta: bool = True,
+) -> Question:
+    """Check the input, take the Jacobians, find the active latents and, where it is not given, beta."""
+    if not ((beta is None or beta > 0) and s2 > 0):
+        raise BadInput(f"beta={beta} and s2={s2} must be positive (beta=None estimates it from the posterior)")
+    decode, p = parts_of(decoder, likelihood, s2)
+    codes, posterior = as_given(codes, posterior)
+    z = as_points(codes, decoder)
+    if len(z) <= z.shape[1]:
+        raise BadInput(f"codes are {len(z)} points of {z.shape[1]} latents; give more points than latents")
+    mode = check_decoder(decode, z)
+    rows = torch.linspace(0, len(z) - 1, min(points, len(z)), device="cpu").round().long()
+    M = grams(decode, z[rows], rows, p, chunk, mode)
+    q = posterior_of(posterior, z, decoder)
+    codes = z.double().cpu().numpy()
+    stats = None if q is None else statistics(codes, q.variance(), q.log_variance())
+    active = moving(codes, M) if stats is None else active_latents(stats.std_mu, stats.mean_sigma2)
+    notes = () if getattr(decoder, "likelihood", None) is not None else probabilities(decode, p, z[rows])
+    if beta is not None:
+        return Question(decode, p, beta, "given", z[rows], rows, codes, q, M, columns, stats, active, notes)
+    found = None if q is None else implied_beta(M.pullback, each(q, lambda t: t[rows]), active)
+    source = "none" if not has_beta else "unit" if found is None else "estimated"
+    return Question(decode, p, found or 1.0, source, z[rows], rows, codes, q, M, columns, stats, active, notes)
+
+
+def parts_of(decoder: Any, likelihood: Likelihood | str | None, s2: float) -> tuple[Decoder, Likelihood]:
+    """The decoding function and the likelihood: a model's own, or what the caller says."""
+    model = isinstance(decoder, nn.Module) and callable(getattr(decoder, "decode", None))
+    if not callable(decoder):
+        raise BadInput(f"decoder is {type(decoder).__name__}; give a function or module that maps (B, K) to (B, ...)")
+    own = getattr(decoder, "likelihood", None) if model else None
+    return (decoder.decode if model else decoder), as_likelihood(likelihood if own is None else own, s2)
+
+
+def grams(decode: Decoder, z: Tensor, rows: Tensor, p: Likelihood, chunk: int | None, mode: str) -> Grams:
+    """J^T J and M at the points, finite or refused."""
+    M = pullbacks(decode, z, p, chunk=chunk, dtype=torch.float64, mode=mode)
+    bad = ~torch.isfinite(M.pullback).flatten(1).all(1)
+    if bad.any():
+        where = rows[int(bad.nonzero()[0])]
+        raise BadInput(
+            f"the decoder's Jacobian is NaN or infinite at {int(bad.sum())} of {len(rows)} codes, first at {where}"
+        )
+    return Grams(M.gram.cpu(), M.pullback.cpu())
+
+
+def each(q: Posterior, change: Any) -> Posterior:
+    """The same family with every tensor changed."""
+    kind: Any = type(q)
+    changed: Posterior = kind(*(change(getattr(q, f.name)) for f in fields(q)))
+    return changed
+
+
+def posterior_of(given: Any, z: Tensor, decoder: Any = None) -> Posterior | None:
+    """A posterior in double precision, from one of ours, variances (N, K) or covariances (N, K, K).
+
+    None for none, and for a point, whose variances are 0.
+
+    >>> posterior_of(torch.ones(3, 2), torch.zeros(3, 2)).kl()
+    tensor([0., 0., 0.], dtype=torch.float64)
+    """
+    if given is None or not getattr(given, "has_prior", True):
+        return None
+    if isinstance(given, Posterior):
+        matching(given.variance().shape, z)
+        return each(given, lambda t: t.detach().cpu().double())
+    spread = variances_of(given)
+    matching(spread.shape[:2] if spread.shape == (*z.shape, z.shape[1]) else spread.shape, z)
+    if not spread.any():
+        return None
+    mean = z.detach().cpu().double()
+    if spread.ndim == 3:
+        return Full.of(mean, spread)
+    family = getattr(getattr(decoder, "architecture", None), "posterior", "diagonal")
+    if family == "full":
+        raise BadInput("the model's posterior is full and these are variances only; give the posterior itself, or "
+                       "covariances (N, K, K)")  # fmt: skip
+    return Diagonal(mean, spread.log())
+
+
+def variances_of(given: Any) -> Tensor:
+    """What an array, or an object with `variance()`, says."""
+    found = given.variance() if callable(getattr(given, "variance", None)) and not is_array(given) else given
+    return torch.as_tensor(np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found, dtype=float))
+
+
+def is_array(given: Any) -> bool:
+    return isinstance(given, Tensor | np.ndarray | list | tuple)
+
+
+def matching(shape: Any, z: Tensor) -> None:
+    if tuple(shape) != tuple(z.shape):
+        raise BadInput(f"posterior variances have shape {tuple(shape)}, the codes {tuple(z.shape)}; they must match")
+
+
+def moving(codes: Array, M: Grams) -> Array:  # (K,) bool
+    """Without a posterior the scale of codes means nothing: latents that move the output by 1 % of the strongest."""
+    strength = codes.std(0) * column_norms(M)
+    return strength > MOVES * max(float(strength.max()), 1e-300)
+
+
+def in_use(q: Question) -> Array:  # (K,) bool
+    """Latents with an axis worth turning. A full posterior may spread one direction over many latents, so this asks
+    the decoder: the Sigma law gives a latent in use a variance below 0.8."""
+    law = sigma_law(q.M.pullback, q.beta).mean(0).numpy()
+    return q.active if q.posterior is None else law < ACTIVE_VARIANCE
+
+
+def column_norms(M: Grams) -> Array:  # (K,)
+    """Root mean square of |J_i|."""
+    return M.gram.diagonal(dim1=1, dim2=2).mean(0).sqrt().numpy()
+
+
+def probabilities(decode: Decoder, p: Likelihood, z: Tensor) -> tuple[str, ...]:
+    """A warning where outputs that should be logits look like probabilities."""
+    if not isinstance(p, Bernoulli):
+        return ()
+    theta = decode(z[:LOOKED_AT])
+    if theta.min() < 0 or theta.max() > 1:
+        return ()
+    return ("all outputs lie in [0, 1]: likelihood='bernoulli' takes logits, so if these are probabilities, leave the "
+            "decoder's last sigmoid out",)  # fmt: skip
+
+
+# Codes and posteriors as people have them: pandas, torch.distributions, (mean, log-variance).
+
+
+def as_given(codes: Any, posterior: Any) -> tuple[Any, Any]:
+    """(codes, posterior) of plain arrays: a distribution or (mean, log-variance) in place of either says both.
+
+    >>> mean, variance = as_given((np.zeros((3, 2)), np.zeros((3, 2))), None)
+    >>> variance.tolist()
+    [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
+    """
+    if posterior is None and (isinstance(codes, Distribution) or is_pair(codes)):
+        codes, posterior = mean_of(codes), codes
+    return plain(codes), variance_of(posterior)
+
+
+def is_pair(given: Any) -> bool:
+    """(mean, log-variance): two tables of one shape, not two rows."""
+    two = isinstance(given, (tuple, list)) and len(given) == 2
+    return two and all(np.ndim(plain(part)) == 2 for part in given) and np.shape(given[0]) == np.shape(given[1])
+
+
+def mean_of(given: Any) -> Any:
+    return given.mean if isinstance(given, Distribution) else given[0]
+
+
+def plain(given: Any) -> Any:
+    """pandas becomes NumPy; everything else stays."""
+    return given.to_numpy() if hasattr(given, "to_numpy") else given
+
+
+def variance_of(given: Any) -> Any:
+    """Variances (N, K) or covariances (N, K, K); numbers that can only be logarithms are refused by that name."""
+    if isinstance(given, Distribution):
+        inner = getattr(given, "base_dist", given)  # Independent(Normal)
+        return (inner.covariance_matrix if isinstance(inner, MultivariateNormal) else inner.variance).detach()
+    if is_pair(given):
+        return np.exp(tensor(given[1]).double().numpy())
+    given = plain(given)
+    if isinstance(given, (Tensor, np.ndarray)) and np.ndim(given) == 2 and bool((tensor(given) < 0).any()):
+        low = float(tensor(given).min())
+        raise BadInput(
+            f"posterior variances go down to {low:.3g}: these look like log-variances; give exp of them, or "
+            "(mean, log-variance) in place of the codes"
+        )
+    return given
+
+
+def tensor(given: Any) -> Tensor:
+    if isinstance(given, Tensor):
+        return given.detach().cpu()
+    return torch.as_tensor(np.array(plain(given)))  # a copy: pandas' are read-only
+
+
+# The door of the room: what a decoder and points must be, refused in one line with the remedy.
+
+
+PROBES = 4  # points at which a decoder is tried
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+FAILURES = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)  # what a wrong decoder raises
+
+
+def module_of(decoder: Any) -> nn.Module | None:
+    """The module behind a decoder: itself, or the owner of a bound method such as `model.decode`."""
+    owner = getattr(decoder, "__self__", decoder)
+    return owner if isinstance(owner, nn.Module) else None
+
+
+def as_points(codes: Any, decoder: Any = None) -> Tensor:  # (N, K)
+    """Codes as a tensor (N, K) in the precision, and on the device, of the decoder's parameters.
+
+    >>> as_points([[0.0, 1.0]]).shape
+    torch.Size([1, 2])
+    """
+    z = codes.detach() if isinstance(codes, Tensor) else torch.from_numpy(np.array(codes))
+    if z.ndim != 2 or 0 in z.shape:
+        raise BadInput(f"codes have shape {tuple(z.shape)}; give points (N, K): N points of K latents")
+    if not torch.isfinite(z).all():
+        bad = int((~torch.isfinite(z)).any(1).sum())
+        raise BadInput(f"{bad} of {len(z)} codes hold NaN or infinite values; drop these rows or check the encoder")
+    module = module_of(decoder)
+    parameter = next((p for p in module.parameters() if p.is_floating_point()), None) if module else None
+    if parameter is not None:
+        return z.to(parameter)
+    return z if z.is_floating_point() and isinstance(codes, Tensor) else z.float()
+
+
+def check_decoder(decode: Decoder, z: Tensor) -> str:
+    """Try the decoder at a few points and refuse what has no geometry; returns the mode, "forward" or "reverse".
+
+    >>> check_decoder(nn.Linear(2, 3), torch.zeros(5, 2))
+    'forward'
+    """
+    check_mode(decode)
+    probe = z[:: max(1, len(z) // PROBES)][:PROBES]
+    with torch.no_grad():
+        theta = attempt(decode, probe)
+        check_output(theta, probe)
+        if not torch.equal(theta, decode(probe)):
+            raise BadInput("decoder gives two answers for the same points; make it deterministic (call decoder.eval())")
+        alone = decode(probe[:1])
+        if len(alone) != 1 or not torch.allclose(alone, theta[:1], rtol=1e-3, atol=1e-5 * float(theta.abs().max())):
+            raise BadInput(
+                "decoder's answer for a point depends on the other points of the batch; it must treat rows one by one "
+                "(call decoder.eval() if it normalises over the batch)"
+            )
+        return differentiable(decode, probe)
+
+
+def check_mode(decode: Decoder) -> None:
+    """Refuse dropout and batch normalisation in training mode."""
+    module = module_of(decode)
+    for name, part in module.named_modules() if module else ():
+        if part.training and isinstance(part, BATCH_NORMS + DROPOUTS) and getattr(part, "p", 1) != 0:
+            where = f"{type(part).__name__} {name!r}" if name else type(part).__name__
+            raise BadInput(f"decoder is in training mode with {where}; call decoder.eval() first")
+
+
+def attempt(decode: Callable[..., Any], probe: Tensor) -> Any:
+    """decode(probe), or what went wrong in one line."""
+    try:
+        return decode(probe)
+    except FAILURES as error:
+        raise BadInput(
+            f"decoder fails on points of shape {tuple(probe.shape)} ({one_line(error)}); "
+            f"is it a decoder of {probe.shape[1]} latents?"
+        ) from error
+
+
+def check_output(theta: Any, probe: Tensor) -> None:
+    """Refuse outputs that are no batch of finite floating point numbers."""
+    if not isinstance(theta, Tensor) or not theta.is_floating_point():
+        kind = f"a tensor of {theta.dtype}" if isinstance(theta, Tensor) else type(theta).__name__
+        raise BadInput(f"decoder returns {kind}; it must return a floating point tensor (B, ...)")
+    if theta.ndim < 2 or len(theta) != len(probe):
+        raise BadInput(
+            f"decoder turns {len(probe)} points into a tensor of shape {tuple(theta.shape)}; it must keep the batch "
+            f"axis: (B, K) -> (B, ...)"
+        )
+    if not torch.isfinite(theta).all():
+        raise BadInput(f"decoder returns {int((~torch.isfinite(theta)).sum())} NaN or infinite values at finite points")
+
+
+def differentiable(decode: Decoder, probe: Tensor) -> str:
+    """Which mode differentiates this decoder; refuses one that neither does."""
+    try:
+        D, mode = push(decode, probe)[1], "forward"
+    except FAILURES:
+        try:
+            D, mode = pull(decode, probe[:1])[1], "reverse"
+        except FAILURES as error:
+            raise BadInput(
+                f"decoder is not differentiable ({one_line(error)}); write it in torch operations from input to output"
+            ) from error
+    if not torch.isfinite(D).all():
+        raise BadInput("decoder's Jacobian holds NaN or infinite values; look for sqrt(0), 0/0 or log(0) in it")
+    if not D.any() and moves(decode, probe):
+        raise BadInput(
+            "decoder changes with z but its derivative is 0 everywhere: it is cut from the graph (detach, no_grad, "
+            "rounding); write it in differentiable torch operations"
+        )
+    return mode
+
+
+def moves(decode: Decoder, probe: Tensor) -> bool:
+    """Whether the decoder's output changes when its input is moved by one unit."""
+    return not torch.equal(decode(probe), decode(probe + 1))
+
+
+def one_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0][:160] or type(error).__name__

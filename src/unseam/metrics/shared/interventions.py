@@ -1,0 +1,233 @@
+"""What the interventional metrics need: observations that share the value of one factor.
+
+From a sampler (a function that encodes any row of factors) the values are drawn from the factor space, as the
+papers have it. From arrays alone, rows that already share a value are matched; that is the same experiment when
+the rows are a random sample of the factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from unseam.axes import Array, FactorSpace
+from unseam.errors import BadInput
+from unseam.metrics.inputs import Inputs, Sample, prepare, require_classes, shared
+from unseam.rng import numpy_generator
+from unseam.stats import distinct
+
+Encode = Callable[[Array], Array]  # factors (B, F) -> codes (B, K)
+CHUNK = 4_000_000  # numbers held at once
+DRAWN = 10_000  # rows that a sampler gives to metrics that do not intervene
+
+
+class Interventions(Protocol):
+    """The three draws. P points, each of L observations; `which` (P,) names the factor that a point holds fixed."""
+
+    @property
+    def count(self) -> int: ...  # F
+
+    def free(self, n: int, rng: np.random.Generator) -> Array: ...  # (n, K)
+
+    def fixed(self, which: Array, size: int, rng: np.random.Generator) -> Array: ...  # (P, L, K)
+
+    def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]: ...  # (P, L, K)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Interventions through a sampler: factor values uniform over a discrete space, then encoded."""
+
+    encode: Encode
+    space: FactorSpace
+
+    @property
+    def count(self) -> int:
+        return len(self.space)
+
+    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        if not self.space.discrete:
+            names = ", ".join(f.name for f in self.space if not f.discrete)
+            raise BadInput(f"a sampler's space must be discrete to draw its values; continuous: {names}")
+        out = np.empty((*shape, len(self.space)), np.int32)
+        for i, f in enumerate(self.space):
+            out[..., i] = rng.integers(0, f.size, shape, np.int32)
+        return out
+
+    def codes(self, factors: Array) -> Array:
+        flat = np.asarray(self.encode(factors.reshape(-1, factors.shape[-1])))
+        return flat.reshape(*factors.shape[:-1], -1)
+
+    def free(self, n: int, rng: np.random.Generator) -> Array:
+        return self.codes(self.draw((n,), rng))
+
+    def fixed(self, which: Array, size: int, rng: np.random.Generator) -> Array:
+        factors = self.draw((len(which), size), rng)
+        return self.codes(hold(factors, factors[:, :1].copy(), which))
+
+    def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        one, two = self.draw((len(which), size), rng), self.draw((len(which), size), rng)
+        return self.codes(one), self.codes(hold(two, one, which))
+
+
+def hold(factors: Array, source: Array, which: Array) -> Array:
+    """factors (P, L, F) with factor `which[p]` of point p copied from the source (P, L or 1, F), in place."""
+    place = np.arange(len(which))
+    factors[place, :, which] = source[place, :, which]
+    return factors
+
+
+class Matched:
+    """Interventions on arrays: rows of equal value are found in rows sorted by that factor."""
+
+    def __init__(self, rows: Sample) -> None:
+        self.codes, labels = rows.codes, rows.labels
+        self.count = labels.shape[1]
+        self.order = np.argsort(labels, axis=0, kind="stable").T  # (F, N) rows sorted by each factor
+        counts = [np.bincount(labels[:, f]) for f in range(self.count)]
+        ends = [np.cumsum(c) for c in counts]
+        self.start = np.stack([(ends[f] - counts[f])[labels[:, f]] for f in range(self.count)])  # (F, N)
+        self.size = np.stack([counts[f][labels[:, f]] for f in range(self.count)])  # (F, N)
+
+    def partners(self, which: Array, row: Array, rng: np.random.Generator) -> Array:
+        """For each row (P, L), a random row that shares its value of factor which (P, 1)."""
+        place = self.start[which, row] + (rng.random(row.shape) * self.size[which, row]).astype(np.int64)
+        return self.order[which, place]
+
+    def free(self, n: int, rng: np.random.Generator) -> Array:
+        return self.codes if n >= len(self.codes) else self.codes[rng.choice(len(self.codes), n, replace=False)]
+
+    def fixed(self, which: Array, size: int, rng: np.random.Generator) -> Array:
+        row = rng.integers(0, len(self.codes), (len(which), 1))
+        return self.codes[self.partners(which[:, None], np.broadcast_to(row, (len(which), size)), rng)]
+
+    def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        row = rng.integers(0, len(self.codes), (len(which), size))
+        return self.codes[row], self.codes[self.partners(which[:, None], row, rng)]
+
+
+@shared
+def matched_rows(inputs: Inputs) -> Matched:
+    """All rows, the held-out ones too: what is drawn are new combinations of rows, and more rows draw better."""
+    return Matched(inputs.all_rows())
+
+
+def interventions(inputs: Inputs, metric: str) -> Interventions:
+    """The sampler if there is one, else the rows that share a value."""
+    if inputs.source is not None:
+        return inputs.source
+    require_classes(inputs, metric, "no two rows share a value; give a sampler instead")
+    return matched_rows(inputs)
+
+
+def from_sampler(sampler: Encode, space: FactorSpace | None, seed: int = 0, **options: Any) -> Inputs:
+    """Inputs drawn from a sampler, which they keep for the metrics that intervene."""
+    if space is None:
+        raise BadInput("a sampler needs the space of its factors; give space=FactorSpace(...)")
+    for name in ("groups", "active"):
+        if options.get(name) is not None:
+            raise BadInput(f"{name}= is for arrays; let the sampler return the codes that should be scored")
+    source = Sampled(sampler, space)
+    factors = source.draw((DRAWN,), numpy_generator(seed, "sampler"))
+    return replace(prepare(source.codes(factors), factors, space, seed=seed, **options), source=source)
+
+
+def points_settings(source: Interventions, batch: int, train: int, test: int, seed: int) -> dict[str, Any]:
+    return {"batch": batch, "train": train, "test": test, "seed": seed, "source": type(source).__name__.lower()}
+
+
+def standard_error(share: float, n: int) -> float:
+    """Of a share of n: sqrt(p (1 - p) / n)."""
+    return float(np.sqrt(share * (1 - share) / n))
+
+
+def chunks(points: int, size: int, latents: int) -> Iterator[int]:
+    """How many points to draw at a time so that memory stays bounded."""
+    step = max(1, CHUNK // (size * latents))
+    for start in range(0, points, step):
+        yield min(step, points - start)
+
+
+FEWEST = 30  # rows with a partner that differs in one factor
+
+
+@dataclass(frozen=True)
+class SingleChanges:
+    """Pairs of observations that differ in one factor alone: `changes(f)` gives their codes (P, K), (P, K)."""
+
+    inputs: Inputs
+    metric: str
+    count: int
+
+    @property
+    def spread(self) -> Array:  # (K,)
+        """Standard deviation of each latent; 0 for a constant one."""
+        z = self.inputs.rows.codes
+        return np.where(np.ptp(z, axis=0) > 0, z.std(axis=0, dtype=np.float64), 0.0)
+
+    def differ(self, f: int) -> float:
+        """How often two random observations differ in factor f: the weight of a pair that must."""
+        if isinstance(self.inputs.source, Sampled):
+            return 1 - 1 / (self.inputs.space[f].size or 1)
+        share = np.bincount(self.inputs.all_rows().labels[:, f]) / len(self.inputs.all_rows())
+        return float(1 - (share**2).sum())
+
+    def __call__(self, f: int) -> tuple[Array, Array]:
+        rng = numpy_generator(self.inputs.seed, "single-change", f)
+        if isinstance(self.inputs.source, Sampled):
+            return sampled_change(self.inputs.source, f, self.count, rng)
+        rows = self.inputs.all_rows()
+        one, two = changed_rows(rows.labels, f, self.count, rng)
+        if len(one) < 2:
+            name = self.inputs.space[f].name
+            raise BadInput(
+                f"{self.metric} needs rows that differ in factor {name!r} alone, and fewer than {FEWEST} have such a "
+                "partner; give more rows, or a sampler with its space"
+            )
+        return rows.codes[one], rows.codes[two]
+
+
+def single_changes(inputs: Inputs, metric: str, pairs: int) -> SingleChanges:
+    """What a metric draws from that changes one factor at a time."""
+    if pairs < 2:
+        raise BadInput(f"pairs={pairs} must be at least 2")
+    if inputs.source is None:
+        require_classes(inputs, metric, "no two rows share all other values; give a sampler instead")
+    return SingleChanges(inputs, metric, pairs)
+
+
+def sampled_change(source: Sampled, f: int, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    one = source.draw((n,), rng)
+    two, size = one.copy(), int(source.space[f].size or 0)
+    two[:, f] = (one[:, f] + rng.integers(1, size, n)) % size
+    return source.codes(one), source.codes(two)
+
+
+def changed_rows(labels: Array, f: int, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Row numbers of n random pairs that differ in factor f alone; none when fewer than FEWEST rows have a partner.
+
+    >>> one, two = changed_rows(np.indices((20, 3)).reshape(2, -1).T, 1, 1000, np.random.default_rng(0))
+    >>> len(one), bool((one // 3 == two // 3).all()), bool((one != two).all())
+    (1000, True, True)
+    """
+    group = np.zeros(len(labels), np.int64)
+    for g in range(labels.shape[1]):
+        if g != f:
+            group = distinct(group * (int(labels[:, g].max()) + 1) + labels[:, g])[1]
+    order = np.lexsort((labels[:, f], group))  # groups in one piece, in each the values of f in one piece
+    size = np.bincount(group)
+    first = np.cumsum(size) - size
+    cell = distinct(group * (int(labels[:, f].max()) + 1) + labels[:, f])[1]
+    alike = np.bincount(cell)
+    start = (np.cumsum(alike) - alike)[cell]  # where the rows of the same group and value begin in `order`
+    rows = np.flatnonzero(size[group] > alike[cell])
+    if len(rows) < FEWEST and len(rows) < len(labels):
+        return rows[:0], rows[:0]
+    one = rng.choice(rows, n) if len(rows) else rows
+    step = (rng.random(len(one)) * (size[group[one]] - alike[cell[one]])).astype(np.int64)
+    place = first[group[one]] + step
+    place += np.where(place >= start[one], alike[cell[one]], 0)  # skip those of the same value
+    return one, order[place]

@@ -1,0 +1,34 @@
+"""Independent fits side by side: a few threads, one BLAS/OpenMP thread each (the fits release the GIL)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from unseam.atomic import cores
+
+if TYPE_CHECKING:
+    from unseam.metrics.inputs import Inputs
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def side_by_side(function: Callable[[S], T], items: Iterable[S], workers: int | None = None) -> list[T]:
+    """[function(item) for item in items], on `workers` threads (all cores when None), in the order of items.
+
+    >>> side_by_side(lambda x: x * x, [1, 2, 3], workers=2)
+    [1, 4, 9]
+    """
+    with threadpool_limits(1), ThreadPoolExecutor(workers or cores()) as pool:
+        return list(pool.map(function, items))
+
+
+def factor_by_factor(function: Callable[[int], T], inputs: Inputs) -> list[T]:
+    """[function(f) for every factor f], side by side, the factor with the most classes first."""
+    longest_first = sorted(range(len(inputs.classes)), key=lambda f: -inputs.classes[f])
+    found = dict(zip(longest_first, side_by_side(function, longest_first, inputs.workers), strict=True))
+    return [found[f] for f in range(len(inputs.classes))]

@@ -1,0 +1,70 @@
+"""One checked reader for arrays and tables: .npy .npz .csv .tsv .parquet .h5. No pickle, no torch, no surprises.
+
+Sizes that a file declares are held against the bytes it has, or against this machine's memory, before anything is read;
+whatever is wrong ends in one line that names the file. A table says what was read: rows, columns, how each was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unseam.errors import BadInput
+from unseam.readers.hdf5 import Hdf5Rows, read_hdf5
+from unseam.readers.limits import DAMAGE, ENDINGS, TABLES, existing, memory, refusing
+from unseam.readers.npy import FileRows, Header, npy_header, read_npy, read_npz
+from unseam.readers.tables import Columns, checked, is_number, read_parquet, read_text
+
+__all__ = [
+    "DAMAGE", "ENDINGS", "TABLES", "Columns", "FileRows", "Hdf5Rows", "Header", "checked", "existing", "is_number",
+    "load_array", "load_table", "memory", "npy_header", "refusing",
+]  # fmt: skip
+
+
+def load_array(path: str | Path, where: str, key: str | None = None) -> Any:
+    """The array in a file; what can stay on disk stays there and is read by rows. Tables must hold numbers only.
+
+    >>> load_array("missing.npy", "data='missing.npy'")
+    Traceback (most recent call last):
+    unseam.errors.BadInput: data='missing.npy': no such file
+    """
+    path = existing(path, where)
+    if path.suffix.lower() in TABLES:
+        return load_table(path, where, key).numbers(where)
+    readers: dict[str, Callable[[Path, str, str | None], Any]] = {
+        ".npy": read_npy,
+        ".npz": read_npz,
+        ".h5": read_hdf5,
+        ".hdf5": read_hdf5,
+    }
+    with refusing(where, f"corrupt or no {path.suffix} file"):
+        return readers[path.suffix.lower()](path, where, key)
+
+
+def load_table(source: Any, where: str, key: str | None = None, gaps: bool = False) -> Columns:
+    """The columns of a file, of a DataFrame (which keeps its names) or of an array; with `gaps` cells may be missing.
+
+    >>> load_table(np.array([[1, 2], [3, 4]]), "factors").names
+    ['factor0', 'factor1']
+    """
+    if hasattr(source, "columns") and hasattr(source, "iloc"):
+        names = [str(name) for name in source.columns]
+        return checked(Columns(names, [source.iloc[:, i].to_numpy() for i in range(len(names))]), where, gaps)
+    if isinstance(source, (str, Path)):
+        path = existing(source, where)
+        if path.suffix.lower() in TABLES:
+            with refusing(where, f"no readable {path.suffix[1:].upper()}"):
+                table = (read_parquet if path.suffix.lower() == ".parquet" else read_text)(path, where)
+            return checked(table.pick(key.split(","), where) if key else table, where, gaps)
+        source = load_array(path, where, key)
+    array = np.asarray(source[:] if isinstance(source, (Hdf5Rows, FileRows)) else source)
+    if array.ndim == 1 and array.dtype.names:
+        return checked(Columns(list(array.dtype.names), [array[name] for name in array.dtype.names]), where, gaps)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2 or array.dtype.kind not in "biufU":
+        raise BadInput(f"{where} has shape {array.shape} and dtype {array.dtype}; it must be numbers (N, F)")
+    names = [key.rpartition("/")[2]] if key and array.shape[1] == 1 else [f"factor{i}" for i in range(array.shape[1])]
+    return checked(Columns(names, list(array.T)), where, gaps)

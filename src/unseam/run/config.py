@@ -1,0 +1,168 @@
+"""What a run is: data, objective, architecture, training, members. The object is its configuration, and is JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from itertools import product
+from numbers import Integral
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from unseam.data.scaling import Scaling
+from unseam.errors import BadInput, check_literals, unknown
+from unseam.from_json import typed
+from unseam.models import Architecture
+from unseam.objectives import Objective, Optimiser, hyperparameters
+from unseam.rng import generator
+
+LARGEST = 1 << 20  # samples of a batch
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the members are trained."""
+
+    steps: int = 10_000
+    """optimiser steps of each member"""
+    batch: int = 64
+    """samples a step (each of the `batches` an objective needs)"""
+    holdout: float = 0.1
+    """share of the data never trained on, used for the final numbers"""
+    log_every: int = 100
+    """steps between logged rows"""
+    watch: int = 256
+    """held-out samples on which loss and latents are logged (0: latents on the training batch)"""
+    checkpoint_seconds: float = 30.0
+    """seconds between checkpoints"""
+    checkpoint_steps: int = 0
+    """steps between checkpoints, as well (0: only by time)"""
+    snapshots: int = 0
+    """keep the weights at this many evenly spaced steps, to look at training afterwards"""
+    how: Literal["auto", "stacked", "side-by-side"] = "auto"
+    """stacked: all members of a process as one; side-by-side: one member at a time, a process a core"""
+    workers: int = 0
+    """processes (0: one a core when there is work enough, else this one)"""
+    device: str = "auto"
+    """auto (the fastest here), cpu, cuda (all GPUs), cuda:N or mps"""
+    precision: Literal["auto", "float32", "bfloat16", "float64"] = "auto"
+    """auto: bfloat16 networks for conv where the device has it (weights, loss, optimiser stay float32), else float32"""
+
+    def __post_init__(self) -> None:
+        least_of = {"steps": 1, "batch": 1, "log_every": 1, "watch": 0, "checkpoint_steps": 0, "snapshots": 0}
+        for name, least in least_of.items():
+            if getattr(self, name) < least:
+                raise BadInput(f"{name}={getattr(self, name)} must be at least {least}")
+        if self.batch > LARGEST:
+            raise BadInput(
+                f"batch={str(self.batch)[:20]} must be at most {LARGEST:,}: a step holds all of it in memory"
+            )
+        if not 0 <= self.holdout < 1:
+            raise BadInput(f"holdout={self.holdout} must be in [0, 1): it is the share of the data kept for testing")
+        if self.workers < 0:
+            raise BadInput(f"workers={self.workers} must be 0 (decide for me) or a number of processes")
+        check_literals(self)
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model of a cohort: its seed and its own hyperparameters."""
+
+    seed: int
+    hyper: Mapping[str, float]
+    kl_weight: float | None = None  # what its objective says; runs from before it was kept do not know
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A whole run; `config.json` is its `to_json`."""
+
+    data: Mapping[str, Any]
+    objective: str
+    static: Mapping[str, Any]  # the objective's settings that are the same for all members
+    members: tuple[Member, ...]
+    architecture: Architecture
+    training: Training = field(default_factory=Training)
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    groups: tuple[tuple[int, ...], ...] = ()  # which members are trained together (`cohort.plan`)
+    digests: Mapping[str, str] = field(default_factory=dict)  # of the user's own files (`own`), by parameter
+    shape: tuple[int, ...] = ()  # of one observation; runs from before it was kept ask their data
+    features: tuple[str, ...] = ()  # the names of a table's columns
+    scaling: Scaling | None = None  # of a table's columns; undone when a member decodes
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> RunConfig:
+        """The run a document describes; one that was changed by hand or by a damaged disk is refused in one line."""
+        if not isinstance(document, dict):
+            raise BadInput(f"it holds a {type(document).__name__}, not an object")
+        names = [f.name for f in fields(RunConfig)]
+        if isinstance(document.get("training"), dict):  # from before there was a choice
+            document = {**document, "training": {"device": "cpu", **document["training"]}}
+        config: RunConfig = typed(RunConfig, {k: v for k, v in document.items() if k in names}, "config")
+        if not isinstance(config.data.get("name"), str):
+            raise BadInput("config.data has no name")
+        if not all(0 < length < 2**31 for length in config.shape):
+            raise BadInput(f"config.shape={list(config.shape)} is no shape of an observation")
+        if config.features and config.shape != (len(config.features),):
+            raise BadInput(f"config.features are {len(config.features)} names for observations of {config.shape}")
+        if sorted(m for group in config.groups for m in group) != list(range(len(config.members))) or not config.groups:
+            raise BadInput(f"config.groups must hold each of the {len(config.members)} members once")
+        return config
+
+
+def sweep(
+    objective: type[Objective], seeds: Sequence[int], settings: Mapping[str, Any]
+) -> tuple[tuple[Member, ...], dict[str, Any]]:
+    """Settings -> members (the product of every swept hyperparameter and the seeds) and the static settings.
+
+    >>> from unseam.objectives import OBJECTIVES
+    >>> members, static = sweep(OBJECTIVES["beta-vae"], [0, 1], {"beta": [1, 4]})
+    >>> [(m.seed, m.hyper["beta"]) for m in members]
+    [(0, 1.0), (1, 1.0), (0, 4.0), (1, 4.0)]
+    """
+    hyper, known = hyperparameters(objective), [f.name for f in fields(objective)]  # type: ignore[arg-type]
+    for name in settings:
+        if name not in known:
+            raise unknown(f"{objective.__name__}: hyperparameter", name, known or ["(none)"])
+    grid = {name: _floats(name, settings.get(name, default)) for name, default in hyper.items()}
+    static = {name: value for name, value in settings.items() if name not in hyper}
+    whole, members = _seeds(seeds), []
+    for values in product(*grid.values()):
+        combination = dict(zip(grid, values, strict=True))
+        one = objective(**combination, **static)
+        one.check()
+        members += [Member(seed, combination, one.kl_weight()) for seed in whole]
+    return tuple(members), static
+
+
+def _seeds(seeds: Sequence[int]) -> list[int]:
+    """Whole numbers that a row can hold, each once: a member is its seed and its hyperparameters."""
+    if not len(seeds):
+        raise BadInput("seeds is empty; give at least one, for instance 0..4")
+    strange = [s for s in seeds if not isinstance(s, Integral) or not -(2**63) <= s < 2**63]
+    if strange:
+        raise BadInput(f"seeds: {strange[0]!r} is no whole number of at most 63 bits; write 0, 0,1,5 or 0..9")
+    if twins := [s for s, count in Counter(seeds).items() if count > 1]:
+        raise BadInput(f"seeds: {twins[0]} is given twice, and would train the same member twice; give it once")
+    return [int(s) for s in seeds]
+
+
+def _floats(name: str, value: Any) -> list[float]:
+    values = value if isinstance(value, (list, tuple)) else [value]
+    try:
+        return [float(v) for v in values]
+    except (TypeError, ValueError):
+        raise BadInput(f"{name}={value!r} must be a number or a list of numbers") from None
+
+
+def split(size: int, holdout: float) -> tuple[Tensor, Tensor]:
+    """Rows 0..N-1 -> (training rows, held-out rows), the same for every member and run."""
+    order = torch.randperm(size, generator=generator(0, "split"), device="cpu")
+    held = round(size * holdout)
+    return order[held:].contiguous(), order[:held].contiguous()

@@ -1,0 +1,81 @@
+"""`load_run(folder) -> Run`: open a run folder or a pack, with its own data or with other data."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from unseam.data import DATASETS, load_data, parameters
+from unseam.data.base import Dataset
+from unseam.data.user import UserData
+from unseam.data.wrap import Scaled
+from unseam.errors import BadInput
+from unseam.run import pack
+from unseam.run.config import RunConfig
+from unseam.run.run import Run
+
+
+def load_run(folder: str | Path, data: Any = None) -> Run:
+    """Open a run: a folder, or a packed one (`unseam data pack`) here or at an http address, checked file by file.
+
+    Models load without the training data; what needs data takes that of the run, or `data`.
+    `data` is a path, an array, a DataFrame or a data set; a run's own scaling is applied to it.
+    """
+    run = _opened(pack.local(folder))
+    return run if data is None else replace(run, given=_given(run, data))
+
+
+def _given(run: Run, data: Any) -> Dataset:
+    """Other data for a run, read as its own was."""
+    if not isinstance(data, Dataset):
+        data = _read_alike(run, data)
+    if run.config.scaling is not None and not isinstance(data, Scaled):
+        data = Scaled(data, "standard")
+        data.__dict__["scaling"] = run.config.scaling  # its numbers, not those of this data
+    known = run.config.shape
+    if known and tuple(data.shape) != known:
+        raise BadInput(f"data has observations of shape {tuple(data.shape)}, the run was trained on {known}")
+    return data
+
+
+def _read_alike(run: Run, data: Any) -> Dataset:
+    """A file, an array or a table of the columns the run knows, by their names where it has any."""
+    import pandas as pd
+
+    if isinstance(data, pd.DataFrame) and run.config.features:
+        if missing := [name for name in run.config.features if name not in data.columns]:
+            raise BadInput(f"data has no column {missing[0]!r}, which the run was trained on")
+        data = data[list(run.config.features)]
+    took = parameters(UserData).keys() - {"factors", "scale"}
+    mine = dict(run.config.data) if run.config.data["name"] not in DATASETS else {}
+    mine = {name: value for name, value in mine.items() if name in took}
+    with suppress(BadInput):  # a file that still has the columns of labels
+        return _same_columns(run, load_data(data, **mine))
+    return _same_columns(run, load_data(data, **{name: value for name, value in mine.items() if name != "labels"}))
+
+
+def _same_columns(run: Run, data: Dataset) -> Dataset:
+    names, known = getattr(data, "features", None), run.config.features
+    if names and known and tuple(names) != tuple(known):
+        told = ", ".join(known[:8])
+        raise BadInput(
+            f"data has columns {', '.join(names[:8])}; the run was trained on {told}: give these, in this order"
+        )
+    return data
+
+
+def _opened(folder: str | Path) -> Run:
+    path = Path(folder)
+    if not (path / "config.json").is_file():
+        raise BadInput(
+            f"run={str(folder)!r} is not a run folder (it has no config.json); train one with `unseam train`"
+        )
+    try:
+        run = Run(path, RunConfig.from_json(json.loads((path / "config.json").read_bytes())))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path / 'config.json'} is damaged: {error}; put a copy back, or train the run again") from None
+    run.rows.check(len(run.members), run.config.architecture.latents)
+    return run

@@ -1,0 +1,212 @@
+"""A run folder as an object: its configuration, rows, data and models."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from unseam.data import load_config
+from unseam.data.base import Dataset
+from unseam.device import device
+from unseam.errors import BadInput, lookup
+from unseam.models import Autoencoder
+from unseam.objectives import OBJECTIVES
+from unseam.run import encode_decode, pack, user_files
+from unseam.run.checkpoint import load_checkpoint, weights_path
+from unseam.run.config import Member, RunConfig, split
+from unseam.run.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder: its configuration, rows and models."""
+
+    folder: Path
+    config: RunConfig
+    given: Dataset | None = None  # data to use in place of that it was trained on (`load_run(folder, data=...)`)
+    device: str = "cpu"  # where its models are put
+
+    def on(self, name: str, double: bool = False) -> Run:
+        """The same run with its models on another device; `double` asks for one that has double precision."""
+        found = device(name)
+        return replace(self, device="cpu" if double and found.type == "mps" else str(found))
+
+    @cached_property
+    def data(self) -> Dataset:
+        """The data it was trained on; own files that have changed since are refused."""
+        if self.given is not None:
+            return self.given
+        user_files.check(self.config.data, self.config.digests, self.folder)
+        return load_config(self.data_config, f"{self.folder / 'config.json'}: data")
+
+    @property
+    def keeps(self) -> bool:
+        """Whether results may be stored with it: not with a packed one, whose files are fixed, nor of other data."""
+        return self.given is None and pack.pack_of(self.folder) is None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one observation; known without the data."""
+        return self.config.shape or self.data.shape
+
+    def encode(self, x: Any, member: int | None = None) -> Any:  # (N, ...) -> (N, K)
+        """The means of q(z|x), as what x is (an array, a DataFrame, a tensor); x is in the data's own units."""
+        model = self.model(self._one(member))
+        rows = encode_decode.observations(x, self.shape, self.config.scaling, self.config.features)
+        codes = encode_decode.in_chunks(lambda part: model.encode(part).mean, rows, self.device)
+        return encode_decode.like(x, codes, [f"z{i}" for i in range(codes.shape[1])])
+
+    transform = encode
+
+    def decode(self, z: Any, member: int | None = None) -> Any:  # (N, K) -> (N, *shape)
+        """E[x|z] in the data's own units."""
+        kind = OBJECTIVES.get(self.config.objective)
+        if kind is not None and not kind.decodes:
+            raise BadInput(f"{self.config.objective} trains no decoder; there is nothing to decode with")
+        model, codes = self.model(self._one(member)), encode_decode.numbers(z, "z").float()
+        if codes.ndim != 2 or codes.shape[1] != model.latents:
+            raise BadInput(f"z has shape {tuple(codes.shape)}; this run has codes {('N', model.latents)}")
+        x = encode_decode.in_chunks(model.mean, codes, self.device)
+        x = x if self.config.scaling is None else self.config.scaling.undo(x)
+        return encode_decode.like(z, x, self.config.features or [f"x{i}" for i in range(x[0].numel())])
+
+    def reconstruct(self, x: Any, member: int | None = None) -> Any:  # (N, ...) -> (N, *shape)
+        """What is left of x behind the codes, in the data's own units."""
+        return self.decode(self.encode(x, member), member)
+
+    def _one(self, member: int | None) -> int:
+        if member is None and len(self.members) > 1:
+            raise BadInput(f"this run has {len(self.members)} members; say which: member=0..{len(self.members) - 1}")
+        return member or 0
+
+    @property
+    def data_config(self) -> dict[str, Any]:
+        """`config.data` with the paths of now: those inside the run folder move with it."""
+        return user_files.located(self.config.data, self.folder)
+
+    def __repr__(self) -> str:
+        """One line: a run's configuration fills a page."""
+        c = self.config
+        made = f"{len(c.members)} x {c.objective} on {user_files.called(c.data)}, {c.training.steps} steps"
+        return f"Run({str(self.folder)!r}: {made})"
+
+    def _repr_html_(self) -> str:
+        """The members as a table, for notebooks."""
+        frame = self.table()
+        return f"<p>{escape(repr(self))}</p>" + frame.to_html(index=False, float_format="{:.4g}".format, escape=True)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return self.config.members
+
+    @property
+    def rows(self) -> Results:
+        return Results(self.folder)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every member has its row: a group writes them when all else is on disk."""
+        try:
+            return len(self.rows.read("runs")) >= len(self.members)
+        except BadInput:  # no table yet
+            return False
+
+    def table(self) -> pd.DataFrame:
+        """One row a member: seed, hyperparameters, status, final numbers."""
+        import pandas as pd
+
+        frame = self.rows.read("runs").sort_values("member").reset_index(drop=True)
+        try:
+            hyper = pd.DataFrame([dict(json.loads(text)) for text in frame.pop("hyper")], index=frame.index)
+        except (TypeError, ValueError):
+            raise BadInput(f"{self.rows.path} is damaged: `hyper` holds no JSON objects; train the run again") from None
+        frame["reconstruction"] = frame["reconstruction"].astype(float)  # none at all is not a number
+        return pd.concat([frame[["member", "seed"]], hyper, frame.drop(columns=["member", "seed"])], axis=1)
+
+    def log(self) -> pd.DataFrame:
+        """Long table: member, step, name, value."""
+        return self.rows.read("log")
+
+    def latents(self) -> pd.DataFrame:
+        """Long table: member, step, latent and its statistics."""
+        return self.rows.read("latents")
+
+    def split(self, which: str = "held-out") -> Tensor:
+        """Rows of the data: "held-out" (no member was trained on them; there may be none), "trained" or "all"."""
+        train, test = split(len(self.data), self.config.training.holdout)
+        return lookup(
+            {"held-out": test, "trained": train, "all": torch.arange(len(self.data), device="cpu")}, which, "rows"
+        )
+
+    def held_out(self) -> Tensor:
+        """Rows of the data no member was trained on (all rows when none were held out)."""
+        return held if len(held := self.split("held-out")) else self.split("trained")
+
+    def beta(self, member: int) -> float | None:
+        """The weight of the KL in a member's loss, as its objective says (`kl_weight`); None where it does not."""
+        hyper, kind = self.members[member].hyper, OBJECTIVES.get(self.config.objective)
+        if kind is None:  # a user's own objective: what it said when it was trained
+            return self.members[member].kl_weight
+        known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+        gone = [name for name in (*hyper, *self.config.static) if name not in known]
+        if gone:
+            raise BadInput(
+                f"{self.folder / 'config.json'}: hyperparameter {gone[0]!r} is not one of {self.config.objective} "
+                f"({', '.join(known) or 'it has none'}); train the run again, or use the version of unseam that made it"
+            )
+        return kind(**hyper, **self.config.static).kl_weight()
+
+    def snapshots(self) -> list[int]:
+        """Steps at which weights were kept."""
+        return sorted({int(p.stem.rsplit("-", 1)[1]) for p in (self.folder / "checkpoints").glob("*-step-*")})
+
+    def kept_steps(self, member: int) -> list[int]:
+        """Steps at which this member's weights were kept; a run that is still training may have them for some only."""
+        return [step for step in self.snapshots() if self._weights_file(member, step)[0].exists()]
+
+    def model(self, member: int, step: int | None = None) -> Autoencoder:
+        """A member's model, in evaluation mode; at a snapshot's step when one is given."""
+        model = self.config.architecture.build(self.shape, 0)
+        weights, expected = self.weights(member, step), model.state_dict()
+        if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in expected.items()}:
+            raise BadInput(
+                f"{self._weights_file(member, step)[0]} does not fit {self.folder / 'config.json'}: one of them is of "
+                "another run or was changed; put back the one that belongs here, or train again"
+            )
+        model.load_state_dict(weights)
+        return model.eval().to(self.device)
+
+    def weights(self, member: int, step: int | None = None) -> dict[str, Tensor]:
+        """A member's weights by name, in the precision they were trained in (`model` has them in single precision)."""
+        path, position = self._weights_file(member, step)
+        tensors = {n.removeprefix("model/"): t for n, t in load_checkpoint(path)[0].items() if n.startswith("model/")}
+        if any(not t.dim() or len(t) <= position for t in tensors.values()):
+            raise BadInput(f"checkpoint {path} holds no member {member}; delete it to train that part again")
+        return {n: t[position] for n, t in tensors.items()}
+
+    def weights_digest(self, member: int, step: int | None = None) -> str:
+        """What tells these weights from any others: the digest that their checkpoint carries."""
+        path, _ = self._weights_file(member, step)
+        try:
+            with safe_open(path, framework="pt") as file:
+                return str((file.metadata() or {}).get("digest"))
+        except (SafetensorError, OSError) as error:
+            raise BadInput(f"checkpoint {path} cannot be read ({error}); delete it to train that part again") from None
+
+    def _weights_file(self, member: int, step: int | None) -> tuple[Path, int]:
+        """The checkpoint a member is in, and its place there."""
+        if not 0 <= member < len(self.members):
+            raise BadInput(f"member={member} is not in this run; it has members 0..{len(self.members) - 1}")
+        number, position = next((g, m.index(member)) for g, m in enumerate(self.config.groups) if member in m)
+        return weights_path(self.folder, number, step), position

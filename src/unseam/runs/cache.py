@@ -1,0 +1,110 @@
+"""What was computed of a member once is kept: a row of `computed` in results.sqlite, and an npz of arrays beside it.
+
+A row is found again by what it depends on: the member's weights (by digest), the step, the rows, the settings, the
+version of the package and its code; that the data is still what it was, `Run.data` sees to. The arrays are written
+first, whole or not at all, so a row never points at half a file. A folder that cannot be written to, or a damaged row,
+costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unseam import __version__
+from unseam.atomic import write_array
+from unseam.axes import Array
+from unseam.readers import DAMAGE
+from unseam.run import Run
+from unseam.run.results import Results
+
+SCHEMA = """create table if not exists computed (what text, member integer, step integer, key text, settings text,
+    version text, document text, primary key (what, member, key)) without rowid"""
+CODE = ("geometry", "linear", "metrics", "models", "runs", "stats")  # packages whose code makes the numbers
+
+
+class Parts(NamedTuple):
+    """A result as it is kept: what JSON can say, and arrays by name."""
+
+    document: dict[str, Any]
+    arrays: dict[str, Array]
+
+
+def once(
+    run: Run, what: str, member: int, settings: Mapping[str, Any], make: Callable[[], Parts], step: int | None = None
+) -> Parts:
+    """The kept result, or what `make` returns, which is kept from then on."""
+    if not run.keeps:
+        return make()
+    key, told = identity(run, member, settings, step)
+    found = read(run.folder, what, member, key)
+    if found is not None:
+        return found
+    made = make()
+    write(run.folder, (what, member, step, key, told, __version__), made)
+    return made
+
+
+def if_kept(run: Run, what: str, member: int, settings: Mapping[str, Any]) -> Parts | None:
+    """The kept result; None where it would have to be computed."""
+    return read(run.folder, what, member, identity(run, member, settings)[0]) if run.keeps else None
+
+
+def identity(run: Run, member: int, settings: Mapping[str, Any], step: int | None = None) -> tuple[str, str]:
+    """What a result depends on: a key, and the same in words."""
+    on = {"weights": run.weights_digest(member, step), "unseam": __version__, "code": code()}
+    told = json.dumps({**settings, **on}, sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:16], told
+
+
+@lru_cache
+def code() -> str:
+    """A digest of the package's own numbers' source: what other code computed is computed again."""
+    root, sha = Path(__file__).parents[1], hashlib.sha256()
+    for room in CODE:
+        for file in sorted((root / room).rglob("*.py")):
+            sha.update(file.read_bytes())
+    return sha.hexdigest()[:16]
+
+
+def digest(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def place(folder: Path, what: str, member: int, key: str) -> Path:
+    return folder / "computed" / f"{what}-{member}-{key}.npz"
+
+
+def read(folder: Path, what: str, member: int, key: str) -> Parts | None:
+    """The kept result; None where there is none, or none that can be read."""
+    try:
+        with closing(Results(folder).open(read_only=True)) as connection:
+            query = "select document from computed where what = ? and member = ? and key = ?"
+            row = connection.execute(query, (what, member, key)).fetchone()
+        if row is None:
+            return None
+        with np.load(place(folder, what, member, key), allow_pickle=False) as archive:
+            document = json.loads(row[0])
+            return Parts(document, dict(archive)) if document.pop("digest") == digest(document) else None
+    except (*DAMAGE, sqlite3.Error):
+        return None
+
+
+def write(folder: Path, row: tuple[Any, ...], made: Parts) -> None:
+    what, member, _, key, *_ = row
+    try:
+        write_array(place(folder, what, member, key), made.arrays)
+        with closing(Results(folder).open()) as connection, connection:
+            connection.execute(SCHEMA)
+            values = (*row, json.dumps({**made.document, "digest": digest(made.document)}))
+            connection.execute("insert or replace into computed values (?, ?, ?, ?, ?, ?, ?)", values)
+    except (sqlite3.Error, OSError):  # a folder that may only be read
+        return

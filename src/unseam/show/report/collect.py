@@ -1,0 +1,225 @@
+"""A run as the report sees it: every member diagnosed and scored, and one of them chosen without labels."""
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from unseam.axes import Array
+from unseam.errors import BadInput
+from unseam.geometry import Diagnosis
+from unseam.metrics import Score, score
+from unseam.metrics.mig import normalised
+from unseam.progress import bar
+from unseam.run import Run
+from unseam.runs.agreement import NOTHING, Agreement, beside, seeds
+from unseam.runs.cache import Parts, once
+from unseam.runs.diagnose import diagnose, say_left_out
+from unseam.runs.evaluate import rows_for
+from unseam.runs.rank_members import Ranking, rank, relative_dto
+from unseam.runs.represent import Sample, Seen, represent, without_constants
+
+
+@dataclass(frozen=True, eq=False)  # one member is itself: arrays have no equality
+class View:
+    """One member: its row of the run's table, why it does what it does, and what it knows of the factors."""
+
+    member: int
+    seed: int
+    hyper: Mapping[str, float]
+    row: Mapping[str, Any]
+    diagnosis: Diagnosis
+    codes: Array  # (N, K) of `rows`
+    mig: Score | None = None  # None when the data has no factors
+    share: Array | None = None  # (F, K) mutual information as a share of each factor's entropy
+    factors: tuple[str, ...] = ()  # names of the factors that vary
+    run: int = 0  # which run of a page with several, from 1
+    seeds: Agreement = NOTHING  # with other members
+
+    @property
+    def anchor(self) -> str:
+        """Its place on the page."""
+        return f"run-{self.run}-member-{self.member}" if self.run else f"member-{self.member}"
+
+    @property
+    def name(self) -> str:
+        """Member 3 (beta 2, seed 1)."""
+        settings = [f"{name} {value:g}" for name, value in self.hyper.items()]
+        return f"member {self.member} ({', '.join([*settings, f'seed {self.seed}'])})"
+
+    @property
+    def active(self) -> int:
+        return self.diagnosis.active
+
+    @property
+    def relative_dto(self) -> float:
+        return relative_dto(self.diagnosis)
+
+    @property
+    def cost(self) -> float:
+        """The entanglement cost in nats of loss per beta, so that members with different beta compare."""
+        return self.diagnosis.entanglement_cost / self.diagnosis.beta
+
+    @property
+    def active_mig(self) -> float | None:
+        """MIG with the active latents alone: a passive one can know a factor without the decoder hearing it."""
+        active = [latent.index for latent in self.diagnosis.latents if latent.active]
+        if self.share is None or not active:
+            return None
+        best = np.sort(np.pad(self.share[:, active], ((0, 0), (1, 0))), axis=1)
+        return float((best[:, -1] - best[:, -2]).mean())
+
+    def order(self) -> list[int]:
+        """Latents from the most to the least informative: by KL, or by how far they move the output."""
+        latents = self.diagnosis.latents
+        weight = [z.mu_std * z.jacobian_norm if z.kl is None else z.kl for z in latents]
+        return [int(k) for k in np.argsort(weight, kind="stable")[::-1]]
+
+    def best_factor(self, latent: int) -> tuple[str, float] | None:
+        """The factor a latent knows most about, and which share of that factor's entropy it holds."""
+        if self.share is None:
+            return None
+        f = int(self.share[:, latent].argmax())
+        return self.factors[f], float(self.share[f, latent])
+
+
+def look(run: Run, members: Iterable[int] | None = None, show: bool | None = None) -> list[View]:
+    """Diagnose and score the members that finished."""
+    rows = records(run)
+    wanted = set(range(len(run.members)) if members is None else members)
+    finished = [row for row in rows if row["status"] == "finished" and row["member"] in wanted]
+    if not finished:
+        state = "; ".join(f"member {row['member']} {row['status']}: {row['note']}" for row in rows if row["note"])
+        remedy = state or f"go on with: unseam train --resume {run.folder}"
+        raise BadInput(f"run={str(run.folder)!r} has no finished member ({remedy})")
+    diagnoses = diagnose(run, [row["member"] for row in finished], show=show)
+    taken = rows_for(run)
+    with bar("scoring", len(finished), show) as advance:
+        views = []
+        for row in finished:
+            member = int(row["member"])
+            m = run.members[member]
+            views.append(View(member, m.seed, dict(m.hyper), row, diagnoses[member], **scored(run, member, taken)))
+            advance()
+    agreed = seeds(run, [view.member for view in views], show=show) if len(views) > 1 else {}
+    return [replace(view, seeds=agreed.get(view.member, NOTHING)) for view in views]
+
+
+def records(run: Run) -> list[dict[str, Any]]:
+    """The run's table, one dictionary a member."""
+    return [{str(name): value for name, value in row.items()} for row in run.table().to_dict("records")]
+
+
+def seen_by(run: Run, member: int, taken: Sample) -> Seen:
+    return without_constants(represent(run.model(member), run.data, taken.rows))
+
+
+def scored(run: Run, member: int, taken: Sample) -> dict[str, Any]:
+    """Codes and, where there are factors, MIG and what each latent knows of each of them; computed once."""
+
+    def make() -> Parts:
+        seen = seen_by(run, member, taken)
+        if seen.space is None:
+            return Parts({}, {"codes": seen.codes})
+        found = score(seen.codes, seen.factors, seen.space, active=seen.active, metrics="mig")
+        mig = found["mig"]
+        assert mig.matrix is not None
+        document = {"mig": mig.value, "settings": dict(mig.settings), "factors": list(found.inputs.space.names)}
+        return Parts(document, {"codes": seen.codes, "share": normalised(found.inputs, mig.matrix)})
+
+    told, arrays = once(run, "mig", member, {"rows": taken.to_json()}, make)
+    if "mig" not in told:
+        return {"codes": arrays["codes"]}
+    mig = Score("mig", told["mig"], settings=told["settings"])
+    return {"codes": arrays["codes"], "mig": mig, "share": arrays["share"], "factors": tuple(told["factors"])}
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What is worked out of the members shown in full: MIG's interval and chance level, and DCI."""
+
+    chance: float
+    ci: tuple[float, float] | None  # none where the rows are the whole of a finite data set
+    dci: Mapping[str, float]  # disentanglement, completeness, informativeness; empty where DCI is not defined
+    importance: Array | None  # (F, K)
+
+
+def detail(run: Run, view: View) -> Detail | None:
+    """The numbers of a member shown in full, computed once; None when the data has no factors."""
+    if view.mig is None:
+        return None
+    taken = rows_for(run)
+    sampled = not is_whole(run, taken)
+
+    def make() -> Parts:
+        seen = seen_by(run, view.member, taken)
+        mig = score(seen.codes, seen.factors, seen.space, active=seen.active, metrics="mig", ci=sampled, chance=True)[
+            "mig"
+        ]
+        parts = dci(seen)
+        matrix = parts["disentanglement"].matrix if parts else None
+        document = {"chance": mig.chance, "ci": mig.ci, "dci": {name: s.value for name, s in parts.items()}}
+        return Parts(document, {} if matrix is None else {"importance": matrix})
+
+    told, arrays = once(run, "detail", view.member, {"rows": taken.to_json(), "interval": sampled}, make)
+    ci = None if told["ci"] is None else (told["ci"][0], told["ci"][1])
+    return Detail(told["chance"], ci, told["dci"], arrays.get("importance"))
+
+
+def is_whole(run: Run, taken: Sample) -> bool:
+    """Whether the rows are every combination of the factors: then nothing was drawn, and there is no interval."""
+    space = run.data.space
+    return space is not None and space.discrete and len(taken.rows) == len(run.data) == space.count
+
+
+def dci(seen: Seen) -> Mapping[str, Score]:
+    """DCI by its parts (disentanglement, completeness, informativeness); none where it is not defined."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of one factor the page shows no DCI
+            found = score(seen.codes, seen.factors, seen.space, active=seen.active, metrics="dci")
+        return {name.removeprefix("dci-"): s for name, s in found.items()}
+    except BadInput:  # too few rows of a class, too many classes: the report does without
+        return {}
+
+
+def ranked(views: Sequence[View]) -> Ranking:
+    """The one label-free order (runs/rank_members.py), of one run or of several."""
+    settings = [(v.run, tuple(sorted(v.hyper.items()))) for v in views]
+    return rank([v.diagnosis for v in views], settings, beside(v.seeds for v in views))
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a report says of a run, before it is put on a page."""
+
+    run: Run
+    views: list[View]
+    shown: View  # the member that comes first
+    other: View | None  # the one it is compared with
+    chosen: View  # without labels
+    stable: int  # active latents that it has
+
+    @property
+    def by_hand(self) -> bool:
+        """The user named another member than the chosen one."""
+        return self.shown is not self.chosen
+
+
+def find(run: Run, member: int | None = None, show: bool | None = None, number: int = 0) -> Findings:
+    """Diagnose, score and choose; `number` is the run's place on a page with several."""
+    views = [replace(view, run=number) for view in look(run, show=show)]
+    if not number:
+        say_left_out(run)
+    ranking = ranked(views)
+    chosen = views[ranking.order[0]]
+    compared = None if ranking.compared is None else views[ranking.compared]
+    if member is None or member == chosen.member:
+        return Findings(run, views, chosen, compared, chosen, ranking.stable)
+    named = next((view for view in views if view.member == member), None)
+    if named is None:
+        known = ", ".join(str(view.member) for view in views)
+        raise BadInput(f"member={member} is not a finished member of this run; choose one of {known}")
+    return Findings(run, views, named, chosen, chosen, ranking.stable)

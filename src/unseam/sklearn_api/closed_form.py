@@ -1,0 +1,109 @@
+"""Estimators in closed form: probabilistic PCA and the linear VAE at its optimum."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from unseam.axes import Array
+from unseam.errors import BadInput
+from unseam.linear.evidence import best_dimension
+from unseam.linear.ppca import principal_axes
+from unseam.sklearn_api.base import DTYPES, Codes
+
+FLOOR = 1e-9  # of the mean eigenvalue: a table without noise still has rounding
+
+
+class PPCA(Codes):
+    """Probabilistic PCA (Tipping & Bishop 1999) in closed form; "auto" takes the dimension of highest evidence.
+
+    >>> X = np.random.default_rng(0).normal(size=(200, 2)) @ np.eye(2, 5) * 3 + np.ones(5)
+    >>> X += 0.1 * np.random.default_rng(1).normal(size=X.shape)
+    >>> PPCA().fit_transform(X).shape
+    (200, 2)
+    """
+
+    def __init__(self, n_components: int | Literal["auto"] = "auto") -> None:
+        self.n_components = n_components
+
+    def _fit(self, X: Array) -> None:
+        l, U = principal_axes(np.atleast_2d(np.cov(X.T, bias=True)))
+        l = np.maximum(l, max(FLOOR * float(l.mean()), 1e-300))
+        d = dimension(self.n_components, l, X)
+        s2 = float(l[d:].mean()) if d < len(l) else FLOOR * float(l.mean())
+        signs = np.where(U[np.abs(U).argmax(0), np.arange(len(l))] < 0, -1.0, 1.0)
+        self.mean_, self.noise_variance_ = X.mean(0), s2
+        self.components_ = ((U * signs)[:, :d] * np.sqrt(np.maximum(l[:d] - s2, 0))).T  # W' (d, n)
+        self.explained_information_ = 0.5 * np.log(np.maximum(l[:d] / s2, 1.0))
+        self._n_features_out = d
+
+    def _encode(self, X: Array) -> Array:
+        M = self.components_ @ self.components_.T + self.noise_variance_ * np.eye(len(self.components_))
+        return np.asarray(np.linalg.solve(M, self.components_ @ (X - self.mean_).T).T)
+
+    def _decode(self, u: Array) -> Array:
+        return np.asarray(self.mean_ + u @ self.components_)
+
+    def score_samples(self, X: Any) -> Array:  # (N, n) -> (N,)
+        """log N(x; mean, W W' + s2 I) in nats, in closed form (Woodbury)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=DTYPES, reset=False).astype(np.float64) - self.mean_
+        W, s2 = self.components_, self.noise_variance_
+        n, d = X.shape[1], len(W)
+        M = W @ W.T + s2 * np.eye(d)
+        projected = X @ W.T
+        square = ((X**2).sum(1) - (projected * np.linalg.solve(M, projected.T).T).sum(1)) / s2
+        return np.asarray(-0.5 * (n * np.log(2 * np.pi) + np.linalg.slogdet(M)[1] + (n - d) * np.log(s2) + square))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood a row."""
+        return float(self.score_samples(X).mean())
+
+
+class LinearVAE(PPCA):
+    """The linear VAE at its optimum (Lucas et al. 2019): PPCA with the noise, or beta times it, given or learned.
+
+    Directions whose eigenvalue is not above beta s2 have collapsed; "auto" keeps the others.
+
+    >>> X = np.random.default_rng(0).normal(size=(300, 4)) * [3.0, 2.0, 0.5, 0.5]
+    >>> LinearVAE(s2=0.5).fit(X).posterior_variance_.round(2)
+    array([0.06, 0.14])
+    """
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] = "auto",
+        *,
+        beta: float = 1.0,
+        s2: float | Literal["learned"] = "learned",
+    ) -> None:
+        self.n_components = n_components
+        self.beta = beta
+        self.s2 = s2
+
+    def _fit(self, X: Array) -> None:
+        super()._fit(X)
+        if not self.beta > 0 or (self.s2 != "learned" and not self.s2 > 0):
+            raise BadInput(f"beta={self.beta} and s2={self.s2} must be positive")
+        noise = (self.noise_variance_ if self.s2 == "learned" else self.s2) * self.beta
+        l, U = principal_axes(np.atleast_2d(np.cov(X.T, bias=True)))
+        active = int(max(1, (l > noise).sum()))
+        d = min(active, len(self.components_) if self.s2 == "learned" or self.n_components != "auto" else active)
+        signs = np.where(U[np.abs(U).argmax(0), np.arange(len(l))] < 0, -1.0, 1.0)
+        self.components_ = ((U * signs)[:, :d] * np.sqrt(np.maximum(l[:d] - noise, 0))).T
+        self.noise_variance_ = max(float(noise), 1e-300)
+        self.posterior_variance_ = self.noise_variance_ / np.maximum(l[:d], self.noise_variance_)
+        self.explained_information_ = -0.5 * np.log(self.posterior_variance_)
+        self._n_features_out = d
+
+
+def dimension(asked: int | str, l: Array, X: Array) -> int:
+    """How many latents: what was asked, or by evidence; between 1 and the number of columns."""
+    n = len(l)
+    if asked != "auto":
+        if not isinstance(asked, (int, np.integer)) or not 1 <= asked <= n:
+            raise BadInput(f"n_components={asked!r} must be 'auto' or between 1 and {n}, the number of columns")
+        return int(asked)
+    return best_dimension(l, len(X)) if n > 1 else 1

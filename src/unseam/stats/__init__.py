@@ -1,0 +1,45 @@
+"""Plain statistics of columns, for every other room: entropy and mutual information, correlation, matching.
+
+NumPy and SciPy only; `import scipy` loads its parts (stats and optimize take 0.2 s each) where they are first used.
+Information is in nats. One rule for a constant column: it tells nothing about any other, so its information and its
+entry in a matrix of correlations are 0, and a single correlation with it is None.
+"""
+
+from unseam.stats.assignment import Matching, matched, matched_codes, nearest_matched, top_two_gap
+from unseam.stats.correlation import (
+    correlations,
+    distinct,
+    in_random_axes,
+    multiple_correlation,
+    normal_scores,
+    pearson,
+    rank_correlations,
+    spearman,
+    standardise,
+)
+from unseam.stats.information import contingency, discrete_information, discretise, entropy, entropy_of_counts
+from unseam.stats.neighbours import ksg, ross
+
+__all__ = [
+    "Matching",
+    "contingency",
+    "correlations",
+    "discrete_information",
+    "discretise",
+    "distinct",
+    "entropy",
+    "entropy_of_counts",
+    "in_random_axes",
+    "ksg",
+    "matched",
+    "matched_codes",
+    "multiple_correlation",
+    "nearest_matched",
+    "normal_scores",
+    "pearson",
+    "rank_correlations",
+    "ross",
+    "spearman",
+    "standardise",
+    "top_two_gap",
+]

@@ -1,0 +1,266 @@
+"""`fit(...) -> Run`: what is asked for, checked and laid out in a folder before the first step, then trained."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from unseam.atomic import free_path, remove_leftovers, write_array, write_atomic
+from unseam.axes import Array
+from unseam.data import config as data_config
+from unseam.data import load_data, said_of
+from unseam.data.base import Dataset, Scale, unit_range, whole_numbers
+from unseam.data.pairs import read_pairs
+from unseam.data.scaling import bright, uneven
+from unseam.data.user import UserData
+from unseam.data.wrap import Scaled, Wrapper, wrap
+from unseam.data.wrap.base import layers
+from unseam.errors import BadInput, lookup
+from unseam.models import Architecture
+from unseam.models.likelihood import COUNTS
+from unseam.objectives import OBJECTIVES, Objective, Optimiser
+from unseam.progress import stderr
+from unseam.run import pack, user_files
+from unseam.run.config import RunConfig, Training, split, sweep
+from unseam.run.load import load_run
+from unseam.run.run import Run
+from unseam.run.settings import Choices, OptimiserName, Settings, choose
+from unseam.train.cohort import check_free, plan, run_cohort, start_folder, where
+from unseam.train.track import known_tracker, tracked
+
+
+def fit(
+    data: str | Path | Array | Dataset,
+    objective: str | type[Objective] | Objective = "beta-vae",
+    *,
+    architecture: Architecture | None = None,
+    training: Training | None = None,
+    optimiser: Optimiser | OptimiserName | None = None,
+    hyperparameters: Mapping[str, Any] | None = None,
+    seeds: Sequence[int] = (0,),
+    out: str | Path | None = None,
+    data_parameters: Mapping[str, Any] | None = None,
+    scale: Scale | None = None,
+    track: str | None = None,
+    show: bool | None = None,
+    **settings: Unpack[Settings],
+) -> Run:
+    """Train a cohort: every seed times every combination of the hyperparameters given as lists.
+
+    Parameters
+    ----------
+    data : str, Path, array or Dataset
+        The name of a data set (`unseam data list`), a path to your own file or folder of images, an array or table
+        of shape (rows, columns) or of images, or a data set.
+    objective : str, Objective or its type, default="beta-vae"
+        What to minimise: a name (`unseam objectives`), an objective class, or an instance such as `BetaVAE(beta=8)`.
+    architecture : Architecture, optional
+        The networks, the latents and the likelihood.
+    training : Training, optional
+        Steps, batch, held-out share, logging, checkpoints, processes, device and precision.
+    optimiser : Optimiser or {"adam", "adagrad", "sgd"}, default="adam"
+        How parameters step; a name leaves the other fields to the short form (`lr=`, `b1=`, `b2=`, `eps=`,
+        `weight_decay=`).
+    hyperparameters : dict, optional
+        Hyperparameters of the objective by name; for an objective of your own. A list is swept.
+    seeds : sequence of int, default=(0,)
+        One member is trained for each seed and combination of hyperparameters.
+    out : str or Path, optional
+        The run folder to create; runs/DATA-OBJECTIVE by default.
+    data_parameters : dict, optional
+        Parameters of the data set, such as `{"size": 32}`.
+    scale : {"standard", "unit", "none"}, optional
+        Scale the columns of a table to mean 0 and standard deviation 1, or to 0..1. The run remembers the scaling
+        and undoes it when it decodes. "none" leaves them as they are and silences the warning about it.
+    track : {"tensorboard", "wandb"}, optional
+        Also pass what is logged on to this tracker.
+    show : bool, optional
+        Whether to show a progress bar; by default if stderr is a terminal.
+    **settings : Settings
+        The short form: fields of `Architecture` (`latents=10`, `network="mlp"`), `Training` (`steps=5000`) and
+        `Optimiser` (`lr=1e-3`), and the built-in objectives' hyperparameters (`beta=4`, or `beta=[1, 4]` to sweep).
+        A setting may not be given both here and in an object.
+
+    Returns
+    -------
+    Run
+        The run folder: `run.table()`, `run.model(member)`, `run.encode(x)`, `run.decode(z)`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> run = fit("synth-linear", "beta-vae", beta=[1e-4, 1e-2], seeds=[0, 1], steps=20, network="linear",
+    ...             latents=2, data_parameters={"size": 500}, out=tempfile.mkdtemp() + "/run")
+    >>> run.table()[["seed", "beta", "status"]].values.tolist()
+    [[0, 0.0001, 'finished'], [1, 0.0001, 'finished'], [0, 0.01, 'finished'], [1, 0.01, 'finished']]
+
+    The same settings as objects:
+
+    >>> from unseam.models import Architecture
+    >>> from unseam.run import Training
+    >>> run = fit("synth-linear", hyperparameters={"beta": 1e-2}, architecture=Architecture("linear", latents=2),
+    ...           training=Training(steps=20), data_parameters={"size": 500}, out=tempfile.mkdtemp() + "/run")
+    """
+    known_tracker(track)
+    choices = choose(objective, settings, architecture, training, optimiser, hyperparameters)
+    run = begin(data, choices, seeds=seeds, out=out, data_parameters=data_parameters, scale=scale)
+    if out is None and show is not False:
+        stderr.print(f"run folder: {run.folder} (out= chooses another)", soft_wrap=True)
+    with tracked(run.folder, run.config, track):
+        run_cohort(run.folder, run.config, choices.kind, show)
+    return run
+
+
+def begin(
+    data: str | Path | Array | Dataset,
+    choices: Choices,
+    *,
+    seeds: Sequence[int] = (0,),
+    out: str | Path | None = None,
+    data_parameters: Mapping[str, Any] | None = None,
+    scale: Scale | None = None,
+) -> Run:
+    """What `fit` does before the first step: everything checked, and the folder laid out."""
+    name, kind, training = choices.name, choices.kind, choices.training
+    asked = {"scale": scale} if scale not in (None, "none") else {}
+    if isinstance(data, Dataset):
+        dataset = wrap(data, asked)
+    else:
+        said = said_of(data, choices.architecture.likelihood)
+        dataset = load_data(data, **{**said, **(data_parameters or {}), **asked})
+    members, static = sweep(kind, seeds, choices.hyperparameters)
+    pairing = kind(**members[0].hyper, **static).pairing()
+    if pairing is not None and pairing.file:
+        static["pairs"] = str(Path(pairing.how).resolve())
+        read_pairs(static["pairs"], len(dataset))  # refused now if they are none
+    architecture = replace(choices.architecture, posterior=kind.posterior)
+    if kind.learned_s2:
+        if architecture.likelihood not in ("auto", "gaussian"):
+            other = architecture.likelihood
+            raise BadInput(f"{name} learns the variance of a Gaussian likelihood; leave out likelihood={other!r}")
+        architecture = replace(architecture, learned_s2=True, likelihood="gaussian")
+    architecture = architecture.for_data(dataset.shape, dataset.likelihood)
+    _check(kind, architecture, training, dataset)
+    folder = Path(out) if out is not None else free_folder(data, name)
+    check_free(folder)
+    kept = user_files.relative(data_config(_on_disk(dataset, folder)), folder)
+    config = RunConfig(kept, name, static, members, architecture, training, choices.optimiser)
+    config = replace(config, digests=user_files.digests(kept, folder, static.get("pairs")), **_described(dataset))
+    config = plan(config, kind(**members[0].hyper, **static), dataset.shape)
+    _warn(dataset, scale)
+    start_folder(folder, config)
+    return Run(folder, config)
+
+
+def _warn(data: Dataset, scale: Scale | None) -> None:
+    """One's own data whose scale rules the loss, and that nobody said a word about."""
+    if scale is not None or not isinstance(data, UserData) or data.likelihood != "gaussian":
+        return
+    if told := uneven(data, data.features) if len(data.shape) == 1 else bright(data):
+        warnings.warn(told, stacklevel=3)
+
+
+def _described(data: Dataset) -> dict[str, Any]:
+    """What a run must know of its data to encode and decode without it."""
+    scaled = next((layer.scaling for layer in layers(data) if isinstance(layer, Scaled)), None)
+    inner = layers(data)[-1]
+    features = (inner.features if isinstance(inner, UserData) else None) or ()
+    return {"shape": tuple(data.shape), "features": features, "scaling": scaled}
+
+
+def _check(kind: type[Objective], architecture: Architecture, training: Training, data: Dataset) -> None:
+    """What can be refused before the first step is."""
+    if training.batch < kind.smallest_batch:
+        raise BadInput(
+            f"batch={training.batch} is too small: {kind.__name__} compares samples of a batch and needs at least "
+            f"{kind.smallest_batch}"
+        )
+    train_rows, _ = split(len(data), training.holdout)
+    if not len(train_rows):
+        raise BadInput(f"the data has {len(data)} rows and holdout={training.holdout} leaves none to train on")
+    if architecture.likelihood == "bernoulli" and data.likelihood != "bernoulli":
+        unit_range(data)
+    if architecture.likelihood in COUNTS:
+        whole_numbers(data, architecture.likelihood)
+
+
+def _on_disk(data: Dataset, folder: Path) -> Dataset:
+    """Arrays in memory become files of the run, so that its processes and later readers find them."""
+    if isinstance(data, Wrapper):
+        return replace(data, of=_on_disk(data.of, folder))
+    if not isinstance(data, UserData):
+        return data
+    for name in ("source", "factor_table"):
+        array = getattr(data, name)
+        if hasattr(array, "__array__"):
+            path = folder.resolve() / f"{name}.npy"
+            write_array(path, array)
+            data = replace(data, **{name: str(path)})  # type: ignore[arg-type]
+    return data
+
+
+def _label(data: Any) -> str:
+    """What a run on it is called: a file's name, a data set's, or "array" for what has none.
+
+    >>> _label("my/wine.csv"), _label("sprites"), _label([[0.0, 1.0]])
+    ('wine', 'sprites', 'array')
+    """
+    inner = layers(data)[-1]
+    source = inner.source if isinstance(inner, UserData) else inner
+    if isinstance(source, (str, Path)):
+        return Path(source).stem
+    return str(source.name) if isinstance(source, Dataset) else "array"
+
+
+def free_folder(data: Any, objective: str) -> Path:
+    """runs/DATA-OBJECTIVE, or the first free numbered variant of it."""
+    return free_path(Path("runs") / f"{_label(data)}-{objective}")
+
+
+def resume(
+    folder: str | Path,
+    objective: type[Objective] | None = None,
+    show: bool | None = None,
+    steps: int | None = None,
+    device: str | None = None,
+) -> Run:
+    """Go on with a run that was stopped, on its device or another; a finished one is returned as it is, or goes on to
+    `steps` in all."""
+    run = load_run(folder)
+    kind = objective or lookup(OBJECTIVES, run.config.objective, "objective")  # all that can be refused, before
+    placed = run.config.training if device is None else where(replace(run.config.training, device=device))
+    if steps is not None:
+        run = extended(run, steps)
+    with suppress(OSError):  # a finished run may lie in a folder that can only be read
+        remove_leftovers(run.folder, run.folder / "checkpoints")
+    if run.finished:
+        return run
+    run.rows.create()
+    user_files.check(run.config.data, run.config.digests, run.folder, run.config.static.get("pairs"))
+    _ = run.data  # refused now if it cannot be read
+    training = replace(run.config.training, device=placed.device)
+    run_cohort(run.folder, replace(run.config, training=training), kind, show)
+    return run
+
+
+def extended(run: Run, steps: int) -> Run:
+    """The run with more steps to go; its final numbers are removed, to be written again at the new end."""
+    before = run.config.training.steps
+    if steps < before:
+        raise BadInput(f"steps={steps} is less than the {before} steps of {run.folder}; a run can only become longer")
+    if steps == before:
+        return run
+    if pack.pack_of(run.folder) is not None:
+        raise BadInput(f"{run.folder} is a packed run, without its optimisers' state; go on where it was trained")
+    _ = run.data  # refused now if it has changed
+    run.rows.create()
+    run.rows.reopen(before)
+    config = replace(run.config, training=replace(run.config.training, steps=steps))
+    document = json.loads((run.folder / "config.json").read_bytes())
+    write_atomic(run.folder / "config.json", json.dumps({**document, **config.to_json()}, indent=2))
+    return Run(run.folder, config)
