@@ -37,6 +37,34 @@ def test_the_interaction_sums_over_layers_and_is_linear_in_none():
     assert interaction(lambda z: [line(z)], z, torch.ones(2), *noise).abs().max() < 1e-9
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_interaction_of_a_layer_with_kinks_stays_a_share(dtype):
+    """Divided sample by sample, one that meets a kink along the signs and none along the normals gave 1e9."""
+    g = torch.Generator().manual_seed(0)
+    shares = []
+    for _ in range(300):
+        W, b, z = (torch.randn(*shape, generator=g, dtype=dtype) for shape in ((3, 24), (24,), (32, 3)))
+        signs, normal = torch.randn(2, 2, 32, 3, generator=g, dtype=dtype)
+        kinks = lambda z, W=W, b=b: [torch.relu(z @ W + b)]  # noqa: E731
+        shares.append(interaction(kinks, z, z.std(0), signs.sign(), normal).mean().item())
+    assert min(shares) > 0
+    assert max(shares) < 5
+    assert torch.tensor(shares).median() < 1  # a share, up to noise
+
+
+def test_the_interaction_of_a_batch_is_the_ratio_of_means():
+    """f = a x y + b x^2, a and b of each sample, has second derivatives [[2b, a], [a, 0]]: 2 a^2 of 2 a^2 + 4 b^2."""
+    a, b = (torch.tensor(v, dtype=torch.float64) for v in ((1.0, 3.0, 0.0), (2.0, 0.1, 1.0)))
+
+    def layer(z):
+        A, B = (v.repeat(len(z) // 3) for v in (a, b))
+        return [(A * z[:, 0] * z[:, 1] + B * z[:, 0] ** 2)[:, None]]
+
+    found = interaction(layer, torch.zeros(3, 2, dtype=torch.float64), torch.ones(2), *draws(40_000, 3, 2))
+    mixed, all_ = 2 * a**2, 2 * a**2 + 4 * b**2
+    torch.testing.assert_close(found, mixed / all_.mean(), rtol=0.05, atol=0.01)
+
+
 def test_tripod_looks_at_hidden_layers_after_their_activation_only():
     model = Member("tripod").model
     z = torch.randn(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

@@ -18,6 +18,7 @@ SETTINGS = {
     "annealed-vae": {"c_max": 4.0},
     "info-vae": {"lam": 50.0},
     "qlae": {"levels": 5},
+    "tripod": {"decoder_activation": "tanh"},  # ReLU has no second derivatives, only kinks
 }
 
 
