@@ -14,6 +14,7 @@ from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.finding.columns import prepare
 from unseam.finding.dimension import dependent, hsic
+from unseam.finding.kinds import recognise
 from unseam.finding.missing import ppca_fill
 from unseam.finding.network import EFFORTS, Effort
 from unseam.finding.parts import fit_parts, how_many
@@ -100,7 +101,7 @@ def test_kinds_can_be_said_and_are_checked() -> None:
         ],
     )
     plain = prepare(table)
-    assert plain.kinds == ("continuous", "whole", "classes", "binary")
+    assert plain.kinds == ("continuous", "ordinal", "classes", "binary")
     assert plain.features == ("a", "b", "yes=y")
     asked = prepare(table, kinds={"kind": "categorical", "b": "counts"})
     assert asked.features == ("a", "b", "kind=y", "kind=z", "yes=y")
@@ -194,11 +195,72 @@ def test_tables_as_people_have_them(tmp_path: Path) -> None:
     words.loc[7, "c"] = "?"
     assert any("'c' is left out, though 59 of its 60" in note and "'?'" in note for note in _notes_of(words))
     assert any("-999 in 2 rows of 'b'" in note for note in _notes_of(frame.assign(b=[*x[:58, 1], -999, -999])))
-    assert any("'target' is taken as a number" in note for note in _notes_of(frame.assign(target=[0, 1, 2] * 20)))
+    assert any("'target' looks like a label" in note for note in _notes_of(frame.assign(target=[0, 1, 2] * 20)))
+    assert any("'age_group' is taken as a number" in note for note in _notes_of(frame.assign(age_group=[0, 1, 2] * 20)))
     assert not any("far" in note or "label" in note or "alike" in note for note in _notes_of(frame))
     head = bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3])
     (tmp_path / "some-images-idx3-ubyte").write_bytes(head + bytes(range(12)))
     assert read(tmp_path / "some-images-idx3-ubyte").shape == (1, 2, 3)
+
+
+LEFT_OUT = {
+    "id": "identifier", "ID": "identifier", "patient_id": "identifier", "userId": "identifier", "": "identifier",
+    "Unnamed: 0": "identifier", "rownames": "identifier", "target": "label", "Label": "label", "class": "label",
+    "y": "label", "species": "label",
+}  # fmt: skip
+MEASURED = (
+    "humid",
+    "PID",
+    "idp",
+    "acid",
+    "age_group",
+    "social_class",
+    "body mass index",
+    "grid",
+    "classroom",
+    "number",
+)
+
+
+@pytest.mark.parametrize("name", [*LEFT_OUT, *MEASURED])
+def test_identifiers_and_labels_are_left_out_and_can_be_kept(name: str) -> None:
+    """By names that say so; a name that only contains such a word is a measurement's."""
+    g = np.random.default_rng(0)
+    table = Columns(["a", "b", name], [g.normal(size=90), g.normal(size=90), g.integers(0, 3, 90)])
+    made = prepare(table)
+    assert made.kinds[2] == LEFT_OUT.get(name, "ordinal")
+    assert prepare(table, keep=name).features == ("a", "b", name)
+    assert prepare(table, kinds={name: "ordinal"}).features == ("a", "b", name)
+    if name in LEFT_OUT:
+        assert any("left out (to use it: keep " in note for note in made.notes)
+    with pytest.raises(BadInput, match="keep: column='c' is unknown"):
+        prepare(table, keep="c")
+
+
+def test_numbers_of_an_identifier_need_not_repeat_and_those_of_a_label_may_be_any() -> None:
+    g = np.random.default_rng(0)
+    rows = np.sort(g.permutation(140)[:100])  # of a table that has lost rows
+    assert recognise("first", rows) == "identifier"
+    assert recognise("first", g.permutation(rows)) == "whole"
+    assert recognise("invoice number", g.permutation(rows)) == "identifier"
+    assert recognise("ID", np.array([1.1, 2.0, 1.1, 4.5, 6.0])) == "identifier"
+    both = [g.normal(size=100), g.normal(size=100), g.normal(size=100)]
+    assert prepare(Columns(["a", "b", "target"], both)).kinds[2] == "label"
+    assert prepare(Columns(["a", "b", "y"], both)).kinds[2] == "continuous"
+    pixels = [g.integers(0, 3, 100), g.integers(0, 3, 100), g.normal(size=100)]
+    assert prepare(Columns(["x", "y", "light"], pixels)).kinds == ("ordinal", "ordinal", "continuous")
+
+
+def test_each_column_has_its_own_unit_unless_all_are_items_with_the_same_levels() -> None:
+    g = np.random.default_rng(0)
+    items = [g.integers(1, 6, 200) for _ in range(3)]
+    assert prepare(Columns(list("abc"), items)).scale == "common"
+    assert prepare(Columns(list("abc"), [*items[:2], items[2] + 1])).scale == "standard"
+    close = prepare(Columns(list("ab"), [g.normal(size=50), 3 * g.normal(size=50)]))
+    assert close.scale == "standard"
+    assert np.allclose(close.x.std(0), 1)
+    assert len(set(prepare(Columns(list("abc"), items), "common").unit)) == 1
+    assert np.allclose(prepare(Columns(list("abc"), items), "standard").x.std(0), 1)
 
 
 def _notes_of(frame: pd.DataFrame) -> tuple[str, ...]:

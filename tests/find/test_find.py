@@ -14,12 +14,10 @@ from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.finding import Findings
 from unseam.finding.axes import fit_axes
-from unseam.finding.columns import prepare
 from unseam.finding.grades import grade_of
 from unseam.finding.kinds import recognise
 from unseam.finding.network import EFFORTS, Effort, settled
 from unseam.finding.stability import agreement
-from unseam.readers import Columns
 from unseam.rng import numpy_generator
 from unseam.run.config import split
 from unseam.stats import matched, rank_correlations
@@ -107,7 +105,7 @@ def test_a_curve_needs_the_network_and_says_so(monkeypatch: pytest.MonkeyPatch) 
     g = np.random.default_rng(0)
     s = g.uniform(-1, 1, (800, 2))
     x = np.stack([s[:, 0], s[:, 0] ** 2, s[:, 1], s[:, 0] * s[:, 1], np.sin(2 * s[:, 1])], axis=1)
-    found = unseam.find(x + 0.03 * g.normal(size=x.shape), effort="quick", show=False)
+    found = unseam.find(x + 0.03 * g.normal(size=x.shape), effort="quick", scale="common", show=False)
     assert (found.kind, found.count) == ("non-linear", 2)
     assert like(found, s).min() > 0.95
     assert found.transform(x[:5]).shape == (5, 2)
@@ -302,12 +300,7 @@ def test_verb_that_is_stopped_leaves_nothing(
     assert not Path("o").exists()
 
 
-def test_prepare_keeps_common_units_and_recognises_numbers() -> None:
-    g = np.random.default_rng(0)
-    close = prepare(Columns(["a", "b"], [g.normal(size=50), 3 * g.normal(size=50)]))
-    far = prepare(Columns(["a", "b"], [g.normal(size=50), 300 * g.normal(size=50)]))
-    assert (close.scale, far.scale) == ("common", "standard")
-    assert len(set(close.unit)) == 1
+def test_numbers_are_recognised() -> None:
     assert recognise("customer_id", np.array([7, 3, 9, 1, 4])) == "identifier"
     assert recognise("age", np.array([31, 45, 31, 60])) == "whole"
 

@@ -36,7 +36,8 @@ class Command:
     out: MaybePath = None
     """Where findings.html, the codes, findings.json and the run go; found/DATA when not given."""
     scale: Literal["auto", "standard", "common", "none"] = "auto"
-    """standard: each column by its own spread; common: all by one number; auto: common if spreads are similar."""
+    """standard: each column by its own spread; common: all by one number, because they share a unit; auto: common for
+    images and for items with the same levels, standard otherwise."""
     quick: bool = False
     """Two short trainings: less sure."""
     thorough: bool = False
@@ -47,8 +48,10 @@ class Command:
     """How many factors to look for; decided by evidence when not given."""
     leave_out: MaybeText = None
     """Columns to leave out, as a list: id,label."""
+    keep: MaybeText = None
+    """Columns to use although they look like identifiers or labels, as a list: id,label."""
     kinds: MaybeText = None
-    """What columns are, where recognition is wrong: age=continuous,visits=counts,colour=categorical."""
+    """What columns are, where recognition is wrong: age=continuous,visits=counts,pain=ordinal,colour=categorical."""
     codes: Literal["csv", "parquet"] = "csv"
     """How the codes are written."""
     key: MaybeText = None
@@ -99,7 +102,7 @@ class Command:
             effort="quick" if self.quick else "thorough" if self.thorough else "normal",
             leave_out=self.leave_out.split(",") if self.leave_out else (), orthogonal=self.orthogonal, seed=self.seed,
             beta=self.beta, device=self.device,
-            kinds=pairs(self.kinds), codes=self.codes,
+            kinds=pairs(self.kinds), codes=self.codes, keep=self.keep.split(",") if self.keep else (),
         )  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """Which columns of a table can be used, in which unit they are compared, and the numbers that are modelled.
 
-Every choice is kept as a word. Used are continuous columns, whole numbers, counts (as logarithms where a linear model
-looks at them, as they are where parts do) and binary ones; classes of more than two are left out unless asked for, and
-are then a column for each class but the first. Left out by name: constant, empty, identifiers, copies, words, dates.
+Every choice is kept as a word. Used are continuous columns, whole numbers, ordinal ones (3 to 7 different numbers),
+counts (as logarithms where a linear model looks at them, as they are where parts do) and binary ones; classes of more
+than two are left out unless asked for, and are then a column for each class but the first. Left out by name: constant,
+empty, identifiers, labels, copies, words, dates.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.finding.kinds import USED, Kind, called, distinct, each
+from unseam.finding.kinds import USED, Kind, called, distinct, each, quoted
 from unseam.finding.missing import Filler, by_hidden_cells, filler, ppca_fill
 from unseam.finding.table_warnings import alarm, almost, asking, far_values, follow, remarks, series
 from unseam.readers import Columns
@@ -27,7 +28,6 @@ LEAST_ROWS = 10
 MANY = 0.5  # missing cells, as a share: above, nothing is called found
 MOST_COLUMNS = 5000
 NEAR_ZERO = 0.2  # of a column's spread: how close to 0 the smallest amount of a part must come
-SAME_UNIT = 10.0  # spreads (9th decile over 1st) within this factor are taken to share a unit
 TWO = "give at least 2 columns of numbers that vary"
 Shape = tuple[int, int, int]  # C, H, W
 
@@ -86,12 +86,18 @@ class Prepared:
     def poisson(self) -> bool:
         """Whether the table holds counts: whole numbers from 0, many of them recognised as counts."""
         kinds = [self.kinds[i] for i in self.used]
-        return "continuous" not in kinds and 2 * kinds.count("counts") >= len(kinds)
+        whole = all(k != "ordinal" or (r % 1 == 0).all() for k, r in zip(kinds, self.raw(self.x[:1000]).T, strict=True))
+        return "continuous" not in kinds and 2 * kinds.count("counts") >= len(kinds) and whole
 
     @property
     def smooth(self) -> Array:  # (n,) bool
         """Columns whose noise may be the same everywhere: neither counts nor classes."""
-        return np.array([self.kinds[i] in ("continuous", "whole") for i in self.used])
+        return np.array([self.kinds[i] in ("continuous", "whole", "ordinal") for i in self.used])
+
+    @property
+    def levels_only(self) -> Array:  # (n,) bool
+        """Columns of a few ordered levels, binary or ordinal: their shape says nothing of the factors' shape."""
+        return np.array([self.kinds[i] in ("binary", "ordinal", "categorical") for i in self.used])
 
     @property
     def positive(self) -> bool:
@@ -121,7 +127,7 @@ class Prepared:
                 *self.notes,
             ]
         parts = [f"{len(names)} {kind}" for kind, names in self.by_kind().items()]
-        left = [f"{n!r} ({k})" for n, k in zip(self.names, self.kinds, strict=True) if k not in USED]
+        left = [f"{quoted(n)} ({k})" for n, k in zip(self.names, self.kinds, strict=True) if k not in USED]
         said = f"{len(self.x):,} rows, {len(self.names):,} columns: {', '.join(parts)}"
         if left:
             said += f"; left out {', '.join(left[:8])}" + (f" and {len(left) - 8} more" if len(left) > 8 else "")
@@ -130,7 +136,7 @@ class Prepared:
 
 SCALES = {
     "standard": "each column divided by its own standard deviation",
-    "common": "columns have similar spreads: all divided by one number, so that their geometry stays",
+    "common": "all columns divided by one number, so that their geometry stays",
     "none": "columns taken as they are",
 }
 
@@ -138,12 +144,14 @@ SCALES = {
 def prepare(
     table: Columns,
     scale: Scale = "auto",
-    leave_out: Sequence[str] = (),
+    leave_out: str | Sequence[str] = (),
     least: int = LEAST_ROWS,
     kinds: Mapping[str, str] | None = None,
     shape: Shape | None = None,
+    keep: str | Sequence[str] = (),
 ) -> Prepared:
-    """Recognise the columns (`kinds` overrides), leave out what cannot be used, bring the rest to one unit.
+    """Recognise the columns (`kinds` overrides), leave out what cannot be used, bring the rest to one unit. Columns to
+    `keep` are used although they look like identifiers or labels.
 
     >>> t = Columns(["id", "a", "b"], [np.arange(50), np.sin(np.arange(50.0)), np.cos(np.arange(50.0))])
     >>> prepare(t).kinds
@@ -153,10 +161,10 @@ def prepare(
         raise BadInput(
             f"the data has {len(table)} row{'s' * (len(table) != 1)}; find needs at least {least}, and 100 to know"
         )
-    for name in leave_out:
-        table.pick([name], "leave_out")
-    table = table.without(list(leave_out)) if leave_out else table
-    own = called(table, kinds or {}, pixels=shape is not None)
+    leave_out, keep = names_of(leave_out), names_of(keep)
+    table.pick(leave_out, "leave_out")
+    table = table.without(leave_out) if leave_out else table
+    own = called(table, kinds or {}, shape is not None, keep)
     used, levels = _layout(table, own)
     _usable(table, own, used)
     x = _numbers(table.columns, used, levels)
@@ -164,7 +172,9 @@ def prepare(
     x = np.where(logged, np.log1p(np.maximum(x, 0)), x)
     gaps = np.isnan(x)
     mean = np.nanmean(x, axis=0)
-    chosen, unit = units(x, scale if shape is None else "common")
+    same = shape is not None or _same_levels(x, [own[i] for i in used])
+    automatic = scale == "auto" or shape is not None
+    chosen, unit = units(x, ("common" if same else "standard") if automatic else scale)
     filled, fills, said = _fill((x - mean) / unit, gaps)
     far = far_values(table, own) if shape is None else {}
     notes = (*remarks(table, own, len(used)), *alarm(far), *(series(filled) if shape is None else []), *said)
@@ -245,16 +255,30 @@ def _usable(table: Columns, kinds: Sequence[Kind], used: Sequence[int]) -> None:
     )
 
 
-def units(x: Array, scale: Scale) -> tuple[str, Array]:  # (N, n) -> name, (n,)
+def names_of(names: str | Sequence[str]) -> list[str]:
+    """A list of column names, or one name.
+
+    >>> names_of("cens"), names_of(("a", "b"))
+    (['cens'], ['a', 'b'])
+    """
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _same_levels(x: Array, kinds: Sequence[Kind]) -> bool:  # (N, n)
+    """Whether all columns are items with the same levels, so that they share a unit."""
+    if not set(kinds) <= {"ordinal", "binary"}:
+        return False
+    low, high = np.nanmin(x, axis=0), np.nanmax(x, axis=0)
+    return bool((low == low[0]).all() and (high == high[0]).all())
+
+
+def units(x: Array, scale: str) -> tuple[str, Array]:  # (N, n) -> name, (n,)
     """What each column is divided by.
 
-    >>> units(np.array([[0.0, 0.0], [2.0, 200.0]]), "auto")
+    >>> units(np.array([[0.0, 0.0], [2.0, 200.0]]), "standard")
     ('standard', array([  1., 100.]))
     """
     spread = np.nanstd(x, axis=0)
-    if scale == "auto":
-        low, high = np.quantile(spread, 0.1, method="lower"), np.quantile(spread, 0.9, method="higher")
-        scale = "common" if high <= SAME_UNIT * low else "standard"
     if scale == "standard":
         return scale, spread
     one = float(np.sqrt((spread**2).mean())) if scale == "common" else 1.0

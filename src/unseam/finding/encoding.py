@@ -76,8 +76,8 @@ class Mixing:
         return (self.back(self.centre + J.T) - self.back(self.centre[None])).T
 
 
-KIND = {"continuous": "gaussian", "whole": "gaussian", "binary": "bernoulli", "counts": "negative-binomial",
-        "categorical": "categorical"}  # fmt: skip
+KIND = {"continuous": "gaussian", "whole": "gaussian", "ordinal": "gaussian", "binary": "bernoulli",
+        "counts": "negative-binomial", "categorical": "categorical"}  # fmt: skip
 
 
 def mix(prepared: Prepared, d: int) -> Mixing:

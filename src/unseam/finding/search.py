@@ -43,7 +43,8 @@ def find(
     effort: Literal["quick", "normal", "thorough"] = "normal",
     network: bool = True,
     latents: int | None = None,
-    leave_out: Sequence[str] = (),
+    leave_out: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     kinds: Mapping[str, str] | None = None,
     key: str | None = None,
     factors: Any = None,
@@ -57,7 +58,8 @@ def find(
     """Which independent factors is this data made of, and how sure is that?
 
     `data` is a table (pandas, AnnData), an array (N, n) or of images, a file (.npy .npz .csv .parquet .h5 .h5ad), a
-    folder of images or the name of a data set. `kinds` calls columns by their kind where recognition is wrong.
+    folder of images or the name of a data set. `kinds` calls columns by their kind where recognition is wrong;
+    columns to `keep` are used although they look like identifiers or labels.
     `orthogonal` says that the factors act at right angles, so that geometry alone may decide. `beta` weighs the KL of
     the networks; their noise is learned, so that 1 is the likelihood's own; they are trained on `device`. With `out`,
     codes.csv (or .parquet), findings.json and the network's run are written there.
@@ -77,7 +79,7 @@ def find(
     table, truth, shape = read(data, key)
     truth = truth if factors is None else _truth(factors, len(table))
     return examine(
-        prepare(table, scale, leave_out, kinds=kinds, shape=shape), out=out, effort=effort, network=network,
+        prepare(table, scale, leave_out, kinds=kinds, shape=shape, keep=keep), out=out, effort=effort, network=network,
         latents=latents, truth=truth, orthogonal=orthogonal, beta=beta, device=device, seed=seed, show=show,
         codes=codes,
     )  # fmt: skip

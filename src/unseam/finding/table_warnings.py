@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from unseam.axes import Array
-from unseam.finding.kinds import CLASSES, USED, Kind, content_of, distinct, each
+from unseam.finding.kinds import CLASSES, USED, Kind, content_of, distinct, each, quoted
 from unseam.readers import Columns, is_number
 
 LABEL = re.compile(r"(^|[_ ])(class|label|target|y|group|category|species)s?$", re.IGNORECASE)
+CALENDAR = re.compile(r"(year|yr|quarter|month|week|day|weekday)$", re.IGNORECASE)
 ALIKE = 0.5  # correlation of neighbouring rows from which they may be a series
 KNOWS = 100  # rows below which nothing is called found
 FAR = 3.0  # ranges of all other values, beyond which a value is no part of them
@@ -19,15 +20,27 @@ FAR = 3.0  # ranges of all other values, beyond which a value is no part of them
 
 def remarks(table: Columns, kinds: Sequence[Kind], n: int) -> list[str]:
     """All that its cells say; n columns are used."""
-    notes = [*table.notes, *_repeats(table, kinds)]
+    notes = [*table.notes, *_left_out(table, kinds), *_repeats(table, kinds)]
     if "counts" in kinds:
         notes.append("counts: log(1 + count) for linear models, Poisson for parts, negative binomial for networks")
     if "binary" in kinds:
         notes.append("binary columns: numbers for linear models, Bernoulli for networks")
     notes += [*asking(table, kinds), *almost(table, kinds), *_told(table, kinds), *_labels(table, kinds)]
+    notes += _calendar(table, kinds)
     if n >= len(table):
         notes.append(f"more columns ({n:,}) than rows ({len(table):,}): only strong factors can be seen")
     return notes
+
+
+def _left_out(table: Columns, kinds: Sequence[Kind]) -> list[str]:
+    """Identifiers and labels are no measurements, and how to use them all the same."""
+    said = []
+    for kind, reason in (("identifier", "an identifier"), ("label", "a label")):
+        names = [name for name, _, own in each(table, kinds) if own == kind]
+        if names:
+            looks = f"looks like {reason} and is" if len(names) == 1 else f"look like {kind}s and are"
+            said.append(f"{', '.join(map(quoted, names[:5]))} {looks} left out (to use it: keep {names[0]})")
+    return said
 
 
 def asking(table: Columns, kinds: Sequence[Kind]) -> list[str]:
@@ -113,9 +126,18 @@ def _labels(table: Columns, kinds: Sequence[Kind]) -> list[str]:
     """Whole numbers, few of them, may stand for classes."""
     said = []
     for name, column, kind in each(table, kinds):
-        if kind == "whole" and LABEL.search(name) and len(np.unique(column[column == column])) <= CLASSES:
+        few = kind == "ordinal" or (kind == "whole" and len(np.unique(column[column == column])) <= CLASSES)
+        if few and LABEL.search(name):
             said.append(f"{name!r} is taken as a number: if it is a label, leave it out (leave_out {name})")
     return said
+
+
+def _calendar(table: Columns, kinds: Sequence[Kind]) -> list[str]:
+    """When a row was taken is rarely something that was measured."""
+    names = [name for name, _, kind in each(table, kinds) if kind in USED and CALENDAR.match(name)]
+    if not names:
+        return []
+    return [f"taken as numbers: {', '.join(names)}; where they only say when a row was taken, leave them out"]
 
 
 def _repeats(table: Columns, kinds: Sequence[Kind]) -> list[str]:
