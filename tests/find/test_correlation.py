@@ -68,3 +68,10 @@ def test_ordinal_columns_beside_numbers_and_missing_cells() -> None:
     assert np.allclose(ours, ours.T)
     assert ours[2, 4] == pytest.approx(np.corrcoef(y[:, 2], y[:, 4])[0, 1])
     assert np.linalg.eigvalsh(correlation_matrix(made, np.arange(30))).min() > 0
+
+
+def test_items_that_no_row_has_both_of_are_uncorrelated() -> None:
+    _, _, x = cut(2000, [-0.5, 0.8])
+    two = x[:, :2].astype(float)
+    two[:1000, 0] = two[1000:, 1] = np.nan
+    assert polychoric(two)[0, 1] == 0

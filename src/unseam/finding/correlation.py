@@ -5,8 +5,8 @@
     P_lm(r) = [Phi2]  over the rectangle,   dPhi2(a, b; r)/dr = phi2(a, b; r)
 
 The likelihood is maximised by Fisher scoring for all pairs at once, with the derivative in closed form and Phi2 by
-Plackett's integral (Olsson 1979). A column of levels with any other column: Pearson's r times s / sum_l phi(t_l) (levels
-in steps of 1), the polyserial correlation in closed form (Olsson, Drasgow & Dorans 1982).
+Plackett's integral (Olsson 1979). A column of levels with any other column: Pearson's r times s / sum_l phi(t_l) (for
+levels in steps of 1), the polyserial correlation in closed form (Olsson, Drasgow & Dorans 1982).
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def polychoric(columns: Array) -> Array:  # (N, m), NaN where missing -> (m, m)
 def _scored(counts: Array, a: Array, b: Array) -> Array:  # (P, L, L), (P, L + 1), (P, L + 1) -> (P,)
     """Fisher scoring of r, from a small correlation of the right sign."""
     u, v = a[:, :, None], b[:, None, :]
-    centred = counts - counts.sum(2, keepdims=True) * counts.sum(1, keepdims=True) / counts.sum((1, 2), keepdims=True)
+    N = np.maximum(counts.sum((1, 2), keepdims=True), 1.0)  # 1: no row has both cells, and r stays 0
+    centred = counts - counts.sum(2, keepdims=True) * counts.sum(1, keepdims=True) / N
     middle = np.arange(counts.shape[1]) - (counts.shape[1] - 1) / 2
     r = 0.3 * np.sign(np.einsum("plm,l,m->p", centred, middle, middle))
     for _ in range(ROUNDS):
