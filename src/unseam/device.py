@@ -60,8 +60,8 @@ def known(name: str) -> torch.device:
 
 
 TRIM, MAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of <malloc.h>
-LARGEST = 1 << 25  # bytes of a block that may come from the heap: the most that every glibc takes
-KEPT = (1 << 31) - 1  # bytes of free heap that are not handed back
+_LARGEST = 1 << 25  # bytes of a block that may come from the heap: the most that every glibc takes
+_KEPT = (1 << 31) - 1  # bytes of free heap that are not handed back
 USUAL = 1 << 26  # glibc's own, where it has seen a block of the largest size
 
 
@@ -70,8 +70,8 @@ def kept_memory() -> Iterator[None]:
     """Free heap stays with this process inside the block, and is handed back after it."""
     try:
         libc = ctypes.CDLL(None)
-        libc.mallopt(MAP, LARGEST)
-        libc.mallopt(TRIM, KEPT)
+        libc.mallopt(MAP, _LARGEST)
+        libc.mallopt(TRIM, _KEPT)
     except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
         yield
         return

@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from unseam.errors import BadInput, unknown
 
-PLAIN = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
+_PLAIN = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
 
 
 def typed(kind: Any, value: Any, what: str) -> Any:
@@ -22,7 +22,7 @@ def typed(kind: Any, value: Any, what: str) -> Any:
     unseam.errors.BadInput: steps='many' must be a whole number
     """
     origin, args = get_origin(kind), get_args(kind)
-    if kind in PLAIN:
+    if kind in _PLAIN:
         return _plain(kind, value, what)
     if is_dataclass(kind):
         return _dataclass(kind, value, what)
@@ -54,7 +54,7 @@ def _short(value: Any) -> str:
 def _plain(kind: type, value: Any, what: str) -> Any:
     truth = isinstance(value, bool)
     right = truth if kind is bool else isinstance(value, (int, float) if kind is float else kind) and not truth
-    _must(right and not (isinstance(value, int) and value.bit_length() > 63), value, what, PLAIN[kind])
+    _must(right and not (isinstance(value, int) and value.bit_length() > 63), value, what, _PLAIN[kind])
     return value
 
 

@@ -27,15 +27,15 @@ from unseam.stats import in_random_axes, matched, matched_codes, nearest_matched
 
 AT = 0.7  # |cosine| from which on two directions are the same (Paulo & Belrose 2025)
 EXACT = 2000  # on each side: as many are matched optimally
-CHUNK = 1024  # directions compared at a time
+_CHUNK = 1024  # directions compared at a time
 SAMPLE = 512  # directions behind the chance level
-DRAWS = 20  # rotations behind the chance level of codes
-QUANTILE = 0.99  # of the chance values: what lies above is no chance
-ROWS = 2000  # of a run's data, encoded by every member
+_DRAWS = 20  # rotations behind the chance level of codes
+_QUANTILE = 0.99  # of the chance values: what lies above is no chance
+_ROWS = 2000  # of a run's data, encoded by every member
 Of = Literal["directions", "codes"]
 
 
-class Pair(NamedTuple):
+class MatchedPair(NamedTuple):
     """Two sets matched: of each direction of the first, its partner in the second (-1: none) and how alike they are."""
 
     one: int
@@ -61,7 +61,7 @@ class Match:
     signed: bool
     at: float
     method: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[MatchedPair, ...]
 
     @property
     def stable(self) -> Array:  # (A,) bool
@@ -126,12 +126,12 @@ def match(
     >>> found.pairs[0].partners, float(found.stable.mean())
     (array([2, 1, 3, 0, 4, 5, 6, 7]), 1.0)
     """
-    sets, labels, of = gather(things, of)
+    sets, labels, of = _gather(things, of)
     if len(sets) < 2:
         raise BadInput(f"{len(sets)} set(s) given; matching needs at least 2 dictionaries, codes or trained members")
     if not 0 < at <= 1:
         raise BadInput(f"at={at} must be above 0 and at most 1: from when on two directions are the same")
-    check(sets, of)
+    _check(sets, of)
     labels = list(names) if names is not None else labels
     if len(labels) != len(sets):
         raise BadInput(f"{len(labels)} names for {len(sets)} sets; give one a set")
@@ -139,15 +139,15 @@ def match(
     with bar("matching", sum(len(sets[i]) for i, _ in chosen), show) as advance:
         for i, j in chosen:
             both = (sets[i], sets[j])
-            numbers = directions(*both, signed, seed, advance) if of == "directions" else codes(*both, seed)
-            found.append(Pair(i, j, *numbers))
+            numbers = _directions(*both, signed, seed, advance) if of == "directions" else codes(*both, seed)
+            found.append(MatchedPair(i, j, *numbers))
     sizes = tuple(len(s) if of == "directions" else s.shape[1] for s in sets)
     large = max(sizes) > EXACT
     method = f"mutual nearest first, the last {EXACT} by assignment" if large else "by assignment (largest sum)"
     return Match(tuple(labels), sizes, of, signed, at, method, tuple(found))
 
 
-def gather(things: Sequence[Any], of: Of) -> tuple[list[Array], list[str], Of]:
+def _gather(things: Sequence[Any], of: Of) -> tuple[list[Array], list[str], Of]:
     """Arrays, and what they are called; a run stands for the codes of its finished members."""
     from unseam.metrics.inputs.prepare import plain_array
 
@@ -157,7 +157,7 @@ def gather(things: Sequence[Any], of: Of) -> tuple[list[Array], list[str], Of]:
             raise BadInput("runs and arrays cannot be matched with each other; give runs only, or arrays only")
         from unseam.runs.represent import codes_of_members
 
-        found = codes_of_members(things, ROWS)
+        found = codes_of_members(things, _ROWS)
         if len(found) < 2:
             members = sum(len(run.members) for run in things)
             raise BadInput(f"{len(found)} of {members} members finished with a latent in use; matching needs 2")
@@ -166,7 +166,7 @@ def gather(things: Sequence[Any], of: Of) -> tuple[list[Array], list[str], Of]:
     return arrays, [f"set {i}" for i in range(len(arrays))], of
 
 
-def check(sets: Sequence[Array], of: Of) -> None:
+def _check(sets: Sequence[Array], of: Of) -> None:
     """Refuse what is no matrix of finite numbers, or does not belong together."""
     for i, s in enumerate(sets):
         if s.ndim != 2 or 0 in s.shape or s.dtype.kind not in "fiu" or not np.isfinite(s).all():
@@ -178,23 +178,23 @@ def check(sets: Sequence[Array], of: Of) -> None:
         raise BadInput(f"sets of shapes {shapes} must have as many {word}; give {hint}")
 
 
-def directions(
+def _directions(
     a: Array, b: Array, signed: bool, seed: int, advance: Any
 ) -> tuple[Array, Array, float, float]:  # (A, n), (B, n)
     """Values and partners of two dictionaries, the mean chance value and its limit."""
     a, b = unit(a), unit(b)
     strengths = np.empty((len(a), len(b)), np.float32)
-    for i in range(0, len(a), CHUNK):
-        part = np.matmul(a[i : i + CHUNK], b.T, out=strengths[i : i + CHUNK])
+    for i in range(0, len(a), _CHUNK):
+        part = np.matmul(a[i : i + _CHUNK], b.T, out=strengths[i : i + _CHUNK])
         if not signed:
             np.abs(part, out=part)
         advance(len(part))
     found = matched(strengths) if max(strengths.shape) <= EXACT else nearest_matched(strengths, EXACT)
-    by_chance = matched(alike(turned(a, seed), b, signed)).values
-    return found.values, found.columns, float(by_chance.mean()), float(np.quantile(by_chance, QUANTILE))
+    by_chance = matched(_alike(_turned(a, seed), b, signed)).values
+    return found.values, found.columns, float(by_chance.mean()), float(np.quantile(by_chance, _QUANTILE))
 
 
-def alike(a: Array, b: Array, signed: bool) -> Array:
+def _alike(a: Array, b: Array, signed: bool) -> Array:
     found = a @ b.T
     return found if signed else np.abs(found)
 
@@ -205,11 +205,11 @@ def unit(w: Array) -> Array:  # (A, n) -> (A, n) float32
     return (w / np.where(length > 0, length, 1)).astype(np.float32)
 
 
-def turned(a: Array, seed: int) -> Array:  # (A, n) -> (at most 512, n)
+def _turned(a: Array, seed: int) -> Array:  # (A, n) -> (at most 512, n)
     """Some rows, rotated together by a random rotation: their angles to each other stay.
 
     >>> w = unit(np.random.default_rng(0).normal(size=(5, 9)))
-    >>> bool(np.allclose(np.sort((turned(w, 0) @ turned(w, 0).T).ravel()), np.sort((w @ w.T).ravel()), atol=1e-5))
+    >>> bool(np.allclose(np.sort((_turned(w, 0) @ _turned(w, 0).T).ravel()), np.sort((w @ w.T).ravel()), atol=1e-5))
     True
     """
     rng = numpy_generator(seed, "chance")
@@ -222,6 +222,6 @@ def turned(a: Array, seed: int) -> Array:  # (A, n) -> (at most 512, n)
 def codes(a: Array, b: Array, seed: int) -> tuple[Array, Array, float, float]:  # (N, A), (N, B)
     """The same of codes of the same rows, by |rank correlation|."""
     found = matched_codes(a, b)
-    by_chance = in_random_axes(a, b, numpy_generator(seed, "chance"), DRAWS)
+    by_chance = in_random_axes(a, b, numpy_generator(seed, "chance"), _DRAWS)
     draws = [matched_codes(*both).values for both in by_chance]
-    return found.values, found.columns, float(np.mean(draws)), float(np.quantile(draws, QUANTILE))
+    return found.values, found.columns, float(np.mean(draws)), float(np.quantile(draws, _QUANTILE))

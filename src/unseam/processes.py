@@ -23,7 +23,7 @@ from multiprocessing.spawn import get_executable
 from queue import Empty, Queue
 from typing import Any, TextIO
 
-LINES = 20  # of stderr that are remembered
+_LINES = 20  # of stderr that are remembered
 BOOT = (
     "import json, sys; head = json.loads(sys.stdin.readline()); sys.path[:] = head['path']; "
     "from unseam.processes import run_here; run_here(head)"
@@ -69,7 +69,7 @@ class Process:
                 [get_executable() or sys.executable, "-c", BOOT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="backslashreplace",
             )  # fmt: skip
-        self.tail: deque[str] = deque(maxlen=LINES)
+        self.tail: deque[str] = deque(maxlen=_LINES)
         self.readers = [threading.Thread(target=self._pass_on, daemon=True)]
         self.readers += [threading.Thread(target=self._listen, args=(inbox,), daemon=True)]
         for thread in self.readers:

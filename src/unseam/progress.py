@@ -11,12 +11,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 stderr = Console(stderr=True, markup=False, highlight=False)
 EVERY = 10.0  # seconds between plain lines
-SURE = 0.005  # of the whole: before that, a guess of the time left is off by days
-Advance = Callable[..., None]
+_SURE = 0.005  # of the whole: before that, a guess of the time left is off by days
+_Advance = Callable[..., None]
 
 
 @contextmanager
-def bar(description: str, total: float, show: bool | None = None) -> Iterator[Advance]:
+def bar(description: str, total: float, show: bool | None = None) -> Iterator[_Advance]:
     """A bar with an ETA on a terminal, else lines; yields `advance(n=1, note="")`. `show` False keeps it silent.
 
     `total` is 0 where nobody knows it: then there is neither a share nor a time left.
@@ -47,7 +47,7 @@ def bar(description: str, total: float, show: bool | None = None) -> Iterator[Ad
         yield advance
 
 
-def lines(description: str, total: float) -> Advance:
+def lines(description: str, total: float) -> _Advance:
     """The same without a terminal, for a log file or a notebook: how far, how long still, and the note."""
     began, said, done, last = time.monotonic(), time.monotonic(), 0.0, ""
 
@@ -74,7 +74,7 @@ def progress_line(description: str, done: float, total: float, seconds: float, n
     """
     if not total:
         return f"{description}: {done:,.0f}, {clock(seconds)} so far" + (f", {note}" if note else "")
-    left = f", {clock(seconds * (total - done) / done)} left" if done > SURE * total else ""
+    left = f", {clock(seconds * (total - done) / done)} left" if done > _SURE * total else ""
     return f"{description}: {done:,.0f} of {total:,.0f} ({done / total:.0%}), {clock(seconds)} so far{left}" + (
         f", {note}" if note else ""
     )

@@ -46,11 +46,11 @@ class Command:
             emit(document)
             return
         for row in document["members"]:
-            show(run, row["member"], aligned[row["member"]][0], row)
+            _show(run, row["member"], aligned[row["member"]][0], row)
         stdout.print(f"written to {folder}", soft_wrap=True)
 
 
-def show(run: Run, member: int, found: Alignment, told: dict[str, Any]) -> None:
+def _show(run: Run, member: int, found: Alignment, told: dict[str, Any]) -> None:
     stdout.print(heading(run, member), style="bold", soft_wrap=True)
     stdout.print(str(found), soft_wrap=True)
     for extra in told["table"][len(found.table) :]:

@@ -23,7 +23,7 @@ def folder() -> Path:
     raise BadInput("the benchmarks folder is missing; run from a source checkout or reinstall unseam")
 
 
-def names(long: bool = True) -> list[str]:
+def _names(long: bool = True) -> list[str]:
     """All benchmarks, or (`long=False`) those that do not take hours. `find_calibration.py` is find-calibration."""
     sources = {p.stem.replace("_", "-"): p.read_text() for p in folder().glob("[!_]*.py")}
     return sorted(n for n, text in sources.items() if "\ndef run(" in text and (long or "\nLONG = True" not in text))
@@ -31,10 +31,10 @@ def names(long: bool = True) -> list[str]:
 
 def measure(name: str, **options: Any) -> dict[str, Any]:
     """A whole benchmark (`cohort`, `find-calibration`) or a part of one (`cohort-conv`)."""
-    whole, _, part = (name, "", "") if name in names() else name.partition("-")
-    if whole not in names():
-        raise unknown("benchmark", name, names())
-    module = load(whole.replace("-", "_"))
+    whole, _, part = (name, "", "") if name in _names() else name.partition("-")
+    if whole not in _names():
+        raise unknown("benchmark", name, _names())
+    module = _load(whole.replace("-", "_"))
     if getattr(module, "LONG", False):
         with_options: dict[str, Any] = module.run(**options)
         return with_options
@@ -45,7 +45,7 @@ def measure(name: str, **options: Any) -> dict[str, Any]:
     return found
 
 
-def load(name: str) -> ModuleType:
+def _load(name: str) -> ModuleType:
     path = folder() / f"{name}.py"
     spec = spec_from_file_location(f"unseam_benchmark_{name}", path)
     assert spec is not None
@@ -78,7 +78,7 @@ class Command:
 
     def run(self) -> None:
         options = {"kinds": self.kinds, "tables": self.tables, "workers": self.workers, "out": self.out}
-        results = {name: measure(name, **options) for name in self.names or names(long=False)}
+        results = {name: measure(name, **options) for name in self.names or _names(long=False)}
         ratios = {key: value for result in results.values() for key, value in result["ratios"].items()}
         how = "\n".join(f"{name}: {result['how']}" for name, result in results.items())
         if self.json:

@@ -31,7 +31,7 @@ PYTHON = (  # what Python says of a value, and what it means
     (r"could not convert string to float: '(.*)'", "is no number"),
     (r"Could not find valid parse for arguments: \['(.*)'\]", "cannot be used; see --help"),
 )
-MANY = 100_000  # numbers in a list on the command line
+_MANY = 100_000  # numbers in a list on the command line
 
 
 def parse(command: Any, args: list[str], prog: str) -> Any:
@@ -52,7 +52,7 @@ def parse(command: Any, args: list[str], prog: str) -> Any:
         known = flags_of(command)  # a flag that is not may have been taken for the value of something else
         strange = [w for w in rest if w.startswith("--") and w.partition("=")[0].replace("_", "-") not in known]
         if not strange or our_own(error):
-            raise our_own(error) or BadInput(plainly(one_line(told.getvalue()))) from None
+            raise our_own(error) or BadInput(plainly(_one_line(told.getvalue()))) from None
     if strange:
         raise BadInput(f"{strange[0]!r} is not understood{meant(command, strange[0], names)}; see {prog} --help")
     if options:
@@ -75,7 +75,7 @@ def our_own(error: BaseException | None) -> BadInput | None:
     return error
 
 
-def one_line(page: str) -> str:
+def _one_line(page: str) -> str:
     """What tyro says on a page drawn with lines, as one line: the words between its title and the help text."""
     rows = ["".join(c for c in row if not 0x2500 <= ord(c) < 0x2600).strip(" |+-") for row in page.splitlines()[1:]]
     end = next((i for i, row in enumerate(rows) if row.startswith(("Argument helptext", "For full helptext"))), None)
@@ -123,16 +123,16 @@ def meant(command: Any, word: str, names: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """Anything we return -> what JSON knows. NaN and infinities become null: JSON has no word for them."""
     if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple, set)):
-        return [plain(v) for v in value]
+        return [_plain(v) for v in value]
     if isinstance(value, np.ndarray) or hasattr(value, "detach"):
-        return plain(value.tolist())
+        return _plain(value.tolist())
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return _plain(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Path):
@@ -142,7 +142,7 @@ def plain(value: Any) -> Any:
 
 def emit(document: Any) -> None:
     """Print exactly one JSON document on stdout."""
-    json.dump(plain(document), sys.stdout, indent=2)
+    json.dump(_plain(document), sys.stdout, indent=2)
     sys.stdout.write("\n")
 
 
@@ -161,8 +161,8 @@ def numbers(text: str, what: str, kind: type[Any] = float) -> list[Any]:
         except ValueError:
             name = "whole number" if kind is int else "number"
             raise BadInput(f"{what}={text!r}: {part!r} is not a {name}; write 4 or 1,2,4,8 or 0..9") from None
-        if end - start >= MANY:
-            raise BadInput(f"{what}={text!r} are {end - start + 1:,} numbers; at most {MANY:,} can be asked for")
+        if end - start >= _MANY:
+            raise BadInput(f"{what}={text!r} are {end - start + 1:,} numbers; at most {_MANY:,} can be asked for")
         out += map(kind, range(start, end + 1)) if dots else alone
     if not out:
         raise BadInput(f"{what}={text!r} is empty; write 4 or 1,2,4,8 or 0..9")
@@ -186,7 +186,7 @@ OneMember = Annotated[int | None, tyro.conf.arg(metavar="INT", help="One member;
 Device = Annotated[str, tyro.conf.arg(help="auto (the fastest here), cpu, cuda, cuda:N or mps.")]
 AsJson = Annotated[bool, tyro.conf.arg(help="Print one JSON document.")]
 DataName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
-WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 def split_options(args: Iterable[str], prefix: str = "", names: Iterable[str] = ()) -> tuple[list[str], dict[str, str]]:
@@ -269,9 +269,9 @@ def convert(word: str, kind: Any, what: str) -> Any:
 
 
 def _boolean(word: str, what: str) -> bool:
-    if word.lower() not in WORDS:
+    if word.lower() not in _WORDS:
         raise BadInput(f"{what}={word!r} is neither true nor false")
-    return WORDS[word.lower()]
+    return _WORDS[word.lower()]
 
 
 def _number(word: str, kind: type, what: str) -> float:

@@ -43,7 +43,7 @@ class Command:
 def script(shell: str) -> str:
     from unseam.cli import VERBS
 
-    known = {verb: flags(module) for verb, (module, _) in VERBS.items()}
+    known = {verb: _flags(module) for verb, (module, _) in VERBS.items()}
     if shell == "fish":
         about = {verb: text.replace("'", "\\'") for verb, (_, text) in VERBS.items()}
         verbs = [f"complete -c unseam -n __fish_use_subcommand -f -a {verb} -d '{about[verb]}'" for verb in known]
@@ -55,7 +55,7 @@ def script(shell: str) -> str:
     return text if shell == "bash" else f"autoload -U +X bashcompinit && bashcompinit\n{text}"
 
 
-def flags(module: str) -> list[str]:
+def _flags(module: str) -> list[str]:
     """The flags of a verb, those of its own verbs and of objectives among them."""
     command = import_module(f"unseam.cli.{module}").Command
     own = command.option_names() if hasattr(command, "option_names") else []

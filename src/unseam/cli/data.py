@@ -23,7 +23,7 @@ def defaults(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: None if field.default is MISSING else field.default for name, field in fields.items()}
 
 
-def describe(name: str, kind: type[Dataset]) -> dict[str, Any]:
+def _describe(name: str, kind: type[Dataset]) -> dict[str, Any]:
     """What `list` says of a data set, without loading it: is it here, what does it need, how large is it."""
     try:
         getattr(kind, "locate", lambda: None)()
@@ -50,38 +50,38 @@ def is_here(name: str, file: str) -> bool:
     return any((folder / each).is_file() for folder in (data_folder() / name, data_folder()) for each in names)
 
 
-def needs(about: dict[str, Any]) -> str:
+def _needs(about: dict[str, Any]) -> str:
     """One line of `list`: the files and their size.
 
-    >>> needs({"needs": ["a.h5"], "bytes": 267_573_662}), needs({"needs": ["b.npz"], "bytes": None})
+    >>> _needs({"needs": ["a.h5"], "bytes": 267_573_662}), _needs({"needs": ["b.npz"], "bytes": None})
     ('a.h5 (267.6 MB)', 'b.npz (size unknown)')
     """
     size = f" ({about['bytes'] / 1e6:,.1f} MB)" if about["bytes"] else " (size unknown)"
-    return some(about["needs"]) + size
+    return _some(about["needs"]) + size
 
 
-def here(about: dict[str, Any]) -> str:
+def _here(about: dict[str, Any]) -> str:
     """One line of `list` for a set that is here: which of its files are, and which are not.
 
-    >>> here({"needs": ["a.npz", "b.npz"], "present": ["a.npz"], "bytes": None})
+    >>> _here({"needs": ["a.npz", "b.npz"], "present": ["a.npz"], "bytes": None})
     'a.npz; not there, or in another form: b.npz'
-    >>> here({"needs": ["a.h5"], "present": [], "bytes": None})
+    >>> _here({"needs": ["a.h5"], "present": [], "bytes": None})
     'in another form or place than a.h5'
     """
     absent = [name for name in about["needs"] if name not in about["present"]]
     if not absent:
-        return needs(about)
+        return _needs(about)
     if not about["present"]:
-        return f"in another form or place than {some(absent)}"
-    return f"{some(about['present'])}; not there, or in another form: {some(absent)}"
+        return f"in another form or place than {_some(absent)}"
+    return f"{_some(about['present'])}; not there, or in another form: {_some(absent)}"
 
 
-def some(names: list[str]) -> str:
+def _some(names: list[str]) -> str:
     more = len(names) - 4
     return ", ".join(names[:4]) + (f" and {more} more" if more > 0 else "")
 
 
-def facts(data: Dataset) -> dict[str, Any]:
+def _facts(data: Dataset) -> dict[str, Any]:
     """What `show` says of a data set."""
     return {
         "observations": len(data),
@@ -108,27 +108,27 @@ class List:
     json: AsJson = False
 
     def run(self) -> None:
-        sets = {name: describe(name, kind) for name, kind in DATASETS.items()}
+        sets = {name: _describe(name, kind) for name, kind in DATASETS.items()}
         any_set = {name: value for kind in WRAPPERS for name, value in defaults(wrapper_options(kind)).items()}
         if self.json:
             emit({"folder": data_folder(), "datasets": sets, "any": any_set})
             return
         for name, about in sets.items():
             print(f"{name}: {about['about']}")
-            print(flags(about["parameters"]))
+            print(_flags(about["parameters"]))
             if about["needs"]:
-                print(f"  here: {here(about)}" if about["here"] else f"  needs: {needs(about)}")
+                print(f"  here: {_here(about)}" if about["here"] else f"  needs: {_needs(about)}")
             elif about["here"]:
                 print("  here: drawn when asked for, or part of an installed package")
             if not about["here"]:
                 print(f"  not here: {about['status']}")
-        print(f"\nany set takes\n{flags(any_set)}")
+        print(f"\nany set takes\n{_flags(any_set)}")
         print(f"\nfiles are looked for in {data_folder()} ($UNSEAM_DATA)")
         print("your own: a path to an .npy, .npz, .h5, .csv or .parquet file or to a folder of images, with")
         print("--data.factors FILE, or --data.labels NAME for labels in the same file")
 
 
-def flags(parameters: dict[str, Any]) -> str:
+def _flags(parameters: dict[str, Any]) -> str:
     return "  " + " ".join(f"--data.{option} {value}" for option, value in parameters.items())
 
 
@@ -152,7 +152,7 @@ class Show:
         data = named_data(self.name, self.options)
         out = write_contact_sheet(data, self.out or Path(f"{Path(self.name).stem or 'data'}.png"))
         if self.json:
-            emit({"data": config(data), **facts(data), "out": out})
+            emit({"data": config(data), **_facts(data), "out": out})
             return
         print(f"{self.name}: {len(data):,} observations of shape {tuple(data.shape)}, {data.likelihood} likelihood")
         if said(data):

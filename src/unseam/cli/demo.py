@@ -77,9 +77,9 @@ def table(result: DemoResult) -> Table:
     for row in result.rows:
         basic = [f"{row['member']}", f"{row['beta']:g}", f"{row['seed']}", f"{row.get('active', row['status'])}"]
         style = "bold" if row["member"] == result.chosen else None
-        out.add_row(*basic, *(number(row.get(name)) for name in names), marks.get(row["member"], ""), style=style)
+        out.add_row(*basic, *(_number(row.get(name)) for name in names), marks.get(row["member"], ""), style=style)
     return out
 
 
-def number(value: float | None) -> str:
+def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"

@@ -55,7 +55,7 @@ class Command:
         scores = evaluate(run, self.metrics, members, self.samples, self.seed, self.ci, rows=self.rows)
         if self.json:
             rows = [{"member": m, "scores": {n: s.to_json() for n, s in each.items()}} for m, each in scores.items()]
-            document = {"scores": means(list(scores.values())), "members": rows, "rows": taken.to_json()}
+            document = {"scores": _means(list(scores.values())), "members": rows, "rows": taken.to_json()}
             emit({"run": run.folder, **document, **({"read": said(run.data)} if said(run.data) else {})})
             return
         names = list(next(iter(scores.values())))
@@ -66,17 +66,17 @@ class Command:
         for name in ("member", *names):
             table.add_column(name, justify="right")
         for m, each in scores.items():
-            table.add_row(str(m), *(cell(each[n]) for n in names))
+            table.add_row(str(m), *(_cell(each[n]) for n in names))
         stdout.print(table)
         for note in dict.fromkeys(note for each in scores.values() for s in each.values() for note in s.notes):
             stdout.print(note, soft_wrap=True)
 
 
-def cell(score: Score) -> str:
+def _cell(score: Score) -> str:
     return f"{score.value:.3f}" + (f" [{score.ci[0]:.3f}, {score.ci[1]:.3f}]" if score.ci else "")
 
 
-def means(members: list[dict[str, Score]]) -> dict[str, Any]:
+def _means(members: list[dict[str, Score]]) -> dict[str, Any]:
     """Each metric's mean over the members, with its settings."""
     out = {}
     for name, first in members[0].items():

@@ -77,10 +77,10 @@ def opened(place: str) -> Any:
         chosen_members(run, None)  # says which members are left out, and why
         return run
     path, _, key = place.partition(":") if not Path(place).exists() else (place, "", "")
-    return tensor(Path(path), key) if path.endswith(".safetensors") else read_array(place, "directions").content
+    return _tensor(Path(path), key) if path.endswith(".safetensors") else read_array(place, "directions").content
 
 
-def tensor(path: Path, key: str) -> Any:
+def _tensor(path: Path, key: str) -> Any:
     """A matrix of a .safetensors file: the one named, the only one that is called a decoder, or the only one."""
     from safetensors import SafetensorError, safe_open
 
@@ -89,7 +89,7 @@ def tensor(path: Path, key: str) -> Any:
     try:
         with safe_open(path, framework="pt") as archive:
             shapes = {name: archive.get_slice(name).get_shape() for name in archive.keys()}  # noqa: SIM118
-            name = key or pick(path, {n: s for n, s in shapes.items() if len(s) == 2})
+            name = key or _pick(path, {n: s for n, s in shapes.items() if len(s) == 2})
             if name not in shapes:
                 raise BadInput(f"{path} has no tensor {name!r}; it holds {', '.join(shapes)}")
             return archive.get_tensor(name).float().numpy()
@@ -97,7 +97,7 @@ def tensor(path: Path, key: str) -> Any:
         raise BadInput(f"{path} cannot be read as .safetensors ({error})") from None
 
 
-def pick(path: Path, matrices: dict[str, list[int]]) -> str:
+def _pick(path: Path, matrices: dict[str, list[int]]) -> str:
     decoders = [name for name in matrices if "dec" in name.lower()]
     found = decoders if len(decoders) == 1 else list(matrices)
     if len(found) != 1:

@@ -39,7 +39,7 @@ class Command:
 
     def run(self) -> None:
         names = self.names or tuple(OBJECTIVES)
-        listed: dict[str, Any] = {name: describe(lookup(OBJECTIVES, name, "objective")) for name in names}
+        listed: dict[str, Any] = {name: _describe(lookup(OBJECTIVES, name, "objective")) for name in names}
         if self.page is not None:
             from unseam.show.pages.objectives import objectives_page
 
@@ -49,33 +49,33 @@ class Command:
         elif self.json:
             emit({"objectives": listed})
         else:
-            print("\n".join(text(name, about) for name, about in listed.items()))
+            print("\n".join(_text(name, about) for name, about in listed.items()))
 
 
-def text(name: str, about: dict[str, Any]) -> str:
+def _text(name: str, about: dict[str, Any]) -> str:
     """One objective as people read it."""
     lines = [f"{name}: {about['about']}", f"  {about['formula']}", f"  {about['paper']}"]
     for hyper, value in about["hyperparameters"].items():
         grid = value["locatello_2019"]
         swept = f"  (Locatello 2019 sweeps {', '.join(f'{g:g}' for g in grid)})" if grid else ""
-        lines.append(f"  {flag(hyper)} {value['default']:g}{swept}")
-    lines += [f"  {flag(setting)} {value}" for setting, value in about["settings"].items()]
+        lines.append(f"  {_flag(hyper)} {value['default']:g}{swept}")
+    lines += [f"  {_flag(setting)} {value}" for setting, value in about["settings"].items()]
     lines += [f"  {about['cannot']}"] if about["cannot"] else []
     return "\n".join(lines) + "\n"
 
 
-def flag(name: str) -> str:
+def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
 # What `unseam objectives` says of each: one line, formula, paper, hyperparameters with their defaults and grids.
 
 
-def describe(kind: type[Objective]) -> dict[str, Any]:
+def _describe(kind: type[Objective]) -> dict[str, Any]:
     """An objective as plain data.
 
     >>> from unseam.objectives import OBJECTIVES
-    >>> describe(OBJECTIVES["beta-vae"])["hyperparameters"]["beta"]
+    >>> _describe(OBJECTIVES["beta-vae"])["hyperparameters"]["beta"]
     {'default': 4.0, 'locatello_2019': [1, 2, 4, 6, 8, 16]}
     """
     varying = hyperparameters(kind)

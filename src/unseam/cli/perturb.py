@@ -12,7 +12,7 @@ import tyro
 from unseam.cli.common import AsJson, DataName, Options, emit, named_data, numbers
 from unseam.errors import BadInput
 
-SMALL = 32  # pixels
+_SMALL = 32  # pixels
 KNOWN = {"shapes": "1", "orientations": "1", "without": "x<8|x>23|y<13|y>18"}
 
 
@@ -54,7 +54,7 @@ class Command:
     def chosen(self) -> dict[str, str]:
         """The data's options; small sprites about which nothing else was said are those for which it works."""
         size = self.options.get("size", "")
-        if self.data != "sprites" or set(self.options) != {"size"} or not size.isdecimal() or int(size) > SMALL:
+        if self.data != "sprites" or set(self.options) != {"size"} or not size.isdecimal() or int(size) > _SMALL:
             return self.options
         added = {**KNOWN, "grey": f"{self.eps:g}"}
         print("data: sprites", *(f"--data.{name} {value!r}" for name, value in added.items()), file=sys.stderr)

@@ -69,8 +69,8 @@ class Command:
                 test_codes=given.get("test_codes"),
                 test_factors=given.get("test_factors"),
                 workers=self.workers,
-                names=words(self.names),
-                kinds=words(self.kinds),
+                names=_words(self.names),
+                kinds=_words(self.kinds),
                 bin_continuous=self.bin_continuous,
                 groups=self.groups,
                 components=self.components,
@@ -88,5 +88,5 @@ class Command:
             print(f"left out {name}: {reason}", file=sys.stderr)
 
 
-def words(text: str | None) -> list[str] | None:
+def _words(text: str | None) -> list[str] | None:
     return [word.strip() for word in text.split(",")] if text else None

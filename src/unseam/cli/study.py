@@ -99,7 +99,7 @@ class Command:
             return
         grid = load_grid(str(self.target), None if self.models is None else tuple(self.chosen() or ()))
         found = cost(grid, self.workers)
-        emit(found) if self.json else stdout.print(in_words(found), soft_wrap=True)
+        emit(found) if self.json else stdout.print(_in_words(found), soft_wrap=True)
 
     def table(self) -> None:
         from unseam.study import load
@@ -140,10 +140,10 @@ def tell(found: dict[str, Any]) -> None:
         print(f"what its models say together: unseam study analyse {found['study']}")
 
 
-def in_words(found: dict[str, Any]) -> str:
+def _in_words(found: dict[str, Any]) -> str:
     """Models, hours and disk.
 
-    >>> print(in_words({"grid": "g", "models": 2, "pieces": 1, "workers": 2, "unknown": "no data"}))
+    >>> print(_in_words({"grid": "g", "models": 2, "pieces": 1, "workers": 2, "unknown": "no data"}))
     g: 2 models in 1 pieces; time and disk are not known here: no data
     """
     head = f"{found['grid']}: {found['models']:,} models in {found['pieces']:,} pieces"

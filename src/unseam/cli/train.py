@@ -79,9 +79,9 @@ class Command:
     def run(self) -> None:
         run = self.go_on(self.resume) if self.resume else self.train()
         if self.json:
-            emit({**document(run), **({"read": self.read} if self.read else {})})
+            emit({**_document(run), **({"read": self.read} if self.read else {})})
             return
-        show(run)
+        _show(run)
         if self.read:
             stdout.print(f"read: {self.read}", soft_wrap=True)
 
@@ -139,7 +139,7 @@ def _plain(kind: Any) -> Any:
     return {"int": int, "bool": bool, "str": str}.get(kind, str) if isinstance(kind, str) else kind
 
 
-def document(run: Run) -> dict[str, Any]:
+def _document(run: Run) -> dict[str, Any]:
     rows = run.table().drop(columns=["note"])
     return {"run": run.folder, "members": rows.to_dict("records")}
 
@@ -155,7 +155,7 @@ def in_nats(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 1e6 else f"{value:.2g}"
 
 
-def show(run: Run) -> None:
+def _show(run: Run) -> None:
     """The members as a table, and where the run is."""
     frame = run.table()
     varying = [c for c in frame.columns[2 : frame.columns.get_loc("status")] if frame[c].nunique() > 1]

@@ -20,8 +20,8 @@ from unseam.data.table import Table, TableDataset
 from unseam.errors import BadInput
 from unseam.readers import DAMAGE, Columns, load_array
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
-PIXELS = 1 << 26  # of one picture
+_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
+_PIXELS = 1 << 26  # of one picture
 
 
 def resize(images: Array, size: int) -> Array:  # (N, H, W) or (N, H, W, C) -> (N, size, size[, C]), uint8
@@ -56,7 +56,7 @@ def read_grey(path: Path) -> Array:  # (H, W) uint8
 
 
 @contextmanager
-def opened(file: Any, name: str) -> Iterator[Any]:
+def _opened(file: Any, name: str) -> Iterator[Any]:
     """A Pillow image whose header was looked at: 8 bits a channel, of a size that is no bomb."""
     from PIL import Image
 
@@ -64,9 +64,9 @@ def opened(file: Any, name: str) -> Iterator[Any]:
         with warnings.catch_warnings(action="ignore"), Image.open(file) as image:  # Pillow's own limit is a warning
             if image.mode.startswith(("I", "F")):  # conversion would cut these off at 255
                 raise BadInput(f"{name!r} has more than 8 bits a channel (mode {image.mode}); save it with 8 bits")
-            if image.width * image.height > PIXELS:
+            if image.width * image.height > _PIXELS:
                 raise BadInput(
-                    f"{name!r} is {image.height}x{image.width} pixels, more than {PIXELS:,}; make it smaller"
+                    f"{name!r} is {image.height}x{image.width} pixels, more than {_PIXELS:,}; make it smaller"
                 )
             yield image
     except BadInput:
@@ -74,7 +74,7 @@ def opened(file: Any, name: str) -> Iterator[Any]:
     except FileNotFoundError:
         raise BadInput(f"{name!r}: no such file") from None
     except Image.DecompressionBombError:
-        raise BadInput(f"{name!r} has more than {PIXELS:,} pixels; make it smaller") from None
+        raise BadInput(f"{name!r} has more than {_PIXELS:,} pixels; make it smaller") from None
     except DAMAGE as error:
         raise BadInput(f"{name!r} is no readable image: {' '.join(str(error).split())}") from None
 
@@ -85,7 +85,7 @@ def is_grey(image: Any) -> bool:
 
 def decode(file: Any, name: str, mode: str) -> Array:  # (H, W) for L, (H, W, 3) for RGB; uint8
     """One picture, a path or a stream."""
-    with opened(file, name) as image:
+    with _opened(file, name) as image:
         return np.asarray(image.convert(mode))
 
 
@@ -93,9 +93,9 @@ class Pictures:
     """The images under a folder, in the order of their names: headers are read now, pixels by rows."""
 
     def __init__(self, folder: Path, size: int | None = None, channels: int | None = None) -> None:
-        self.paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in ENDINGS and not p.name.startswith("."))
+        self.paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in _ENDINGS and not p.name.startswith("."))
         if not self.paths:
-            raise BadInput(f"data={str(folder)!r} holds no images ({', '.join(ENDINGS)})")
+            raise BadInput(f"data={str(folder)!r} holds no images ({', '.join(_ENDINGS)})")
         self.folder, self.size = folder, size
         heads = [self._head(path) for path in self.paths]
         self.mode = _mode(channels, [grey for _, grey in heads], self.paths, folder)
@@ -105,7 +105,7 @@ class Pictures:
 
     @staticmethod
     def _head(path: Path) -> tuple[tuple[int, int], bool]:
-        with opened(path, str(path)) as image:
+        with _opened(path, str(path)) as image:
             return (image.height, image.width), is_grey(image)
 
     def __getitem__(self, index: Any) -> Array:

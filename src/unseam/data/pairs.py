@@ -30,7 +30,7 @@ from unseam.data.wrap import Subset, Wrapper
 from unseam.errors import BadInput, unknown
 from unseam.readers import existing, load_table
 
-How = Literal["k", "laplace", "share", "time"]
+_How = Literal["k", "laplace", "share", "time"]
 TRIES = 64  # draws of a partner that must lie among the given rows; a row that finds none is its own partner
 
 
@@ -46,11 +46,11 @@ class Pairing:
     @property
     def file(self) -> bool:
         """Whether the pairs are the user's own."""
-        return self.how not in get_args(How)
+        return self.how not in get_args(_How)
 
     def __post_init__(self) -> None:
         if self.file and not Path(self.how).suffix:
-            raise unknown("pairs", self.how, (*get_args(How), "FILE.csv", "FILE.npy"))
+            raise unknown("pairs", self.how, (*get_args(_How), "FILE.csv", "FILE.npy"))
         if self.change != -1 and self.change < 1:
             raise BadInput(f"change={self.change} must be at least 1, or -1 for any number of factors")
         if not 0 < self.rate < math.inf:
@@ -70,18 +70,18 @@ def varying(space: FactorSpace) -> Tensor:
     return torch.tensor([i for i, factor in enumerate(space) if factor.size != 1])
 
 
-def cells(data: Dataset) -> Tensor | None:  # (cells,)
+def _cells(data: Dataset) -> Tensor | None:  # (cells,)
     """The row of the data at each cell of its factors' grid, -1 where there is none; None for continuous factors.
 
     >>> from unseam.data import load_data
-    >>> cells(load_data("ring", circles=2, points=3, without="point=0"))
+    >>> _cells(load_data("ring", circles=2, points=3, without="point=0"))
     tensor([-1,  0,  1, -1,  2,  3])
     """
     if data.space is None or not data.space.discrete:
         return None
     if isinstance(data, GridDataset):
         return torch.arange(len(data))
-    inner = cells(data.of) if isinstance(data, Wrapper) else cells(data.base) if isinstance(data, Perturbed) else None
+    inner = _cells(data.of) if isinstance(data, Wrapper) else _cells(data.base) if isinstance(data, Perturbed) else None
     if inner is None:  # rows in any order
         inner = torch.full((data.space.count,), -1)
         inner[torch.as_tensor(data.space.index_of(data.factors(torch.arange(len(data))).numpy()))] = torch.arange(
@@ -115,7 +115,7 @@ def partners(data: Dataset, rows: Tensor, pairing: Pairing, generator: torch.Gen
         )
     moves: Callable[..., Tensor] = {"k": change_k, "laplace": change_laplace, "share": change_all_but_one}[pairing.how]
     first = data.factors(rows)
-    if (grid := cells(data)) is None:
+    if (grid := _cells(data)) is None:
         second = moves(data, first, pairing, generator)
         return Pairs(second, None, second != first)
     allowed = torch.zeros(len(data) + 1, dtype=torch.bool)  # the last, -1: no such row
@@ -187,7 +187,7 @@ def following(rows: Tensor, among: Tensor) -> Tensor:  # (B,) -> (B,)
     return ordered[after]
 
 
-def fresh(data: Dataset, first: Tensor, generator: torch.Generator, other: bool) -> Tensor:  # (B, F) -> (B, F)
+def _fresh(data: Dataset, first: Tensor, generator: torch.Generator, other: bool) -> Tensor:  # (B, F) -> (B, F)
     """A new value for every factor: uniform over its values (all but the old one if `other`), or another row's."""
     assert data.space is not None
     columns = []
@@ -221,7 +221,7 @@ def change_k(data: Dataset, first: Tensor, pairing: Pairing, generator: torch.Ge
     rank = torch.rand(B, F, generator=generator).argsort(1).argsort(1)  # a random order of the factors of each row
     change = torch.zeros(first.shape, dtype=torch.bool)
     change[:, free] = rank < k[:, None]
-    return torch.where(change, fresh(data, first, generator, other=not pairing.resample), first)
+    return torch.where(change, _fresh(data, first, generator, other=not pairing.resample), first)
 
 
 def change_all_but_one(data: Dataset, first: Tensor, pairing: Pairing, generator: torch.Generator) -> Tensor:
@@ -229,7 +229,7 @@ def change_all_but_one(data: Dataset, first: Tensor, pairing: Pairing, generator
     assert data.space is not None
     free = varying(data.space)
     kept = free[torch.randint(len(free), (len(first),), generator=generator)]
-    second = fresh(data, first, generator, other=True)
+    second = _fresh(data, first, generator, other=True)
     return second.scatter(1, kept[:, None], first.gather(1, kept[:, None]))
 
 

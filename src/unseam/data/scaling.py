@@ -9,8 +9,8 @@ from torch import Tensor
 
 from unseam.data.base import Dataset, Scale
 
-BLOCK = 1 << 16  # rows looked at together
-UNEVEN = 10.0  # ratio of standard deviations from which one column rules the loss
+_BLOCK = 1 << 16  # rows looked at together
+_UNEVEN = 10.0  # ratio of standard deviations from which one column rules the loss
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class Columns:
+class _Columns:
     """Mean, standard deviation and reach of every column, over all rows."""
 
     mean: Tensor  # (n,) float64, like the others
@@ -45,9 +45,9 @@ class Columns:
     high: Tensor
 
 
-def columns(data: Dataset) -> Columns:
+def _columns(data: Dataset) -> _Columns:
     """Two passes over the rows, some at a time: the mean, then what lies around it."""
-    parts = torch.arange(len(data)).split(BLOCK)
+    parts = torch.arange(len(data)).split(_BLOCK)
     mean = torch.stack([data.batch(part).double().sum(0) for part in parts]).sum(0) / len(data)
     square, low, high = [], [], []
     for part in parts:
@@ -56,7 +56,7 @@ def columns(data: Dataset) -> Columns:
         low.append(x.amin(0))
         high.append(x.amax(0))
     std = (torch.stack(square).sum(0) / len(data)).sqrt()
-    return Columns(mean, std, torch.stack(low).amin(0), torch.stack(high).amax(0))
+    return _Columns(mean, std, torch.stack(low).amin(0), torch.stack(high).amax(0))
 
 
 def scaling(data: Dataset, scale: Scale) -> Scaling:
@@ -67,7 +67,7 @@ def scaling(data: Dataset, scale: Scale) -> Scaling:
     >>> scaling(load_data(np.array([[0.0, 5.0], [4.0, 5.0]])), "standard")
     Scaling(shift=(2.0, 5.0), factor=(2.0, 1.0))
     """
-    found = columns(data)
+    found = _columns(data)
     shift, factor = (found.mean, found.std) if scale == "standard" else (found.low, found.high - found.low)
     return Scaling(tuple(shift.tolist()), tuple(torch.where(factor > 0, factor, 1.0).tolist()))
 
@@ -80,9 +80,9 @@ def bright(data: Dataset, most: float = 10.0) -> str:
 
 def uneven(data: Dataset, names: tuple[str, ...] | None) -> str:
     """A sentence where one column of a table rules the loss, else nothing."""
-    std = columns(data).std
+    std = _columns(data).std
     moving = std > 0
-    if int(moving.sum()) < 2 or float(std.max()) <= UNEVEN * float(std[moving].min()):
+    if int(moving.sum()) < 2 or float(std.max()) <= _UNEVEN * float(std[moving].min()):
         return ""
     names = names or tuple(f"column {i}" for i in range(len(std)))
     large, small = int(std.argmax()), int(torch.where(moving, std, torch.inf).argmin())

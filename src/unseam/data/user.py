@@ -23,7 +23,7 @@ from unseam.data.table import Kinds, Layout, Table, TableDataset, factor_table
 from unseam.errors import BadInput, unknown
 from unseam.readers import TABLES, Columns, load_array, load_table
 
-LIKELIHOODS = ("bernoulli", "gaussian")
+_LIKELIHOODS = ("bernoulli", "gaussian")
 CHANNELS = (1, 3)
 BLOCK = 1 << 24  # numbers checked at a time
 MEMORY = 1 << 29  # bytes of pictures up to which a folder is decoded at once
@@ -96,8 +96,8 @@ class UserData(TableDataset):
     name = "user"
 
     def __post_init__(self) -> None:
-        if self.assume is not None and self.assume not in LIKELIHOODS:
-            raise unknown("likelihood", self.assume, LIKELIHOODS)
+        if self.assume is not None and self.assume not in _LIKELIHOODS:
+            raise unknown("likelihood", self.assume, _LIKELIHOODS)
         if self.channels not in (None, 1, 3):
             raise BadInput(f"channels={self.channels} must be 1 (grey) or 3 (colour)")
         if self.key is not None and not (self._tabular or self._is_file):

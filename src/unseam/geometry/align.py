@@ -162,8 +162,8 @@ def align(
     used = in_use(q)  # a dead latent has no axis to find, and its column would only add noise
     old = select(M, used)
     small = joint_rotation(old, beta, restarts, seed)
-    rows = compare(old, small.T @ old @ small, beta, held_out(old, beta, seed))
-    frame = frame._replace(rotation=embed(small, used))
+    rows = _compare(old, small.T @ old @ small, beta, held_out(old, beta, seed))
+    frame = frame._replace(rotation=_embed(small, used))
     if encoder is None and isinstance(decoder, nn.Module):
         encoder = getattr(decoder, "encode", None)
     helped = judge(rows)
@@ -181,10 +181,10 @@ def align(
     )
 
 
-def embed(small: Tensor, used: Array) -> Tensor:  # (k, k), (K,) -> (K, K)
+def _embed(small: Tensor, used: Array) -> Tensor:  # (k, k), (K,) -> (K, K)
     """A rotation of the latents in use that leaves the others alone.
 
-    >>> embed(torch.tensor([[2.0]]), np.array([False, True]))
+    >>> _embed(torch.tensor([[2.0]]), np.array([False, True]))
     tensor([[1., 0.],
             [0., 2.]])
     """
@@ -203,7 +203,7 @@ def held_out(M: Tensor, beta: float, seed: int) -> tuple[float, float]:
     return float(entanglement_cost(rest, beta).mean()), float(entanglement_cost(R.T @ rest @ R, beta).mean())
 
 
-def compare(old: Tensor, new: Tensor, beta: float, unseen: tuple[float, float]) -> tuple[dict[str, Any], ...]:
+def _compare(old: Tensor, new: Tensor, beta: float, unseen: tuple[float, float]) -> tuple[dict[str, Any], ...]:
     """The before/after table, with what chance gives for the DtO."""
     before, after = measures(old, beta), measures(new, beta)
     luck = haar(old.shape[-1])[0]

@@ -20,7 +20,7 @@ DECIDED = 0.2  # a frame wins when its excess is at least this share below the o
 BINS = 20
 
 
-class Coordinates(NamedTuple):
+class LatentCoordinates(NamedTuple):
     """The verdict on a pair: "cartesian", "polar" or "undecided", with what it rests on."""
 
     kind: str
@@ -44,7 +44,7 @@ def excess(u: Array, v: Array, t: Array | float, beta: float) -> float:
     return float(beta / 2 * (np.log1p(-w2) - np.log1p(-best)).mean())
 
 
-def pair_coordinates(z: ArrayLike, M: ArrayLike, beta: float = 1.0) -> Coordinates:  # (N, 2), (N, 2, 2)
+def pair_coordinates(z: ArrayLike, M: ArrayLike, beta: float = 1.0) -> LatentCoordinates:  # (N, 2), (N, 2, 2)
     """Tell cartesian from polar without labels, from the metric of the two latents at the points z.
 
     >>> angle, radius = np.meshgrid(np.linspace(0, 6.2, 30), np.linspace(0.5, 2, 10))
@@ -62,7 +62,7 @@ def pair_coordinates(z: ArrayLike, M: ArrayLike, beta: float = 1.0) -> Coordinat
     fixed = [excess(u, v, t, beta) for t in turns]
     centre, polar = polar_centre(z, u, v, beta)
     turn, cartesian = float(turns[int(np.argmin(fixed))]), min(fixed)
-    return Coordinates(decide(cartesian, polar), cartesian, polar, centre, float(np.degrees(turn)))
+    return LatentCoordinates(decide(cartesian, polar), cartesian, polar, centre, float(np.degrees(turn)))
 
 
 def decide(cartesian: float, polar: float) -> str:
@@ -93,7 +93,7 @@ def labelled_coordinates(
     z: ArrayLike,  # (N, 2)
     factors: ArrayLike,  # (N, F)
     centre: tuple[float, float] | None = None,
-) -> Coordinates:
+) -> LatentCoordinates:
     """Tell cartesian from polar with labels: in which coordinates does one of the two explain each factor alone?
 
     Each factor's gap is (I(best; v) - I(other; v)) / H(v), from 20-bin histograms; the mean over the two factors that
@@ -114,7 +114,7 @@ def labelled_coordinates(
     gaps = [factor_gaps(coordinates, v) for coordinates in (z, polar)]  # each (F, 2): gap, best information
     known = np.argsort(-np.maximum(gaps[0][:, 1], gaps[1][:, 1]))[:2]
     a, b = (float(g[known, 0].mean()) for g in gaps)
-    return Coordinates(decide(b, a), a, b, (float(middle[0]), float(middle[1])), 0.0)  # the wider gap wins
+    return LatentCoordinates(decide(b, a), a, b, (float(middle[0]), float(middle[1])), 0.0)  # the wider gap wins
 
 
 def factor_gaps(coordinates: Array, factors: Array) -> Array:  # (N, 2), (N, F) -> (F, 2)

@@ -40,15 +40,15 @@ def coordinate_curve(decode: Decoder, z: Tensor, latent: int, values: Tensor) ->
         raise BadInput(f"latent={latent} is not among the {z.shape[1]} latents 0..{z.shape[1] - 1}")
     path = z.unsqueeze(1).repeat(1, len(values), 1)
     path[:, :, latent] = values.to(path)
-    return finish(decode, path, torch.full((len(z),), len(values), device=z.device), [REASONS[0]] * len(z))
+    return _finish(decode, path, torch.full((len(z),), len(values), device=z.device), [REASONS[0]] * len(z))
 
 
-def finish(decode: Decoder, path: Tensor, steps: Tensor, reason: list[str]) -> Curve:
+def _finish(decode: Decoder, path: Tensor, steps: Tensor, reason: list[str]) -> Curve:
     B, T, K = path.shape
     return Curve(path, decode(path.reshape(B * T, K)).reshape(B, T, -1), steps, reason)
 
 
-def directions(decode: Decoder, z: Tensor, last: Tensor, component: int) -> tuple[Tensor, Tensor]:
+def _directions(decode: Decoder, z: Tensor, last: Tensor, component: int) -> tuple[Tensor, Tensor]:
     """The singular vector (B, K) closest to the last one, signed like it, and its singular value's relative gap (B,).
 
     The gap is 0 where the closest vector is no longer the component's: two singular values crossed on the way.
@@ -88,7 +88,7 @@ def singular_curve(
     path, why = [at], torch.full((len(z),), -1, device=z.device)
     steps = torch.ones(len(z), dtype=torch.long, device=z.device)
     for _ in range(round(length / step)):
-        new, v_new, gap = runge_kutta(lambda y, last: directions(decode, y.to(z.dtype), last, component), at, v, step)
+        new, v_new, gap = runge_kutta(lambda y, last: _directions(decode, y.to(z.dtype), last, component), at, v, step)
         stop = torch.where(gap < crossing, 1, torch.where(new.norm(dim=1) > region, 2, -1))
         stop = torch.where(torch.isfinite(new).all(1), stop, 3)
         why = torch.where(why < 0, stop, why)
@@ -98,7 +98,7 @@ def singular_curve(
         path.append(at)
         if not going.any():
             break
-    return finish(decode, torch.stack(path, 1).to(z.dtype), steps, [REASONS[max(int(w), 0)] for w in why])
+    return _finish(decode, torch.stack(path, 1).to(z.dtype), steps, [REASONS[max(int(w), 0)] for w in why])
 
 
 def runge_kutta(field: Field, z: Tensor, v: Tensor, step: float) -> tuple[Tensor, Tensor, Tensor]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 TOO_CLOSE = 0.1  # thesis Table 3.4: at a ratio of 1.2 restarts still differ, at 1.5 no longer
-ANGLES = 24
+_ANGLES = 24
 
 
 def pairs_of(K: int) -> tuple[Tensor, Tensor]:
@@ -50,7 +50,7 @@ def axis_preferences(M: Tensor, i: Tensor, j: Tensor, beta: float = 1.0) -> Turn
     """
     a, b = (M[:, i, i] + M[:, j, j]) / 2, (M[:, i, i] - M[:, j, j]) / 2
     u, v = b / (beta + a), M[:, i, j] / (beta + a)
-    turns = [k * math.pi / ANGLES for k in range(ANGLES)]  # 2t; the cost has period pi/2 in t
+    turns = [k * math.pi / _ANGLES for k in range(_ANGLES)]  # 2t; the cost has period pi/2 in t
     costs = [torch.log1p(-((u * math.cos(t) + v * math.sin(t)) ** 2).clamp(max=1 - 1e-12)).mean(0) for t in turns]
     stacked = beta / 2 * torch.stack(costs)
     best = stacked.min(0).values

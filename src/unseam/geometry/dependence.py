@@ -10,7 +10,7 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.rng import numpy_generator
 
-POINTS = 500  # a random part of longer samples (every n-th row would alias with rows in grid order): cost N^2
+_POINTS = 500  # a random part of longer samples (every n-th row would alias with rows in grid order): cost N^2
 
 
 class Dependence(NamedTuple):
@@ -41,7 +41,7 @@ def dependence(x: ArrayLike, y: ArrayLike, permutations: int = 199, seed: int = 
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise BadInput("samples hold NaN or infinite values; drop these rows")
     rng = numpy_generator(seed, "dependence")
-    rows = rng.choice(len(a), POINTS, replace=False) if len(a) > POINTS else np.arange(len(a))
+    rows = rng.choice(len(a), _POINTS, replace=False) if len(a) > _POINTS else np.arange(len(a))
     A, B = centred_distances(a[rows]), centred_distances(b[rows])
     size = np.sqrt((A * A).mean() * (B * B).mean())
     if size == 0:

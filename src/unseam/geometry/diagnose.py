@@ -56,7 +56,7 @@ def diagnose(
     latents, pairs, drawn = latent_table(q, law), pair_table(q), arrays(q, law)
     count = int(q.active.sum())
     contrast = ima_contrast(select(q.G, q.active), rounding(q)) if count else None
-    warnings = [*q.notes, *latent_warnings(latents), *pruning(q, data, factors), *dependent(contrast)]
+    warnings = [*q.notes, *latent_warnings(latents), *pruning(q, data, factors), *_dependent(contrast)]
     found = Diagnosis(
         dto=float(drawn.distances.mean()) if count else None,
         dto_haar=haar(count)[0] if count else None,
@@ -89,7 +89,7 @@ def diagnose(
 
 def det_elbo(q: Question, data: Tensor) -> float:
     """log p(x | z = mean) - 1/2 tr(M Sigma) - beta KL, the mean over the points (Allen 2024, eq. 5 with H = -M)."""
-    x = matched(q, data)
+    x = _matched(q, data)
     parts = zip(x.split(512), q.z.split(512), strict=True)
     log_p = torch.cat([q.likelihood.log_prob(a, q.decode(z)) for a, z in parts])
     at = q.posterior_at_points()
@@ -99,7 +99,7 @@ def det_elbo(q: Question, data: Tensor) -> float:
     return float(log_p.mean()) - spread - q.beta * float(q.stats.kl.sum())
 
 
-def matched(q: Question, data: Tensor) -> Tensor:
+def _matched(q: Question, data: Tensor) -> Tensor:
     """The observations of the points, on the decoder's device and in its precision."""
     if len(data) != len(q.codes):
         raise BadInput(f"data has {len(data)} rows and codes {len(q.codes)}; give the observation of each code")
@@ -115,7 +115,7 @@ def pruning(q: Question, data: Tensor | None, factors: int | None) -> list[str]:
         why = pruned if len(passive) else " (too few latents: raise K)"
         out.append(f"{count} of {len(q.active)} latents active, but the data has {factors} factors{why}")
     if q.has_beta and data is not None and isinstance(q.likelihood, Gaussian) and len(q.z) >= 4:
-        x = matched(q, data).flatten(1)
+        x = _matched(q, data).flatten(1)
         xhat = torch.cat([q.likelihood.mean(q.decode(z)).flatten(1) for z in q.z.split(512)])
         price = q.beta * float(torch.exp(q.likelihood.log_s2))
         left = unexplained_directions((x - xhat).cpu().numpy(), price)
@@ -131,7 +131,7 @@ def rounding(q: Question) -> float:
     return max(4 * K * torch.finfo(torch.float64).eps, (4 * K * torch.finfo(q.z.dtype).eps) ** 2)
 
 
-def dependent(contrast: Tensor | None) -> list[str]:
+def _dependent(contrast: Tensor | None) -> list[str]:
     """Points at which active latents do not move the output in as many directions."""
     if contrast is None or not (where := int(torch.isinf(contrast).sum())):
         return []
@@ -192,9 +192,9 @@ def pair_table(q: Question) -> tuple[Pair, ...]:
     order = costs.argsort(descending=True)
     rows = [Pair(*row) for row in zip(*(column[order].tolist() for column in columns), strict=True)]
     looked = [p for p in rows if p.mixed][:INSPECTED]
-    return tuple(replace(p, coordinates=coordinates(q, p.i, p.j)) if p in looked else p for p in rows)
+    return tuple(replace(p, coordinates=_coordinates(q, p.i, p.j)) if p in looked else p for p in rows)
 
 
-def coordinates(q: Question, i: int, j: int) -> str:
+def _coordinates(q: Question, i: int, j: int) -> str:
     block = q.M.pullback[:, [i, j]][:, :, [i, j]].numpy()
     return pair_coordinates(q.z[:, [i, j]].double().cpu().numpy(), block, q.beta).kind

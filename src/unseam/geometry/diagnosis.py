@@ -12,7 +12,7 @@ import numpy as np
 
 from unseam.axes import Array
 
-NONE = np.zeros(0)
+_NONE = np.zeros(0)
 NOT_FINITE = ("inf", "-inf", "nan")  # JSON has no word for these: stored as text
 
 
@@ -48,13 +48,13 @@ class Pair:
 class Arrays(NamedTuple):
     """What the figures draw, at the m points of a diagnosis; empty where it was not computed."""
 
-    cosines: Array = NONE  # (K, K) root mean square over the points
-    singular_values: Array = NONE  # (m, K)
-    pair_costs: Array = NONE  # (K, K) nats of loss
-    costs: Array = NONE  # (m,) nats of loss
-    distances: Array = NONE  # (m,) |V - P(V)|, active latents
-    sigma2_law: Array = NONE  # (m, K)
-    active: Array = NONE  # (K,)
+    cosines: Array = _NONE  # (K, K) root mean square over the points
+    singular_values: Array = _NONE  # (m, K)
+    pair_costs: Array = _NONE  # (K, K) nats of loss
+    costs: Array = _NONE  # (m,) nats of loss
+    distances: Array = _NONE  # (m,) |V - P(V)|, active latents
+    sigma2_law: Array = _NONE  # (m, K)
+    active: Array = _NONE  # (K,)
     sigma2: Array | None = None  # (m, K); None without a posterior
     sigma_law_r: Array | None = None  # (K,) per latent; None without a posterior
 

@@ -18,9 +18,9 @@ from torch import Tensor
 from unseam.geometry.orthogonality import nearest_permutation
 from unseam.rng import generator
 
-GRID = 16  # angles tried per pair before the Newton steps
-CELL = 2 * math.pi / GRID
-STEPS = 12  # Newton or bisection steps inside the best grid cell
+_GRID = 16  # angles tried per pair before the Newton steps
+_CELL = 2 * math.pi / _GRID
+_STEPS = 12  # Newton or bisection steps inside the best grid cell
 COARSE = 256  # points that decide between starts
 SWEEPS = 60  # the most that any start is given
 
@@ -64,7 +64,7 @@ def best_angles(u: Tensor, v: Tensor, local: bool = False) -> Tensor:  # (P, N),
     def value(psi: Tensor) -> Tensor:  # (P,) -> (P,)
         return (level - x * psi.cos().unsqueeze(1) - y * psi.sin().unsqueeze(1)).clamp(min=tiny).log().mean(1)
 
-    grid = torch.arange(1 if local else GRID, dtype=u.dtype, device=u.device) * CELL
+    grid = torch.arange(1 if local else _GRID, dtype=u.dtype, device=u.device) * _CELL
     values = torch.stack([value(angle.expand(len(u))) for angle in grid])
     psi = newton(level, x, y, grid[values.argmin(0)])
     t = torch.remainder(psi + math.pi, 2 * math.pi) / 4 - math.pi / 4
@@ -73,8 +73,8 @@ def best_angles(u: Tensor, v: Tensor, local: bool = False) -> Tensor:  # (P, N),
 
 def newton(level: Tensor, x: Tensor, y: Tensor, psi: Tensor) -> Tensor:  # (P, N) x 3, (P,) -> (P,)
     """The minimum of mean_x log(level - x cos psi - y sin psi) near psi: Newton, or bisection of the slope's sign."""
-    low, high = psi - CELL, psi + CELL
-    for _ in range(STEPS):
+    low, high = psi - _CELL, psi + _CELL
+    for _ in range(_STEPS):
         c, s = psi.cos().unsqueeze(1), psi.sin().unsqueeze(1)
         along = x * c + y * s
         h = (level - along).clamp(min=torch.finfo(x.dtype).tiny ** 0.5)
@@ -89,7 +89,7 @@ def newton(level: Tensor, x: Tensor, y: Tensor, psi: Tensor) -> Tensor:  # (P, N
     return psi
 
 
-def turn(left: Tensor, right: Tensor, cos: float, sin: float) -> None:
+def _turn(left: Tensor, right: Tensor, cos: float, sin: float) -> None:
     """left, right = cos left + sin right, cos right - sin left, in place: two rows at a time stay in the cache."""
     new = (left * cos).add_(right, alpha=sin)
     right.mul_(cos).sub_(left, alpha=sin)
@@ -109,8 +109,8 @@ def sweep(M: Tensor, R: Tensor, beta: float, local: bool = False) -> tuple[Tenso
         turned = b * (2 * t).cos().unsqueeze(1) + c * (2 * t).sin().unsqueeze(1)
         diagonal[p], diagonal[q] = a + turned, a - turned
         for i, j, cos, sin in zip(p.tolist(), q.tolist(), t.cos().tolist(), t.sin().tolist(), strict=True):
-            turn(rows[i], rows[j], cos, sin)
-            turn(T[i], T[j], cos, sin)
+            _turn(rows[i], rows[j], cos, sin)
+            _turn(T[i], T[j], cos, sin)
     return rows.T, largest
 
 
@@ -118,7 +118,7 @@ def descend(M: Tensor, R: Tensor, beta: float, tolerance: float = 1e-9) -> tuple
     """Sweeps from R until no pair turns by a millionth, or a sweep saves less than the tolerance of the cost."""
     cost, largest = rotation_cost(M, R, beta), math.inf
     for _ in range(SWEEPS):
-        R, largest = sweep(M, R, beta, local=largest < CELL / 16)
+        R, largest = sweep(M, R, beta, local=largest < _CELL / 16)
         before, cost = cost, rotation_cost(M, R, beta)
         if largest < 1e-6 or before - cost <= tolerance * abs(before):
             break

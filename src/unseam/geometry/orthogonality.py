@@ -145,7 +145,7 @@ def rotations(rng: np.random.Generator, n: int, K: int) -> np.ndarray:  # (n, K,
     return Q * np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :]  # without the signs QR is not uniform
 
 
-DRAWN = (  # mean and standard deviation for K = 3, 4, ...
+_DRAWN = (  # mean and standard deviation for K = 3, 4, ...
     0.9801, 0.2635, 1.3290, 0.2200, 1.6345, 0.1916, 1.9116, 0.1705, 2.1689, 0.1537, 2.4085, 0.1407, 2.6350, 0.1298,
     2.8491, 0.1211, 3.0535, 0.1137, 3.2494, 0.1066, 3.4373, 0.1006, 3.6185, 0.0955, 3.7932, 0.0913, 3.9628, 0.0872,
     4.1271, 0.0834, 4.2872, 0.0804, 4.4428, 0.0772, 4.5945, 0.0745, 4.7425, 0.0724, 4.8875, 0.0702, 5.0291, 0.0680,
@@ -156,4 +156,4 @@ DRAWN = (  # mean and standard deviation for K = 3, 4, ...
     8.3042, 0.0401, 8.3980, 0.0397, 8.4922, 0.0389, 8.5837, 0.0389, 8.6753, 0.0389, 8.7670, 0.0380, 8.8573, 0.0377,
     8.9462, 0.0371, 9.0355, 0.0365, 9.1232, 0.0367, 9.2108, 0.0360, 9.2974, 0.0357, 9.3827, 0.0355,
 )  # fmt: skip
-TABLE = {k + 3: (DRAWN[2 * k], DRAWN[2 * k + 1]) for k in range(len(DRAWN) // 2)}
+TABLE = {k + 3: (_DRAWN[2 * k], _DRAWN[2 * k + 1]) for k in range(len(_DRAWN) // 2)}

@@ -19,7 +19,7 @@ from unseam.geometry.polarized import ACTIVE_VARIANCE, LatentStatistics, active_
 from unseam.models.likelihood import Bernoulli, Likelihood
 from unseam.models.posterior import Diagonal, Full, Posterior
 
-MOVES = 0.01  # without a posterior: a latent is active if it moves the output by this share of the strongest
+_MOVES = 0.01  # without a posterior: a latent is active if it moves the output by this share of the strongest
 LOOKED_AT = 200  # outputs that are looked at for probabilities given as logits
 Columns = Literal["weighted", "mean"]
 
@@ -58,7 +58,7 @@ class Question:
         return self.posterior is not None and self.posterior.full
 
     def posterior_at_points(self) -> Posterior | None:
-        return None if self.posterior is None else each(self.posterior, lambda t: t[self.rows])
+        return None if self.posterior is None else _each(self.posterior, lambda t: t[self.rows])
 
 
 def ask(
@@ -76,7 +76,7 @@ def ask(
     """Check the input, take the Jacobians, find the active latents and, where it is not given, beta."""
     if not ((beta is None or beta > 0) and s2 > 0):
         raise BadInput(f"beta={beta} and s2={s2} must be positive (beta=None estimates it from the posterior)")
-    decode, p = parts_of(decoder, likelihood, s2)
+    decode, p = _parts_of(decoder, likelihood, s2)
     codes, posterior = as_given(codes, posterior)
     z = as_points(codes, decoder)
     if len(z) <= z.shape[1]:
@@ -91,12 +91,12 @@ def ask(
     notes = () if getattr(decoder, "likelihood", None) is not None else probabilities(decode, p, z[rows])
     if beta is not None:
         return Question(decode, p, beta, "given", z[rows], rows, codes, q, M, columns, stats, active, notes)
-    found = None if q is None else implied_beta(M.pullback, each(q, lambda t: t[rows]), active)
+    found = None if q is None else implied_beta(M.pullback, _each(q, lambda t: t[rows]), active)
     source = "none" if not has_beta else "unit" if found is None else "estimated"
     return Question(decode, p, found or 1.0, source, z[rows], rows, codes, q, M, columns, stats, active, notes)
 
 
-def parts_of(decoder: Any, likelihood: Likelihood | str | None, s2: float) -> tuple[Decoder, Likelihood]:
+def _parts_of(decoder: Any, likelihood: Likelihood | str | None, s2: float) -> tuple[Decoder, Likelihood]:
     """The decoding function and the likelihood: a model's own, or what the caller says."""
     model = isinstance(decoder, nn.Module) and callable(getattr(decoder, "decode", None))
     if not callable(decoder):
@@ -117,7 +117,7 @@ def grams(decode: Decoder, z: Tensor, rows: Tensor, p: Likelihood, chunk: int | 
     return Grams(M.gram.cpu(), M.pullback.cpu())
 
 
-def each(q: Posterior, change: Any) -> Posterior:
+def _each(q: Posterior, change: Any) -> Posterior:
     """The same family with every tensor changed."""
     kind: Any = type(q)
     changed: Posterior = kind(*(change(getattr(q, f.name)) for f in fields(q)))
@@ -136,7 +136,7 @@ def posterior_of(given: Any, z: Tensor, decoder: Any = None) -> Posterior | None
         return None
     if isinstance(given, Posterior):
         matching(given.variance().shape, z)
-        return each(given, lambda t: t.detach().cpu().double())
+        return _each(given, lambda t: t.detach().cpu().double())
     spread = variances_of(given)
     matching(spread.shape[:2] if spread.shape == (*z.shape, z.shape[1]) else spread.shape, z)
     if not spread.any():
@@ -169,7 +169,7 @@ def matching(shape: Any, z: Tensor) -> None:
 def moving(codes: Array, M: Grams) -> Array:  # (K,) bool
     """Without a posterior the scale of codes means nothing: latents that move the output by 1 % of the strongest."""
     strength = codes.std(0) * column_norms(M)
-    return strength > MOVES * max(float(strength.max()), 1e-300)
+    return strength > _MOVES * max(float(strength.max()), 1e-300)
 
 
 def in_use(q: Question) -> Array:  # (K,) bool
@@ -206,21 +206,21 @@ def as_given(codes: Any, posterior: Any) -> tuple[Any, Any]:
     [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
     """
     if posterior is None and (isinstance(codes, Distribution) or is_pair(codes)):
-        codes, posterior = mean_of(codes), codes
-    return plain(codes), variance_of(posterior)
+        codes, posterior = _mean_of(codes), codes
+    return _plain(codes), variance_of(posterior)
 
 
 def is_pair(given: Any) -> bool:
     """(mean, log-variance): two tables of one shape, not two rows."""
     two = isinstance(given, (tuple, list)) and len(given) == 2
-    return two and all(np.ndim(plain(part)) == 2 for part in given) and np.shape(given[0]) == np.shape(given[1])
+    return two and all(np.ndim(_plain(part)) == 2 for part in given) and np.shape(given[0]) == np.shape(given[1])
 
 
-def mean_of(given: Any) -> Any:
+def _mean_of(given: Any) -> Any:
     return given.mean if isinstance(given, Distribution) else given[0]
 
 
-def plain(given: Any) -> Any:
+def _plain(given: Any) -> Any:
     """pandas becomes NumPy; everything else stays."""
     return given.to_numpy() if hasattr(given, "to_numpy") else given
 
@@ -231,10 +231,10 @@ def variance_of(given: Any) -> Any:
         inner = getattr(given, "base_dist", given)  # Independent(Normal)
         return (inner.covariance_matrix if isinstance(inner, MultivariateNormal) else inner.variance).detach()
     if is_pair(given):
-        return np.exp(tensor(given[1]).double().numpy())
-    given = plain(given)
-    if isinstance(given, (Tensor, np.ndarray)) and np.ndim(given) == 2 and bool((tensor(given) < 0).any()):
-        low = float(tensor(given).min())
+        return np.exp(_tensor(given[1]).double().numpy())
+    given = _plain(given)
+    if isinstance(given, (Tensor, np.ndarray)) and np.ndim(given) == 2 and bool((_tensor(given) < 0).any()):
+        low = float(_tensor(given).min())
         raise BadInput(
             f"posterior variances go down to {low:.3g}: these look like log-variances; give exp of them, or "
             "(mean, log-variance) in place of the codes"
@@ -242,10 +242,10 @@ def variance_of(given: Any) -> Any:
     return given
 
 
-def tensor(given: Any) -> Tensor:
+def _tensor(given: Any) -> Tensor:
     if isinstance(given, Tensor):
         return given.detach().cpu()
-    return torch.as_tensor(np.array(plain(given)))  # a copy: pandas' are read-only
+    return torch.as_tensor(np.array(_plain(given)))  # a copy: pandas' are read-only
 
 
 # The door of the room: what a decoder and points must be, refused in one line with the remedy.
@@ -254,7 +254,7 @@ def tensor(given: Any) -> Tensor:
 PROBES = 4  # points at which a decoder is tried
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
-FAILURES = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)  # what a wrong decoder raises
+_FAILURES = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)  # what a wrong decoder raises
 
 
 def module_of(decoder: Any) -> nn.Module | None:
@@ -291,7 +291,7 @@ def check_decoder(decode: Decoder, z: Tensor) -> str:
     check_mode(decode)
     probe = z[:: max(1, len(z) // PROBES)][:PROBES]
     with torch.no_grad():
-        theta = attempt(decode, probe)
+        theta = _attempt(decode, probe)
         check_output(theta, probe)
         if not torch.equal(theta, decode(probe)):
             raise BadInput("decoder gives two answers for the same points; make it deterministic (call decoder.eval())")
@@ -313,13 +313,13 @@ def check_mode(decode: Decoder) -> None:
             raise BadInput(f"decoder is in training mode with {where}; call decoder.eval() first")
 
 
-def attempt(decode: Callable[..., Any], probe: Tensor) -> Any:
+def _attempt(decode: Callable[..., Any], probe: Tensor) -> Any:
     """decode(probe), or what went wrong in one line."""
     try:
         return decode(probe)
-    except FAILURES as error:
+    except _FAILURES as error:
         raise BadInput(
-            f"decoder fails on points of shape {tuple(probe.shape)} ({one_line(error)}); "
+            f"decoder fails on points of shape {tuple(probe.shape)} ({_one_line(error)}); "
             f"is it a decoder of {probe.shape[1]} latents?"
         ) from error
 
@@ -342,16 +342,16 @@ def differentiable(decode: Decoder, probe: Tensor) -> str:
     """Which mode differentiates this decoder; refuses one that neither does."""
     try:
         D, mode = push(decode, probe)[1], "forward"
-    except FAILURES:
+    except _FAILURES:
         try:
             D, mode = pull(decode, probe[:1])[1], "reverse"
-        except FAILURES as error:
+        except _FAILURES as error:
             raise BadInput(
-                f"decoder is not differentiable ({one_line(error)}); write it in torch operations from input to output"
+                f"decoder is not differentiable ({_one_line(error)}); write it in torch operations from input to output"
             ) from error
     if not torch.isfinite(D).all():
         raise BadInput("decoder's Jacobian holds NaN or infinite values; look for sqrt(0), 0/0 or log(0) in it")
-    if not D.any() and moves(decode, probe):
+    if not D.any() and _moves(decode, probe):
         raise BadInput(
             "decoder changes with z but its derivative is 0 everywhere: it is cut from the graph (detach, no_grad, "
             "rounding); write it in differentiable torch operations"
@@ -359,10 +359,10 @@ def differentiable(decode: Decoder, probe: Tensor) -> str:
     return mode
 
 
-def moves(decode: Decoder, probe: Tensor) -> bool:
+def _moves(decode: Decoder, probe: Tensor) -> bool:
     """Whether the decoder's output changes when its input is moved by one unit."""
     return not torch.equal(decode(probe), decode(probe + 1))
 
 
-def one_line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return str(error).strip().split("\n")[0][:160] or type(error).__name__

@@ -13,7 +13,7 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.jacobian import Decoder
 
-BATCH = 512
+_BATCH = 512
 
 
 class SelfConsistency(NamedTuple):
@@ -46,7 +46,7 @@ def self_consistency(
     >>> self_consistency(lambda x: x / 2, lambda z: 2 * z, z).error
     0.0
     """
-    again = torch.cat([posterior_mean(encode(mean(part))) for part in z.split(BATCH)])
+    again = torch.cat([posterior_mean(encode(mean(part))) for part in z.split(_BATCH)])
     if again.shape != z.shape:
         raise BadInput(f"encoder gives codes {tuple(again.shape)} for points {tuple(z.shape)}; the latents must match")
     error = (again - z).double().square().mean(0)

@@ -42,7 +42,7 @@ def verdict(d: Diagnosis) -> str:
     if d.active:
         parts += [about_beta(d.beta, d.beta_source), law(d), mixing(d)]
         parts += ["a full posterior, as here, does not pay this; a diagonal one would"] if d.full_posterior else []
-        parts += [share(d), chance(d)]
+        parts += [_share(d), _chance(d)]
     return "; ".join(part for part in parts if part)
 
 
@@ -73,19 +73,19 @@ def law(d: Diagnosis) -> str:
     if error is None:
         return "no posterior was given, so the Sigma law could not be tested"
     numbers = f"median error {error:.0%}" if r is None else f"r = {r:.2f}, median error {error:.0%}"
-    if fits(r, error):
+    if _fits(r, error):
         how = "follow the Sigma law" if r is not None else "do not vary and are as the Sigma law has them"
-    elif off(d.sigma_law_factor) and fits(d.sigma_law_rescaled_r, d.sigma_law_rescaled_error):
+    elif _off(d.sigma_law_factor) and _fits(d.sigma_law_rescaled_r, d.sigma_law_rescaled_error):
         how = f"have {scale(d.sigma_law_factor or 1.0)}"
     else:
         how = loosely(r, error)
     return f"posterior variances {how} ({numbers}, active latents)"
 
 
-def off(factor: float | None) -> bool:
+def _off(factor: float | None) -> bool:
     """Whether a scale is wrong enough to be said so: by a quarter or more, either way.
 
-    >>> off(1.13), off(1.3), off(0.5), off(None)
+    >>> _off(1.13), _off(1.3), _off(0.5), _off(None)
     (False, True, True, False)
     """
     return factor is not None and max(factor, 1 / factor) >= WRONG_SCALE
@@ -100,7 +100,7 @@ def loosely(r: float | None, error: float) -> str:
     return "do not follow the Sigma law"
 
 
-def fits(r: float | None, error: float | None) -> bool:
+def _fits(r: float | None, error: float | None) -> bool:
     """Shape and size as the law has them; variances that do not vary have no shape to miss."""
     return error is not None and error <= LAW_ERROR and (r is None or r >= LAW_R)
 
@@ -148,12 +148,12 @@ def one_pair(pair: Pair, cost: float, has_beta: bool = True) -> str:
     return f"{text}; no rotation saves a tenth of that, the mixing changes from point to point"
 
 
-def share(d: Diagnosis) -> str:
+def _share(d: Diagnosis) -> str:
     of_kl = d.share_of_kl
     return "" if of_kl is None or of_kl < SHARE_TOLD else f"the cost is {of_kl:.1%} of what the KL costs"
 
 
-def chance(d: Diagnosis) -> str:
+def _chance(d: Diagnosis) -> str:
     return "" if d.dto is None or not d.dto_haar else f"DtO is {d.dto:.2f}, chance gives {d.dto_haar:.2f}"
 
 

@@ -37,9 +37,9 @@ from unseam.rng import numpy_generator
 EncoderNoise = Literal["full", "diagonal"]
 DecoderNoise = Literal["full", "diagonal", "isotropic"]
 OUTCOMES = ("unfinished", "converged", "tolerance reached", "collapsed", "diverged")
-UNFINISHED, CONVERGED, TOLERANCE, COLLAPSED, DIVERGED = range(len(OUTCOMES))
+UNFINISHED, CONVERGED, TOLERANCE, _COLLAPSED, DIVERGED = range(len(OUTCOMES))
 
-FLOOR = 1e-8  # a pivot of Sz below this share of the data's mean variance is singular: the loss has no minimum
+_FLOOR = 1e-8  # a pivot of Sz below this share of the data's mean variance is singular: the loss has no minimum
 EXPLAINED = 1e-3  # a code that explains less of the variance than this, and ever less, has collapsed
 
 
@@ -94,7 +94,7 @@ def solve(
     Sy, A, gamma, lam = _check(Sy, gamma, lam, start, Sw, Sz)
     shape = np.broadcast_shapes(Sy.shape[:-2], A.shape[:-2], gamma.shape, lam.shape)
     weights = (np.broadcast_to(w, shape).reshape(-1) for w in (gamma, lam))
-    data, first = _data(stack(Sy, shape), *weights), stack(A, shape)
+    data, first = _data(_stack(Sy, shape), *weights), _stack(A, shape)
     rules = _Rules(Sw, Sz, tolerance, rtol)
     final, count, outcome, losses = _run(data, first, rules, steps, keep_trace)
     A, B, noise = (unstack(x, shape) for x in (final.A, final.B, final.Sw))
@@ -141,10 +141,10 @@ class _State:
 def _first(A: Array, Sy: Array, gamma: Array, lam: Array) -> _State:
     """Before the first step the code is pure noise, X = W ~ N(0, I), and Sz = I; so E = Sy + A A'."""
     n, m, P = A.shape
-    left = trace(Sy) + (A**2).sum((0, 1))
+    left = _trace(Sy) + (A**2).sum((0, 1))
     loss = gamma / 2 * (n * np.log(2 * np.pi) + left) + lam * left
     Sw = np.repeat(np.eye(m)[..., None], P, axis=-1)
-    return _State(A, np.zeros((m, n, P)), Sw, A.copy(), loss, left / trace(Sy))
+    return _State(A, np.zeros((m, n, P)), Sw, A.copy(), loss, left / _trace(Sy))
 
 
 def _step(old: _State, data: "_Data", rules: _Rules) -> tuple[_State, Array]:
@@ -177,10 +177,10 @@ def _step(old: _State, data: "_Data", rules: _Rules) -> tuple[_State, Array]:
         Sz = E if rules.Sz == "diagonal" else np.broadcast_to(left / n, E.shape)
         C, log_Sz, smallest = A / Sz[:, None], np.log(Sz).sum(0), Sz.min(0)
 
-    kl = (trace(code) + trace(Sw) - log_Sw - m) / 2
+    kl = (_trace(code) + _trace(Sw) - log_Sw - m) / 2
     nll = (n * np.log(2 * np.pi) + log_Sz + n) / 2  # tr(Sz^-1 E) = n for each kind of Sz
     loss = kl + data.gamma * nll + data.lam * left
-    sound = (pivots_T > 0).all(0) & (smallest > FLOOR * data.total / n) & np.isfinite(loss)
+    sound = (pivots_T > 0).all(0) & (smallest > _FLOOR * data.total / n) & np.isfinite(loss)
     return _State(A, B, Sw, C, loss, left / data.total), sound
 
 
@@ -200,7 +200,7 @@ class _Data:
 
 
 def _data(Sy: Array, gamma: Array, lam: Array) -> _Data:
-    return _Data(Sy, gamma, lam, np.einsum("iip->ip", Sy), trace(Sy), np.log(inverse(Sy)[1]).sum(0))
+    return _Data(Sy, gamma, lam, np.einsum("iip->ip", Sy), _trace(Sy), np.log(inverse(Sy)[1]).sum(0))
 
 
 def _decoder_noise(A: Array, B: Array, Sy: Array, kind: DecoderNoise) -> Array:  # -> (..., n, n)
@@ -218,7 +218,7 @@ def _judge(old: _State, new: _State, sound: Array, rules: _Rules) -> Array:  # (
     still = np.abs(new.loss - old.loss) <= rules.rtol * np.maximum(1, np.abs(new.loss))
     gone = (new.error > 1 - EXPLAINED) & ((new.error > old.error) | still)
     done = np.where(still, CONVERGED, UNFINISHED)
-    done = np.where(gone, COLLAPSED, done)
+    done = np.where(gone, _COLLAPSED, done)
     if rules.tolerance is not None:
         done = np.where(new.error <= rules.tolerance, TOLERANCE, done)
     return np.where(sound, done, DIVERGED)
@@ -270,10 +270,10 @@ def _check(Sy: Any, gamma: Any, lam: Any, start: Any, Sw: str, Sz: str) -> tuple
 # operation is one pass over contiguous memory, and an inverse of P matrices costs n such passes.
 
 
-def stack(a: Array, shape: tuple[int, ...]) -> Array:  # (..., i, j) -> (i, j, P)
+def _stack(a: Array, shape: tuple[int, ...]) -> Array:  # (..., i, j) -> (i, j, P)
     """Broadcast the leading axes to `shape`, flatten them to P problems and put them last.
 
-    >>> stack(np.eye(2), (3, 4)).shape
+    >>> _stack(np.eye(2), (3, 4)).shape
     (2, 2, 12)
     """
     full = np.broadcast_to(a, (*shape, *a.shape[-2:]))
@@ -281,9 +281,9 @@ def stack(a: Array, shape: tuple[int, ...]) -> Array:  # (..., i, j) -> (i, j, P
 
 
 def unstack(a: Array, shape: tuple[int, ...]) -> Array:  # (i, j, P) -> (..., i, j)
-    """The inverse of `stack`.
+    """The inverse of `_stack`.
 
-    >>> unstack(stack(np.eye(2), (3, 4)), (3, 4)).shape
+    >>> unstack(_stack(np.eye(2), (3, 4)), (3, 4)).shape
     (3, 4, 2, 2)
     """
     return np.moveaxis(a, -1, 0).reshape(*shape, *a.shape[:-1])
@@ -292,7 +292,7 @@ def unstack(a: Array, shape: tuple[int, ...]) -> Array:  # (i, j, P) -> (..., i,
 def mm(a: Array, b: Array) -> Array:  # (i, j, P), (j, k, P) -> (i, k, P)
     """The product of each pair of matrices.
 
-    >>> mm(stack(np.eye(2), (1,)), stack(np.ones((2, 1)), (1,)))[..., 0]
+    >>> mm(_stack(np.eye(2), (1,)), _stack(np.ones((2, 1)), (1,)))[..., 0]
     array([[1.],
            [1.]])
     """
@@ -304,7 +304,7 @@ def t(a: Array) -> Array:  # (i, j, P) -> (j, i, P)
     return a.swapaxes(0, 1)
 
 
-def trace(a: Array) -> Array:  # (i, i, P) -> (P,)
+def _trace(a: Array) -> Array:  # (i, i, P) -> (P,)
     """The trace of each matrix."""
     return np.einsum("iip->p", a)
 
@@ -315,7 +315,7 @@ def inverse(a: Array) -> tuple[Array, Array]:  # (i, i, P) -> (i, i, P), pivots 
     The pivots are the squared diagonal of the Cholesky factor: all positive iff the matrix is positive definite,
     and log det = sum log pivot. No pivoting is needed for positive definite matrices.
 
-    >>> inv, pivots = inverse(stack(np.array([[2.0, 1.0], [1.0, 2.0]]), (1,)))
+    >>> inv, pivots = inverse(_stack(np.array([[2.0, 1.0], [1.0, 2.0]]), (1,)))
     >>> inv[..., 0].round(3), pivots[:, 0]
     (array([[ 0.667, -0.333],
            [-0.333,  0.667]]), array([2. , 1.5]))

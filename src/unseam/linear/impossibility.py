@@ -15,7 +15,7 @@ from scipy.stats import norm
 from unseam.axes import Array
 from unseam.errors import BadInput
 
-SMALLEST = np.finfo(np.float64).tiny
+_SMALLEST = np.finfo(np.float64).tiny
 
 
 class Marginal(Protocol):
@@ -55,7 +55,7 @@ def entangle(u: Array, marginal: Marginal | None = None, a: float = 0.25) -> Arr
     matrix = reflection(u.shape[1], a)
     if marginal is None:
         return u @ matrix.T
-    g = np.clip(marginal.cdf(u), SMALLEST, 1 - np.finfo(np.float64).epsneg)
+    g = np.clip(marginal.cdf(u), _SMALLEST, 1 - np.finfo(np.float64).epsneg)
     return np.asarray(marginal.ppf(ndtr(ndtri(g) @ matrix.T)))
 
 
@@ -72,10 +72,10 @@ def jacobian(u: Array, marginal: Marginal | None = None, a: float = 0.25) -> Arr
     if marginal is None:
         return np.broadcast_to(matrix, (len(u), *matrix.shape))
     f = entangle(u, marginal, a)
-    return matrix * slope(u, marginal)[:, None, :] / slope(f, marginal)[:, :, None]
+    return matrix * _slope(u, marginal)[:, None, :] / _slope(f, marginal)[:, :, None]
 
 
-def slope(x: Array, marginal: Marginal, step: float = 1e-6) -> Array:
+def _slope(x: Array, marginal: Marginal, step: float = 1e-6) -> Array:
     """d/dx of h(g(x)) = density(x) / normal density at h(g(x)); the density by a central difference of g."""
     density = (np.asarray(marginal.cdf(x + step)) - np.asarray(marginal.cdf(x - step))) / (2 * step)
-    return density / norm.pdf(ndtri(np.clip(marginal.cdf(x), SMALLEST, 1 - np.finfo(np.float64).epsneg)))
+    return density / norm.pdf(ndtri(np.clip(marginal.cdf(x), _SMALLEST, 1 - np.finfo(np.float64).epsneg)))

@@ -17,8 +17,8 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.linear.checks import covariance
 
-MOST = 1 - 1e-9  # a squared multiple correlation above this counts as this: no information exceeds 10.4 nats
-MOST_FACTORS = 16  # 2^16 sets; more would not fit the tables
+_MOST = 1 - 1e-9  # a squared multiple correlation above this counts as this: no information exceeds 10.4 nats
+_MOST_FACTORS = 16  # 2^16 sets; more would not fit the tables
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Tables:
         return int(self.gain.shape[-1]).bit_length() - 1
 
 
-def members(s: int, size: int) -> Array:  # (sets, size)
+def _members(s: int, size: int) -> Array:  # (sets, size)
     """All sets of `size` factors, as rows of indices.
 
-    >>> members(3, 2)
+    >>> _members(3, 2)
     array([[0, 1],
            [0, 2],
            [1, 2]])
@@ -69,19 +69,19 @@ def gaussian_tables(Sv: Any, variances: Any, Sxv: Any) -> Tables:  # (s, s), (..
            [0.    , 0.    , 0.3466, 0.3466]]), np.float64(0.0))
     """
     Sv = covariance("the factors' covariance", Sv)
-    s = few(len(Sv), MOST_FACTORS, "sets")
+    s = few(len(Sv), _MOST_FACTORS, "sets")
     c, variances = np.asarray(Sxv, np.float64), np.asarray(variances, np.float64)
     if c.shape[-1] != s or c.shape[:-1] != variances.shape:
         raise BadInput(f"Cov(X, V) has shape {c.shape}; with {s} factors and Var(x) {variances.shape} it cannot")
     gain, log_det = np.zeros((*c.shape[:-1], 2**s)), np.zeros(2**s)
     for size in range(1, s + 1):
-        rows = members(s, size)
+        rows = _members(s, size)
         block = Sv[rows[:, :, None], rows[:, None, :]]
         log_det[masks_of(rows)] = np.linalg.slogdet(block)[1]
         parts = c[..., rows]  # (..., m, sets, size)
         r2 = np.einsum("...tk,tkl,...tl->...t", parts, np.linalg.inv(block), parts, optimize=True)
         r2 = np.divide(r2, variances[..., None], out=np.zeros_like(r2), where=variances[..., None] > 0)
-        gain[..., masks_of(rows)] = -np.log1p(-np.clip(r2, 0, MOST)) / 2
+        gain[..., masks_of(rows)] = -np.log1p(-np.clip(r2, 0, _MOST)) / 2
 
     def between(a: Array, b: Array) -> Array:
         return np.maximum(log_det[a] + log_det[b] - log_det[np.bitwise_or(a, b)], 0) / 2

@@ -24,7 +24,7 @@ from unseam.errors import BadInput, unknown
 from unseam.linear.checks import covariance, latent_dimension, positive, spectrum
 from unseam.linear.ppca import principal_axes, rotation
 
-Posterior = Literal["diagonal", "full"]
+_Posterior = Literal["diagonal", "full"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class LinearVAE:
         return LinearVAE(self.W @ R.T, R @ self.V, R @ self.Sigma @ R.T, self.s2, self.beta)
 
 
-def best_encoder(W: Any, s2: float, beta: float = 1.0, posterior: Posterior = "diagonal") -> LinearVAE:
+def best_encoder(W: Any, s2: float, beta: float = 1.0, posterior: _Posterior = "diagonal") -> LinearVAE:
     """The encoder and Sigma that minimise the loss for this decoder; they do not depend on the data.
 
     >>> vae = best_encoder([[1.0, 1.0], [0.0, 1.0]], s2=1.0)
@@ -85,8 +85,8 @@ def best_encoder(W: Any, s2: float, beta: float = 1.0, posterior: Posterior = "d
     array([[0.5   , 0.    ],
            [0.    , 0.3333]])
     """
-    if posterior not in get_args(Posterior):
-        raise unknown("posterior", posterior, get_args(Posterior))
+    if posterior not in get_args(_Posterior):
+        raise unknown("posterior", posterior, get_args(_Posterior))
     W = np.asarray(W, np.float64)
     t, d = float(positive("beta", beta) * positive("s2", s2)), W.shape[1]
     K = W.T @ W + t * np.eye(d)
@@ -99,7 +99,7 @@ def optimum(
     d: int,
     s2: float | None = None,
     beta: float = 1.0,
-    posterior: Posterior = "diagonal",
+    posterior: _Posterior = "diagonal",
     R: Any = None,  # (d, d)
 ) -> LinearVAE:
     """The global minimum of the loss; without s2, over s2 as well. R is free with a full posterior only.

@@ -78,7 +78,7 @@ def _check_samples(x: Array, v: Array) -> None:
 # for repeated values a random order that is independent of the rest.
 
 
-MOST_FACTORS = 6  # each of the 2^s sets costs a neighbour search
+_MOST_FACTORS = 6  # each of the 2^s sets costs a neighbour search
 
 
 def ksg_tables(codes: Array, factors: Array, k: int = 3, seed: int = 0) -> Tables:  # (N, m), (N, s)
@@ -88,7 +88,7 @@ def ksg_tables(codes: Array, factors: Array, k: int = 3, seed: int = 0) -> Table
     >>> ksg_tables(v**3, v).gain.argmax(1)  # latent 0 knows most about {0}, latent 1 about {1}
     array([1, 2])
     """
-    s = few(factors.shape[1], MOST_FACTORS, "neighbour searches")
+    s = few(factors.shape[1], _MOST_FACTORS, "neighbour searches")
     generator = np.random.default_rng(seed)
     x, v = normal_scores(codes, generator), normal_scores(factors, generator)
     sets = [np.flatnonzero([mask >> j & 1 for j in range(s)]) for mask in range(2**s)]

@@ -29,7 +29,7 @@ from unseam.linear.information import Tables
 from unseam.linear.partition import TIE, Partition, as_partition, assignment_masks, partition_value, score
 from unseam.rng import numpy_generator
 
-CHUNK = 20_000  # nodes expanded at once
+_CHUNK = 20_000  # nodes expanded at once
 
 
 def best_partition(tables: Tables, budget: int = 3_000_000) -> Partition:
@@ -76,7 +76,7 @@ class _Nodes:
     def chunks(self) -> list["_Nodes"]:
         """Pieces of bounded size, the most promising last."""
         order = np.argsort(self.bound, kind="stable")
-        return [self.take(order[i : i + CHUNK]) for i in range(0, len(order), CHUNK)]
+        return [self.take(order[i : i + _CHUNK]) for i in range(0, len(order), _CHUNK)]
 
 
 def _root(tables: Tables) -> _Nodes:

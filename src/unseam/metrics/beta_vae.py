@@ -34,8 +34,8 @@ def beta_vae(inputs: Inputs, batch: int = 64, train: int = 10_000, test: int = 5
     1.0
     """
     source, rng = interventions(inputs, "beta-vae"), numpy_generator(inputs.seed, "beta-vae")
-    x, which = points(source, train, batch, rng)
-    x_test, which_test = points(source, test, batch, rng)
+    x, which = _points(source, train, batch, rng)
+    x_test, which_test = _points(source, test, batch, rng)
     value, on_train, per_factor = accuracy(x, which, x_test, which_test, source.count)
     settings = points_settings(source, batch, train, test, inputs.seed)
     extra = {"train": on_train, "standard_error": standard_error(value, test)}
@@ -51,7 +51,7 @@ def accuracy(x: Array, which: Array, x_test: Array, which_test: Array, factors: 
     return float(right.mean()), float((model.predict(x) == which).mean()), per_factor
 
 
-def points(source: Interventions, n: int, batch: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def _points(source: Interventions, n: int, batch: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Mean absolute differences (n, K) and the factor that each point held fixed (n,)."""
     latents = source.free(2, rng).shape[1]
     found, held = [], []

@@ -26,9 +26,9 @@ from unseam.metrics.factor_vae import majority
 from unseam.rng import numpy_generator
 from unseam.stats import standardise
 
-POINTS = 20  # for each latent that is held fixed
-BATCH = 16  # observations a point
-DRAWS = 5  # random axes behind a chance level
+_POINTS = 20  # for each latent that is held fixed
+_BATCH = 16  # observations a point
+_DRAWS = 5  # random axes behind a chance level
 
 
 class Generative(NamedTuple):
@@ -67,7 +67,7 @@ def model_centrality(models: Sequence[Generative], others: int | None = None, se
                 rng = numpy_generator(seed, "axes", i, j)
                 between[:, i, j] = understood(models[i], which, x, rng) if len(which) else 0.0
     both, random = (between + between.transpose(0, 2, 1)) / 2
-    settings = {"models": S, "compared": reach, "points_a_latent": POINTS, "batch": BATCH, "seed": seed}
+    settings = {"models": S, "compared": reach, "points_a_latent": _POINTS, "batch": _BATCH, "seed": seed}
     return [
         Score(
             "model-centrality", float(np.nanmean(row)), matrix=row[None], settings=settings, chance=float(np.nanmean(r))
@@ -79,10 +79,10 @@ def model_centrality(models: Sequence[Generative], others: int | None = None, se
 def generated(model: Generative, rng: np.random.Generator) -> tuple[Array, Any]:  # (P,), observations (P * BATCH)
     """What a model draws when each active latent in turn is held fixed, in random order."""
     latents = np.flatnonzero(model.active)
-    which = rng.permutation(np.repeat(np.arange(len(latents)), POINTS))
+    which = rng.permutation(np.repeat(np.arange(len(latents)), _POINTS))
     P, K = len(which), model.codes.shape[1]
-    rows = rng.integers(0, len(model.codes), (P * BATCH, K))
-    z = np.take_along_axis(model.codes, rows, axis=0).reshape(P, BATCH, K)
+    rows = rng.integers(0, len(model.codes), (P * _BATCH, K))
+    z = np.take_along_axis(model.codes, rows, axis=0).reshape(P, _BATCH, K)
     place, fixed = np.arange(P), latents[which]
     z[place, :, fixed] = z[place, :1, fixed]
     return which, model.decode(z.reshape(-1, K)) if P else None
@@ -94,14 +94,14 @@ def understood(model: Generative, which: Array, x: Any, rng: np.random.Generator
     if not len(voters):
         return 0.0, 0.0
     z = standardise(model.encode(x)[:, voters].astype(np.float64))[0]
-    turns = (np.linalg.qr(rng.normal(size=(len(voters),) * 2))[0] for _ in range(DRAWS))
+    turns = (np.linalg.qr(rng.normal(size=(len(voters),) * 2))[0] for _ in range(_DRAWS))
     return elected(z, which), float(np.mean([elected(z @ turn, which) for turn in turns]))
 
 
 def elected(z: Array, which: Array) -> float:  # (P * BATCH, K), (P,)
     """Half of the points elect, the other half are counted."""
     spread = z.var(axis=0)
-    local = z.reshape(len(which), BATCH, -1).var(axis=1)
+    local = z.reshape(len(which), _BATCH, -1).var(axis=1)
     least = np.where(spread > 0, local / np.where(spread > 0, spread, 1.0), np.inf).argmin(axis=1)
     votes = np.zeros((2, int(which.max()) + 1, z.shape[1]), np.int64)
     np.add.at(votes, (np.arange(len(which)) % 2, which, least), 1)

@@ -26,9 +26,9 @@ from unseam.metrics.shared.parallel import factor_by_factor
 from unseam.metrics.shared.predictors import Backend, Fitted, fit
 from unseam.rng import derive
 
-EASTWOOD = "Eastwood & Williams 2018, openreview By-7dz-AZ"
-SEEN = 2000  # training rows on which the training accuracy is measured; thousands of trees predict slowly
-EPS = 1e-11  # added to the importances before the entropy, as in the reference
+_EASTWOOD = "Eastwood & Williams 2018, openreview By-7dz-AZ"
+_SEEN = 2000  # training rows on which the training accuracy is measured; thousands of trees predict slowly
+_EPS = 1e-11  # added to the importances before the entropy, as in the reference
 
 
 @dataclass(frozen=True)
@@ -40,30 +40,30 @@ class Importances:
     test: Array
 
 
-@metric("dci-disentanglement", "Does each latent serve one factor?", EASTWOOD, cheap=False, vectors=True)
+@metric("dci-disentanglement", "Does each latent serve one factor?", _EASTWOOD, cheap=False, vectors=True)
 def disentanglement(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
     found = importances(inputs, backend)
     per_latent = concentration(found.matrix.T)
     value = weighted(per_latent, found.matrix.sum(axis=0))
     return Score(
-        "dci-disentanglement", value, per_latent=per_latent, matrix=found.matrix, settings=settings(inputs, backend)
+        "dci-disentanglement", value, per_latent=per_latent, matrix=found.matrix, settings=_settings(inputs, backend)
     )
 
 
-@metric("dci-completeness", "Does each factor need one latent only?", EASTWOOD, cheap=False, vectors=True)
+@metric("dci-completeness", "Does each factor need one latent only?", _EASTWOOD, cheap=False, vectors=True)
 def completeness(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
     found = importances(inputs, backend)
     per_factor = concentration(found.matrix)
     value = weighted(per_factor, found.matrix.sum(axis=1))
     return Score(
-        "dci-completeness", value, per_factor=per_factor, matrix=found.matrix, settings=settings(inputs, backend)
+        "dci-completeness", value, per_factor=per_factor, matrix=found.matrix, settings=_settings(inputs, backend)
     )
 
 
 @metric(
     "dci-informativeness",
     "How well do boosted trees predict the factors from the whole code?",
-    EASTWOOD,
+    _EASTWOOD,
     cheap=False,
     vectors=True,
 )
@@ -74,7 +74,7 @@ def informativeness(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
         float(found.test.mean()),
         per_factor=found.test,
         matrix=found.matrix,
-        settings=settings(inputs, backend),
+        settings=_settings(inputs, backend),
         extra={"train": float(found.train.mean())},
     )
 
@@ -99,7 +99,7 @@ def concentration(matrix: Array) -> Array:  # (A, B) -> (A,)
     """
     if matrix.shape[1] < 2:
         return np.ones(len(matrix))
-    return 1 - np.asarray(entropy(matrix.T + EPS, base=matrix.shape[1]))
+    return 1 - np.asarray(entropy(matrix.T + _EPS, base=matrix.shape[1]))
 
 
 def weighted(values: Array, weights: Array) -> float:
@@ -113,7 +113,7 @@ def importances(inputs: Inputs, backend: Backend) -> Importances:
     """Fit one model a factor, side by side."""
     require_few_classes(inputs, "dci")
     train, test = inputs.halves()
-    seen = train.take(np.linspace(0, len(train) - 1, min(len(train), SEEN)).astype(int))
+    seen = train.take(np.linspace(0, len(train) - 1, min(len(train), _SEEN)).astype(int))
 
     def one_factor(f: int) -> tuple[Array, float, float]:
         model = fit_factor(inputs, train, f, backend)
@@ -141,6 +141,6 @@ def correct(inputs: Inputs, f: int, model: Fitted, rows: Sample) -> float:
     return float(max(0.0, 1 - error / spread)) if spread > 0 else 0.0
 
 
-def settings(inputs: Inputs, backend: Backend) -> dict[str, Any]:
+def _settings(inputs: Inputs, backend: Backend) -> dict[str, Any]:
     train, test = inputs.halves()
     return {"backend": backend, "train": len(train), "test": len(test), "seed": inputs.seed}

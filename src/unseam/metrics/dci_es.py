@@ -26,16 +26,16 @@ from unseam.metrics.registry import metric
 from unseam.rng import numpy_generator
 from unseam.stats import standardise
 
-EASTWOOD = "Eastwood et al. 2023, openreview 462z-gLgSht"
+_EASTWOOD = "Eastwood et al. 2023, openreview 462z-gLgSht"
 COSINES = (0, 16, 32, 64, 128, 256, 512)
 UNREAD = 0.95  # of the constant guess's loss: no probe has read anything to speak of
-RIDGE = 1e-3  # of the mean square of an input
+_RIDGE = 1e-3  # of the mean square of an input
 
 
 @metric(
     "es-explicitness",
     "Do simple probes read the factors as well as complex ones?",
-    EASTWOOD,
+    _EASTWOOD,
     range=(-1.0, 1.0),
     ceiling="1; a code without any information has it too, for no probe helps",
     vectors=True,
@@ -54,7 +54,7 @@ def es_explicitness(inputs: Inputs) -> Score:
     x, new = features(x[:, alive], inputs.seed), features(new[:, alive], inputs.seed)
     sizes = [1 + int(alive.sum()) + m for m in COSINES]
     kinds = [factor.kind == "categorical" for factor in inputs.space]
-    y = [(targets(inputs, f, train), targets(inputs, f, test), kind) for f, kind in enumerate(kinds)]
+    y = [(_targets(inputs, f, train), _targets(inputs, f, test), kind) for f, kind in enumerate(kinds)]
     losses = np.stack([losses_at(x[:, :m], new[:, :m], y) for m in sizes], axis=1)  # (F, C)
     guess = np.array([constant_loss(*one) for one in y])
     ease = np.array([explicit(np.log(sizes), l, g) for l, g in zip(losses, guess, strict=True)])
@@ -85,7 +85,7 @@ def features(x: Array, seed: int) -> Array:  # (N, K) -> (N, 1 + K + 512)
     return np.hstack([np.ones((len(x), 1)), x, np.sqrt(2) * np.cos(x @ directions.T + phase)])
 
 
-def targets(inputs: Inputs, f: int, rows: Sample) -> Array:  # (N, C): one-hot, cosine and sine, or the value
+def _targets(inputs: Inputs, f: int, rows: Sample) -> Array:  # (N, C): one-hot, cosine and sine, or the value
     factor, labels = inputs.space[f], rows.labels[:, f]
     if factor.kind == "categorical":
         return np.eye(inputs.classes[f])[labels]
@@ -99,7 +99,7 @@ def losses_at(x: Array, new: Array, y: list[tuple[Array, Array, bool]]) -> Array
     """Held-out losses of ridge regression, all factors at once."""
     gram = x.T @ x
     every = np.hstack([one[0] for one in y])
-    weights = np.linalg.solve(gram + RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram)), x.T @ every)
+    weights = np.linalg.solve(gram + _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram)), x.T @ every)
     cuts = np.cumsum([one[0].shape[1] for one in y])[:-1]
     guesses = np.split(new @ weights, cuts, axis=1)
     return np.array([error(guess, one[1], one[2]) for guess, one in zip(guesses, y, strict=True)])
@@ -133,7 +133,7 @@ def explicit(capacity: Array, losses: Array, baseline: float) -> float:  # (C,),
 @metric(
     "es-size",
     "How many factors are there for each latent?",
-    EASTWOOD,
+    _EASTWOOD,
     range=(0.0, float("inf")),
     ceiling="1 with as many latents as factors",
 )

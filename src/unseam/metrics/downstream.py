@@ -26,13 +26,13 @@ from unseam.metrics.shared.predictors import Fitted
 from unseam.rng import numpy_generator
 from unseam.stats import standardise
 
-Model = Literal["logistic", "trees"]
-SIZES = (10, 100, 1_000, 10_000)
-LOCATELLO = "Locatello et al. 2019, arXiv:1811.12359"
+_Model = Literal["logistic", "trees"]
+_SIZES = (10, 100, 1_000, 10_000)
+_LOCATELLO = "Locatello et al. 2019, arXiv:1811.12359"
 
 
 @public
-def downstream(inputs: Inputs, model: Model = "logistic", labels: int = 100) -> Score:
+def downstream(inputs: Inputs, model: _Model = "logistic", labels: int = 100) -> Score:
     """Held-out accuracy of a model fitted on `labels` rows.
 
     >>> v = np.random.default_rng(0).integers(0, 2, (300, 2))
@@ -57,7 +57,7 @@ def remedy(inputs: Inputs, labels: int) -> str:
     return f"a third of the rows is held out: give at least {wanted} rows (unseam evaluate: --samples {wanted})"
 
 
-def efficiency(inputs: Inputs, model: Model) -> Score:
+def _efficiency(inputs: Inputs, model: _Model) -> Score:
     """Accuracy at 100 labels over accuracy at 10,000."""
     few, many = (downstream.of(inputs, model, labels) for labels in (100, 10_000))
     per_factor = accuracies(inputs, model, 100) / np.maximum(accuracies(inputs, model, 10_000), 1e-12)
@@ -73,7 +73,7 @@ def labelled(inputs: Inputs, labels: int) -> Sample:
 
 
 @shared
-def accuracies(inputs: Inputs, model: Model, labels: int) -> Array:  # (F,)
+def accuracies(inputs: Inputs, model: _Model, labels: int) -> Array:  # (F,)
     train, test = inputs.halves()
     if model == "trees" and labels == len(train):
         return importances(inputs, "lightgbm").test  # DCI's models, not fitted twice
@@ -102,23 +102,23 @@ def fit_logistic(inputs: Inputs, rows: Sample, f: int) -> Fitted:
     return Fitted(nothing, lambda new: standardise(rows.codes, new)[1] @ weights + y.mean())
 
 
-MODELS: tuple[tuple[Model, str], ...] = (("logistic", "logistic regression"), ("trees", "a set of boosted trees"))
-for model, about in MODELS:
-    for labels in SIZES:
+_MODELS: tuple[tuple[_Model, str], ...] = (("logistic", "logistic regression"), ("trees", "a set of boosted trees"))
+for model, about in _MODELS:
+    for labels in _SIZES:
         register(
             f"downstream-{model}-{labels}",
             partial(downstream.of, model=model, labels=labels),
             f"How accurate is {about} fitted on {labels} labels?",
-            LOCATELLO,
+            _LOCATELLO,
             cheap=model == "logistic",
             vectors=True,
         )
-for model, _ in MODELS:
+for model, _ in _MODELS:
     register(
         f"efficiency-{model}",
-        partial(efficiency, model=model),
+        partial(_efficiency, model=model),
         "How much of the accuracy at 10,000 labels is there at 100?",
-        LOCATELLO,
+        _LOCATELLO,
         range=(0.0, float("inf")),
         ceiling="about 1",
         cheap=model == "logistic",

@@ -44,7 +44,7 @@ def ds(inputs: Inputs, neighbours: int = 5) -> Score:
     k = min(neighbours, len(train))
 
     def column(j: int) -> Array:  # (F,)
-        near = nearest(train.codes[:, j], test.codes[:, j], k)
+        near = _nearest(train.codes[:, j], test.codes[:, j], k)
         return np.array([quality(inputs, f, near, train, test) for f in range(len(inputs.space))])
 
     raw = np.stack(side_by_side(column, range(train.codes.shape[1]), inputs.workers), axis=1)
@@ -66,10 +66,10 @@ def ds(inputs: Inputs, neighbours: int = 5) -> Score:
     )
 
 
-def nearest(train: Array, test: Array, k: int) -> Array:  # (N,), (M,) -> (M, k) rows of train
+def _nearest(train: Array, test: Array, k: int) -> Array:  # (N,), (M,) -> (M, k) rows of train
     """The k nearest training rows on a line: they lie in a window of 2 k places of the sorted values.
 
-    >>> nearest(np.array([0.0, 1.0, 5.0]), np.array([4.0]), 1)
+    >>> _nearest(np.array([0.0, 1.0, 5.0]), np.array([4.0]), 1)
     array([[2]])
     """
     order = np.argsort(train, kind="stable")
@@ -83,15 +83,15 @@ def nearest(train: Array, test: Array, k: int) -> Array:  # (N,), (M,) -> (M, k)
 def quality(inputs: Inputs, f: int, near: Array, train: Sample, test: Sample) -> float:
     """A_fj: accuracy of the majority of the neighbours, or std - rmse of their mean."""
     if inputs.classes[f]:
-        guess = majority(train.labels[near, f])
+        guess = _majority(train.labels[near, f])
         return float((guess == test.labels[:, f]).mean())
     error = test.values[:, f] - train.values[near, f].mean(axis=1)
     return float(test.values[:, f].std() - np.sqrt((error**2).mean()))
 
 
-def majority(labels: Array) -> Array:  # (M, k) -> (M,) the most frequent label, the smallest on a tie
+def _majority(labels: Array) -> Array:  # (M, k) -> (M,) the most frequent label, the smallest on a tie
     """
-    >>> majority(np.array([[2, 1, 2], [3, 1, 2]]))
+    >>> _majority(np.array([[2, 1, 2], [3, 1, 2]]))
     array([2, 1])
     """
     ordered = np.sort(labels, axis=1)

@@ -30,7 +30,7 @@ from unseam.metrics.shared.parallel import factor_by_factor
 from unseam.stats import discrete_information, distinct, ksg, ross, standardise
 
 HSU = "Hsu et al. 2023, arXiv:2305.18378"
-NEIGHBOURS = 10
+_NEIGHBOURS = 10
 LEVELS = 50  # a latent with more distinct values is not quantised
 
 
@@ -48,7 +48,7 @@ def infom(inputs: Inputs) -> Score:
     shares = np.where(active, largest_share(nmi.T), np.nan)
     per_latent = rescaled(shares, len(nmi))
     value = float(per_latent[active].mean())
-    return Score("infom", value, per_latent=per_latent, matrix=nmi, settings=settings(inputs, active))
+    return Score("infom", value, per_latent=per_latent, matrix=nmi, settings=_settings(inputs, active))
 
 
 @metric("infoe", "How much of each factor can a linear model read from the code?", HSU, vectors=True)
@@ -78,7 +78,7 @@ def infoc(inputs: Inputs) -> Score:
     nmi, active = normalised_information(inputs)
     per_factor = rescaled(largest_share(nmi[:, active]), int(active.sum()))
     value = float(per_factor.mean())
-    return Score("infoc", value, per_factor=per_factor, matrix=nmi, settings=settings(inputs, active))
+    return Score("infoc", value, per_factor=per_factor, matrix=nmi, settings=_settings(inputs, active))
 
 
 @public
@@ -106,17 +106,17 @@ def normalised_information(inputs: Inputs) -> tuple[Array, Array]:  # (F, K), (K
     active = np.array([w > 0 if j in levels else w > width.max() / 20 for j, w in enumerate(width)])
     if not active.any():
         raise BadInput("every latent is constant; infom and infoc need at least one that varies")
-    mi = [[information(inputs, f, j) for j in range(len(width))] for f in range(len(inputs.space))]
+    mi = [[_information(inputs, f, j) for j in range(len(width))] for f in range(len(inputs.space))]
     return normalised(inputs, np.array(mi)), active
 
 
-def information(inputs: Inputs, f: int, j: int) -> float:
+def _information(inputs: Inputs, f: int, j: int) -> float:
     """I(v_f; z_j), each side a label or a number."""
     v, z, level = inputs.rows.values[:, f], inputs.rows.codes[:, j], quantised(inputs).get(j)
     if inputs.classes[f]:
         label = inputs.rows.labels[:, f]
-        return ross(label, z, NEIGHBOURS) if level is None else discrete_information(label, level)
-    return ksg(v, z, NEIGHBOURS) if level is None else ross(level, v, NEIGHBOURS)
+        return ross(label, z, _NEIGHBOURS) if level is None else discrete_information(label, level)
+    return ksg(v, z, _NEIGHBOURS) if level is None else ross(level, v, _NEIGHBOURS)
 
 
 def design(inputs: Inputs) -> Array:  # (N, columns)
@@ -150,7 +150,7 @@ def linear_information(inputs: Inputs, x: Array, f: int) -> float:
     return float(max(0.0, (blind - cross_entropy) / blind)) if blind > 0 else 0.0
 
 
-def settings(inputs: Inputs, active: Array) -> dict[str, Any]:
+def _settings(inputs: Inputs, active: Array) -> dict[str, Any]:
     how = {f.name: "Ross" if f.discrete else "KSG; 1 - exp(-2 I)" for f in inputs.space}
-    about = {"estimator": how, "neighbours": NEIGHBOURS, "active": np.flatnonzero(active).tolist()}
+    about = {"estimator": how, "neighbours": _NEIGHBOURS, "active": np.flatnonzero(active).tolist()}
     return {**about, "quantised": sorted(quantised(inputs)), "rows": len(inputs)}

@@ -45,7 +45,7 @@ def omes(inputs: Inputs, alpha: float = 0.5, pairs: int = 10_000) -> Score:
     matrix = np.stack([follows(*source(f), source.differ(f)) for f in range(len(inputs.space))])  # (F, K)
     alive = source.spread > max(inputs.prune, 0.0)
     s = matrix[:, alive]
-    per_factor = scores(s, alpha) if alive.any() else np.zeros(len(s))
+    per_factor = _scores(s, alpha) if alive.any() else np.zeros(len(s))
     settings = {"alpha": alpha, "pairs": pairs, "pruned": np.flatnonzero(~alive).tolist(), "seed": inputs.seed}
     return Score("omes", float(per_factor.mean()), per_factor=per_factor, matrix=matrix, settings=settings)
 
@@ -56,10 +56,10 @@ def follows(one: Array, two: Array, differ: float) -> Array:  # (P, K), (P, K) -
     return np.where(np.ptp(one, axis=0) + np.ptp(two, axis=0) > 0, np.clip(differ * (1 - r), 0.0, 1.0), 0.0)
 
 
-def scores(s: Array, alpha: float) -> Array:  # (F, K) -> (F,)
+def _scores(s: Array, alpha: float) -> Array:  # (F, K) -> (F,)
     """Each factor's score.
 
-    >>> scores(np.eye(2), 0.5), scores(np.ones((2, 2)), 0.5)
+    >>> _scores(np.eye(2), 0.5), _scores(np.ones((2, 2)), 0.5)
     (array([1., 1.]), array([0.5, 0.5]))
     """
     F, K = s.shape

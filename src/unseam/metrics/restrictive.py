@@ -41,8 +41,8 @@ def consistency(inputs: Inputs, pairs: int = 10_000) -> Score:
     moved = np.full(len(latent), np.nan)
     for f, j in enumerate(latent):
         one, two = source.pairs(np.full(1, f), pairs, rng)
-        moved[f] = share((one[0, :, [j]] - two[0, :, [j]]).T, variance[[j]]) if j >= 0 else 1.0
-    return told("consistency", 1 - moved, latent, pairs, inputs)
+        moved[f] = _share((one[0, :, [j]] - two[0, :, [j]]).T, variance[[j]]) if j >= 0 else 1.0
+    return _told("consistency", 1 - moved, latent, pairs, inputs)
 
 
 @metric("restrictiveness", "Do the other latents stay put while one factor changes?", SHU)
@@ -61,22 +61,22 @@ def restrictiveness(inputs: Inputs, pairs: int = 10_000) -> Score:
     for f in range(len(latent)):
         one, two = source(f)
         others = [j for g, j in enumerate(latent) if g != f and j >= 0]
-        moved[f] = source.differ(f) * share(one[:, others] - two[:, others], variance[others]) if others else 1.0
-    return told("restrictiveness", 1 - moved, latent, pairs, inputs)
+        moved[f] = source.differ(f) * _share(one[:, others] - two[:, others], variance[others]) if others else 1.0
+    return _told("restrictiveness", 1 - moved, latent, pairs, inputs)
 
 
 @shared
 def owners(inputs: Inputs) -> Array:  # (F,)
     """The latent of each factor, one to one by variance explained; -1 where none is left, or none varies."""
-    found = matched(np.stack([explained(inputs.rows.codes, v) for v in inputs.rows.labels.T]))
+    found = matched(np.stack([_explained(inputs.rows.codes, v) for v in inputs.rows.labels.T]))
     alive = np.ptp(inputs.rows.codes, axis=0) > 0
     return np.where((found.columns >= 0) & alive[found.columns], found.columns, -1)
 
 
-def explained(codes: Array, labels: Array) -> Array:  # (N, K), (N,) -> (K,)
+def _explained(codes: Array, labels: Array) -> Array:  # (N, K), (N,) -> (K,)
     """Var E[z_j | v] / Var z_j, the correlation ratio; 0 for a constant latent.
 
-    >>> explained(np.array([[0.0, 1.0], [0.0, 3.0], [1.0, 1.0], [1.0, 3.0]]), np.array([0, 0, 1, 1]))
+    >>> _explained(np.array([[0.0, 1.0], [0.0, 3.0], [1.0, 1.0], [1.0, 3.0]]), np.array([0, 0, 1, 1]))
     array([1., 0.])
     """
     z = codes.astype(np.float64) - codes.mean(axis=0, dtype=np.float64)
@@ -86,12 +86,12 @@ def explained(codes: Array, labels: Array) -> Array:  # (N, K), (N,) -> (K,)
     return np.divide((sums**2 / counts).sum(axis=0), total, out=np.zeros(z.shape[1]), where=np.ptp(codes, axis=0) > 0)
 
 
-def share(difference: Array, variance: Array) -> float:  # (P, L), (L,)
+def _share(difference: Array, variance: Array) -> float:  # (P, L), (L,)
     """E |z - z'|^2 over 2 sum_j variance_j with every latent at variance 1; unrelated pairs have 2 of each."""
     return float((difference.astype(np.float64) ** 2 / variance).mean(axis=0).sum() / (2 * len(variance)))
 
 
-def told(name: str, values: Array, latent: Array, pairs: int, inputs: Inputs) -> Score:
+def _told(name: str, values: Array, latent: Array, pairs: int, inputs: Inputs) -> Score:
     kept = np.clip(values, 0.0, 1.0)
     settings = {"pairs": pairs, "seed": inputs.seed}
     return Score(name, float(kept.mean()), per_factor=kept, settings=settings, extra={"latent_of": latent.tolist()})

@@ -47,7 +47,7 @@ def rmig(inputs: Inputs, bins: int = 20) -> Score:
     require_classes(inputs, "rmig", DIFFERENTIAL)
     h, (mi, _) = entropies(inputs), robust_information(inputs, bins)
     gaps = top_two_gap(mi) / np.where(h > 0, h, 1.0)
-    return Score("rmig", float(gaps.mean()), per_factor=gaps, matrix=mi, settings=settings(inputs, bins))
+    return Score("rmig", float(gaps.mean()), per_factor=gaps, matrix=mi, settings=_settings(inputs, bins))
 
 
 @metric("jemmig", "Is each factor held by one latent that holds nothing else?", DO, ceiling="as mig")
@@ -63,7 +63,7 @@ def jemmig(inputs: Inputs, bins: int = 20) -> Score:
     best = mi.argmax(axis=1)
     loss = joint[np.arange(len(mi)), best] - top_two_gap(mi)  # H(v, z*) - I(v; z*) + I(v; z°)
     per_factor = 1 - loss / (h + np.log(bins))
-    return Score("jemmig", float(per_factor.mean()), per_factor=per_factor, matrix=mi, settings=settings(inputs, bins))
+    return Score("jemmig", float(per_factor.mean()), per_factor=per_factor, matrix=mi, settings=_settings(inputs, bins))
 
 
 @shared
@@ -101,6 +101,6 @@ def by_class(labels: Array, masses: Array) -> Array:  # (N,), (N, bins) -> (C, b
     return np.stack([np.bincount(labels, m) for m in masses.T], axis=1)
 
 
-def settings(inputs: Inputs, bins: int) -> dict[str, Any]:
+def _settings(inputs: Inputs, bins: int) -> dict[str, Any]:
     how = "one bin an observation" if inputs.variances is None else "Gaussian posterior spread over the bins"
     return {"bins": bins, "posterior": how, "rows": len(inputs)}

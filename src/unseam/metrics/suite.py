@@ -198,17 +198,17 @@ def compute(inputs: Inputs, chosen: Sequence[Metric], by_name: bool) -> tuple[di
 # LaTeX is pandas'. Plain text is ours: pandas cannot put names left and numbers right, rich wraps to the terminal.
 
 
-def cells(scores: Scores) -> list[list[str]]:
+def _cells(scores: Scores) -> list[list[str]]:
     """The header, then a line a metric: value; interval, bias and chance where any has them; one column a factor."""
     names = scores.inputs.space.names
-    lines = [["metric", "value", "95 % CI", "bias", "chance", *names], *(line(s, len(names)) for s in scores.values())]
+    lines = [["metric", "value", "95 % CI", "bias", "chance", *names], *(_line(s, len(names)) for s in scores.values())]
     asked = [i for i in range(len(lines[0])) if i not in (2, 3, 4) or any(row[i] != "-" for row in lines[1:])]
     return [[row[i] for i in asked] for row in lines]
 
 
-def line(score: Score, factors: int) -> list[str]:
+def _line(score: Score, factors: int) -> list[str]:
     """
-    >>> line(Score("mig", 0.5, ci=(0.4, 0.6), chance=0.01), 1)
+    >>> _line(Score("mig", 0.5, ci=(0.4, 0.6), chance=0.01), 1)
     ['mig', '0.500', '0.400 .. 0.600', '-', '0.010', '-']
     """
     arrow = "" if METRICS[score.name].direction == "higher" else " (lower is better)"
@@ -216,17 +216,17 @@ def line(score: Score, factors: int) -> list[str]:
     per_factor = [None] * factors if score.per_factor is None else score.per_factor
     return [
         score.name + arrow,
-        number(score.value),
+        _number(score.value),
         ci,
-        number(score.bias, "+.3f"),
-        number(score.chance),
-        *map(number, per_factor),
+        _number(score.bias, "+.3f"),
+        _number(score.chance),
+        *map(_number, per_factor),
     ]
 
 
-def number(value: float | None, how: str = ".3f") -> str:
+def _number(value: float | None, how: str = ".3f") -> str:
     """
-    >>> number(0.12345), number(None), number(float("nan"))
+    >>> _number(0.12345), _number(None), _number(float("nan"))
     ('0.123', '-', '-')
     """
     return "-" if value is None or np.isnan(value) else format(value, how)
@@ -242,7 +242,7 @@ def as_text(scores: Scores) -> str:
     mig     1.000  1.000  1.000
     irs     1.000      -      -
     """
-    rows = cells(scores)
+    rows = _cells(scores)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     padded = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
     return "\n".join("  ".join(row).rstrip() for row in padded)
@@ -264,7 +264,7 @@ def as_latex(scores: Scores) -> str:
     """
     import pandas
 
-    header, *rows = cells(scores)
+    header, *rows = _cells(scores)
     table = pandas.DataFrame(rows, columns=header)
     text = table.to_latex(index=False, escape=True, column_format="l" + "r" * (len(header) - 1))
     return text.replace(" .. ", "--").rstrip()

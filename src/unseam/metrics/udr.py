@@ -47,7 +47,7 @@ def udr(
 
     def pair(ij: tuple[int, int]) -> float:
         i, j = ij
-        return agreement(strengths(prepared[i], prepared[j], strength)[active[i]][:, active[j]])
+        return agreement(_strengths(prepared[i], prepared[j], strength)[active[i]][:, active[j]])
 
     between = np.full((len(models), len(models)), np.nan)
     for (i, j), value in zip(pairs, side_by_side(pair, pairs, workers), strict=True):
@@ -69,7 +69,7 @@ def two_codes(one: Any, two: Any, kl: Sequence[Any] | None = None, *, strength: 
     """
     models, active = check_models([one, two], kl)
     prepared = [rankdata(z, axis=0) if strength == "spearman" else z for z in models]
-    matrix = strengths(prepared[0], prepared[1], strength)
+    matrix = _strengths(prepared[0], prepared[1], strength)
     value = agreement(matrix[active[0]][:, active[1]])
     settings = {"strength": strength, "rows": len(models[0])}
     return Score(f"two-codes-{strength}", value, matrix=matrix, settings=settings)
@@ -93,7 +93,7 @@ def check_models(codes: Sequence[Any], kl: Sequence[Any] | None) -> tuple[list[A
     return [standardise(z)[0] for z in models], alive
 
 
-def strengths(one: Array, two: Array, strength: str) -> Array:  # (N, K1), (N, K2) -> (K1, K2)
+def _strengths(one: Array, two: Array, strength: str) -> Array:  # (N, K1), (N, K2) -> (K1, K2)
     """R_ab: how strongly latent a of `one` predicts latent b of `two`."""
     if strength == "spearman":
         return np.abs(correlations(one, two))

@@ -26,10 +26,10 @@ from unseam.rng import numpy_generator
 from unseam.stats import discrete_information, discretise
 
 P = ParamSpec("P")
-LOCATELLO = "Locatello et al. 2019, arXiv:1811.12359"
+_LOCATELLO = "Locatello et al. 2019, arXiv:1811.12359"
 ABOUT: About = {"range": (0.0, float("inf")), "direction": "lower", "ceiling": "0", "supervised": False}
-COUNTED: About = {**ABOUT, "halving": True}
-SMALLEST = 1e-12  # eigenvalues of a correlation matrix below this are rounding errors
+_COUNTED: About = {**ABOUT, "halving": True}
+_SMALLEST = 1e-12  # eigenvalues of a correlation matrix below this are rounding errors
 
 
 class CodesCall(Protocol[P]):
@@ -47,7 +47,7 @@ def code_metric(
     """`metric` for a formula of the codes alone."""
 
     def decorate(formula: Callable[Concatenate[Inputs, P], Score]) -> CodesCall[P]:
-        register(name, cast(Callable[[Inputs], Score], formula), question, LOCATELLO, **about)
+        register(name, cast(Callable[[Inputs], Score], formula), question, _LOCATELLO, **about)
         with_factors = public(formula, vectors=False)
 
         @wraps(formula)
@@ -60,17 +60,17 @@ def code_metric(
     return decorate
 
 
-@code_metric("gaussian-tc", "Are the mean codes uncorrelated? Total correlation in nats.", COUNTED)
+@code_metric("gaussian-tc", "Are the mean codes uncorrelated? Total correlation in nats.", _COUNTED)
 def gaussian_tc(inputs: Inputs) -> Score:
     """Total correlation of a Gaussian with the covariance of the codes, in nats.
 
     >>> round(gaussian_tc(np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])).value, 6)
     0.0
     """
-    return total_correlation("gaussian-tc", inputs.rows.codes)
+    return _total_correlation("gaussian-tc", inputs.rows.codes)
 
 
-@code_metric("gaussian-tc-sampled", "Are the sampled codes uncorrelated?", COUNTED)
+@code_metric("gaussian-tc-sampled", "Are the sampled codes uncorrelated?", _COUNTED)
 def gaussian_tc_sampled(inputs: Inputs) -> Score:
     """The same of codes sampled from the posterior: codes + sqrt(variances) * noise.
 
@@ -81,19 +81,19 @@ def gaussian_tc_sampled(inputs: Inputs) -> Score:
     if inputs.variances is None:
         raise BadInput("gaussian-tc-sampled needs the posterior variances of the codes; give variances=(N, K)")
     noise = numpy_generator(inputs.seed, "posterior").normal(size=inputs.rows.codes.shape)
-    return total_correlation("gaussian-tc-sampled", inputs.rows.codes + np.sqrt(inputs.variances) * noise)
+    return _total_correlation("gaussian-tc-sampled", inputs.rows.codes + np.sqrt(inputs.variances) * noise)
 
 
-def total_correlation(name: str, codes: Array) -> Score:
+def _total_correlation(name: str, codes: Array) -> Score:
     s = np.atleast_2d(np.cov(codes, rowvar=False, dtype=np.float64))
     alive = (np.ptp(codes, axis=0) > 0) & (np.diag(s) > 0)
     s = s[np.ix_(alive, alive)] if alive.any() else np.eye(1)
     scale = np.sqrt(np.diag(s))
     correlation = s / np.outer(scale, scale)
     spectrum = np.linalg.eigvalsh(correlation)
-    singular = spectrum.min() < SMALLEST
+    singular = spectrum.min() < _SMALLEST
     note = (f"the codes are linearly dependent: {name} is infinite, the value is where floating point stops",)
-    value = -0.5 * float(np.log(np.maximum(spectrum, SMALLEST)).sum())
+    value = -0.5 * float(np.log(np.maximum(spectrum, _SMALLEST)).sum())
     return Score(
         name, abs(max(value, 0.0)), matrix=correlation, settings={"rows": len(codes)}, notes=note if singular else ()
     )
@@ -120,12 +120,12 @@ register(
     "wasserstein-dependency-norm",
     partial(wasserstein_dependency.of, normalise=True),
     "That distance over the total variance.",
-    LOCATELLO,
+    _LOCATELLO,
     **ABOUT,
 )
 
 
-@code_metric("code-mutual-information", "Do pairs of latents share information? Nats.", COUNTED)
+@code_metric("code-mutual-information", "Do pairs of latents share information? Nats.", _COUNTED)
 def code_mutual_information(inputs: Inputs, bins: int = 20) -> Score:
     """Mean mutual information of the pairs of latents, in nats.
 

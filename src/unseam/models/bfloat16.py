@@ -18,7 +18,7 @@ from torch.nn.functional import conv2d, conv_transpose2d, pad
 
 from unseam.models.networks import Dense
 
-FEW = 4  # channels of a picture up to which pairs of columns are faster
+_FEW = 4  # channels of a picture up to which pairs of columns are faster
 
 
 def run(network: nn.Sequential, x: Tensor) -> Tensor:
@@ -38,9 +38,9 @@ def through(layer: nn.Module, x: Tensor, bias: bool = True) -> Tensor:
     if isinstance(layer, Dense):
         return x @ w if b is None else torch.addmm(b, x, w)
     if isinstance(layer, nn.Conv2d):
-        few = layer.in_channels <= FEW and layer.kernel_size == (4, 4)
+        few = layer.in_channels <= _FEW and layer.kernel_size == (4, 4)
         return conv_in_pairs(x, w, b) if few else conv2d(x, w, b, layer.stride, layer.padding)
-    y = transposed_in_pairs(x, w) if layer.out_channels <= FEW else conv_transpose2d(x, w, None, 2, 1)
+    y = transposed_in_pairs(x, w) if layer.out_channels <= _FEW else conv_transpose2d(x, w, None, 2, 1)
     return y if b is None else y + b.view(-1, 1, 1)
 
 
@@ -48,16 +48,16 @@ def conv_in_pairs(x: Tensor, w: Tensor, b: Tensor | None = None) -> Tensor:
     """conv2d(x, w, b, stride=2, padding=1) by columns in pairs: (B, C, H, W), (O, C, 4, 4) -> (B, O, H/2, W/2)."""
     rows = pad(x.permute(0, 2, 3, 1), (0, 0, 1, 1, 1, 1))  # (B, H + 2, W + 2, C)
     pairs = rows.unflatten(2, (-1, 2)).flatten(3)  # (B, H + 2, W/2 + 1, 2 C)
-    return conv2d(pairs.permute(0, 3, 1, 2), paired(w), b, (2, 1))
+    return conv2d(pairs.permute(0, 3, 1, 2), _paired(w), b, (2, 1))
 
 
 def transposed_in_pairs(x: Tensor, w: Tensor) -> Tensor:
     """conv_transpose2d(x, w, stride=2, padding=1) by columns in pairs: (B, C, H, W), (C, O, 4, 4) -> (B, O, 2H, 2W)."""
-    pairs = conv_transpose2d(x, paired(w), None, (2, 1), (1, 0)).permute(0, 2, 3, 1)  # (B, 2H, W + 1, 2 O)
+    pairs = conv_transpose2d(x, _paired(w), None, (2, 1), (1, 0)).permute(0, 2, 3, 1)  # (B, 2H, W + 1, 2 O)
     columns = pairs.unflatten(3, (2, -1)).flatten(2, 3)[:, :, 1:-1]  # (B, 2H, 2W, O)
     return columns.permute(0, 3, 1, 2)
 
 
-def paired(w: Tensor) -> Tensor:  # (O, C, 4, 4) -> (O, 2 C, 4, 2)
+def _paired(w: Tensor) -> Tensor:  # (O, C, 4, 4) -> (O, 2 C, 4, 2)
     """w'_o,qc(k, m) = w_oc(k, 2m + q)."""
     return w.unflatten(3, (2, 2)).movedim(4, 1).flatten(1, 2)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST = 15.0  # largest log mean of a count: e^15 is three million
 HALF = math.sqrt(2 / math.pi)  # E|t|, t ~ N(0, 1)
-CHANGES, LEAST = 32, 1e-4  # how many changes of a value in [0, 1] are looked at, and the smallest
+CHANGES, _LEAST = 32, 1e-4  # how many changes of a value in [0, 1] are looked at, and the smallest
 
 
 class Moved(NamedTuple):
@@ -85,7 +85,7 @@ class Bernoulli(nn.Module):
     """x in [0, 1], mean = sigmoid(theta): log p = x theta - log(1 + e^theta), exact for x exactly 0 or 1."""
 
     changes: ClassVar[tuple[float, ...]] = tuple(
-        LEAST * (HALF / 2 / LEAST) ** (i / (CHANGES - 1)) for i in range(CHANGES)
+        _LEAST * (HALF / 2 / _LEAST) ** (i / (CHANGES - 1)) for i in range(CHANGES)
     )
 
     def log_prob(self, x: Tensor, theta: Tensor) -> Tensor:  # (B, ...), (B, ...) -> (B,)

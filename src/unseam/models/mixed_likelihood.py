@@ -26,12 +26,12 @@ from torch.nn import functional
 from unseam.errors import BadInput, unknown
 from unseam.models.likelihood import MOST, negative_binomial
 
-KINDS = ("gaussian", "bernoulli", "negative-binomial", "library", "categorical", "seen")
+_KINDS = ("gaussian", "bernoulli", "negative-binomial", "library", "categorical", "seen")
 START_R = 10.0
 MOST_LOG_R = 8.0  # an r of 3,000 is Poisson; more only loses digits
 
 
-class Part(NamedTuple):
+class ColumnBlock(NamedTuple):
     """Neighbouring columns of one kind."""
 
     kind: str
@@ -42,26 +42,26 @@ class Part(NamedTuple):
         return x.narrow(-1, self.first, self.size)
 
 
-def parts_of(columns: tuple[str, ...], width: int | None = None) -> tuple[Part, ...]:
+def parts_of(columns: tuple[str, ...], width: int | None = None) -> tuple[ColumnBlock, ...]:
     """What `columns` says, checked; with a `width`, against the data's.
 
     >>> parts_of(("gaussian:2", "categorical:3"))
-    (Part(kind='gaussian', first=0, size=2), Part(kind='categorical', first=2, size=3))
+    (ColumnBlock(kind='gaussian', first=0, size=2), ColumnBlock(kind='categorical', first=2, size=3))
     """
     parts, first = [], 0
     for word in columns:
         kind, _, size = word.partition(":")
-        if kind not in KINDS:
-            raise unknown("columns", kind, KINDS)
+        if kind not in _KINDS:
+            raise unknown("columns", kind, _KINDS)
         if not (size.isdigit() and int(size)):
             raise BadInput(f"columns: {word!r} must be KIND:NUMBER, for instance gaussian:5")
-        parts.append(Part(kind, first, int(size)))
+        parts.append(ColumnBlock(kind, first, int(size)))
         first += int(size)
     _check(parts, first, width)
     return tuple(parts)
 
 
-def _check(parts: list[Part], total: int, width: int | None) -> None:
+def _check(parts: list[ColumnBlock], total: int, width: int | None) -> None:
     masks = [p for p in parts if p.kind == "seen"]
     if masks and (masks != parts[-1:] or 2 * masks[0].size != total):
         raise BadInput("columns: the mask stands last and has a column for each of the others: seen:N, once")
@@ -92,7 +92,7 @@ class Mixed(nn.Module):
         cells = torch.cat([self._cells(i, p.of(x), p.of(theta), p.of(seen)) for i, p in self._modelled()], -1)
         return (cells * seen).sum(-1)
 
-    def _modelled(self) -> list[tuple[int, Part]]:
+    def _modelled(self) -> list[tuple[int, ColumnBlock]]:
         return [(i, part) for i, part in enumerate(self.parts) if part.kind != "seen"]
 
     def _seen(self, x: Tensor) -> Tensor:  # (B, n) -> (B, modelled columns)

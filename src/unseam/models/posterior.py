@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 
-class Axes(Protocol):
+class _Axes(Protocol):
     """Other axes of latent space (`geometry.align.Frame`)."""
 
     def new(self, old: Tensor) -> Tensor: ...  # (B, K) -> (B, K)
@@ -71,7 +71,7 @@ class Posterior(ABC):
     def kl(self) -> Tensor:  # (B,)
         return self.kl_per_latent().sum(1)
 
-    def rotate(self, frame: Axes) -> Posterior:
+    def rotate(self, frame: _Axes) -> Posterior:
         """N(m, S) -> N(R^T m, R^T S R), a full posterior."""
         A = frame.linear().to(self.mean)
         return Full.of(frame.new(self.mean), A.T @ self.covariance() @ A)
@@ -176,7 +176,7 @@ class Point(Posterior):
     def kl_per_latent(self) -> Tensor:
         return torch.zeros_like(self.mean)
 
-    def rotate(self, frame: Axes) -> Point:
+    def rotate(self, frame: _Axes) -> Point:
         return Point(frame.new(self.mean))
 
 

@@ -41,7 +41,7 @@ class Comparison(nn.Module):
         return -distance + softplus(self.a) * h.square().sum(1) + self.c
 
 
-def standardised(codes: Tensor) -> Tensor:  # (B, K)
+def _standardised(codes: Tensor) -> Tensor:  # (B, K)
     """Mean 0 and variance 1 in the batch, each latent on its own."""
     centred = codes - codes.mean(0)
     return centred / (centred.square().mean(0) + 1e-5).sqrt()
@@ -72,7 +72,7 @@ class PCL(Objective):
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         assert context.second is not None
         codes = torch.cat([pass_.posterior.mean, context.model.encode(context.second).mean])
-        first, second = standardised(codes).chunk(2)
+        first, second = _standardised(codes).chunk(2)
         compare = context.modules["classifier"]
         true, false = compare(first, second), compare(first, second.roll(1, 0))
         correct = 0.5 * ((true > 0).float() + (false <= 0).float())

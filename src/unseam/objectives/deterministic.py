@@ -80,10 +80,10 @@ class DetVAE(Objective):
 # maps values, without its bias (`bfloat16`); an activation scales them by its slope; the rest only moves numbers.
 
 
-MOVES = (nn.Unflatten, nn.Flatten, ChannelsLast, Crop)
+_MOVES = (nn.Unflatten, nn.Flatten, ChannelsLast, Crop)
 
 
-def through(layer: nn.Module, value: Tensor, tangent: Tensor) -> tuple[Tensor, Tensor]:
+def _through(layer: nn.Module, value: Tensor, tangent: Tensor) -> tuple[Tensor, Tensor]:
     """One layer: value (B, ...), and the K tangents of each sample (B K, ...)."""
     after = bfloat16.through(layer, value)
     if not isinstance(layer, tuple(ACTIVATIONS.values())):
@@ -100,23 +100,23 @@ def _slope(activation: nn.Module, value: Tensor) -> Tensor:
 
 
 def known(decoder: nn.Module) -> bool:
-    """Whether every layer is one that `through` knows."""
-    layers = (Dense, nn.ConvTranspose2d, *MOVES, *ACTIVATIONS.values())
+    """Whether every layer is one that `_through` knows."""
+    layers = (Dense, nn.ConvTranspose2d, *_MOVES, *ACTIVATIONS.values())
     return isinstance(decoder, nn.Sequential) and all(type(layer) in layers for layer in decoder)
 
 
-def columns(decoder: nn.Sequential, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, K) -> (B, n), (B, K, n)
+def _columns(decoder: nn.Sequential, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, K) -> (B, n), (B, K, n)
     """theta and the columns of D = d theta / dz.
 
     >>> decoder = nn.Sequential(Dense(2, 3))
-    >>> theta, D = columns(decoder, torch.zeros(1, 2))
+    >>> theta, D = _columns(decoder, torch.zeros(1, 2))
     >>> torch.equal(D[0], decoder[0].weight)
     True
     """
     B, K = z.shape
     value, tangent = z, torch.eye(K, dtype=z.dtype, device=z.device).repeat(B, 1)  # (B K, K)
     for layer in decoder:
-        value, tangent = through(layer, value, tangent)
+        value, tangent = _through(layer, value, tangent)
     return value.flatten(1), tangent.flatten(1).unflatten(0, (B, K))
 
 
@@ -126,7 +126,7 @@ def slices(model: Autoencoder, z: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     here = z.bfloat16() if by_hand and model.bfloat16_networks else z
     for points in here.split(slice_size(model.decode, z)):
         if by_hand:
-            theta, D = columns(model.decoder, points)  # type: ignore[arg-type]
+            theta, D = _columns(model.decoder, points)  # type: ignore[arg-type]
             yield theta.to(z), D.to(z)
         else:
             theta, D = push(model.decode, points)

@@ -18,7 +18,7 @@ from unseam.models import Posterior
 from unseam.objectives.base import Context, Objective
 from unseam.objectives.elbo import elbo_terms
 
-GRID: dict[str, tuple[float, ...]] = {"lambda_od": (1, 2, 5, 10, 20, 50)}
+_GRID: dict[str, tuple[float, ...]] = {"lambda_od": (1, 2, 5, 10, 20, 50)}
 
 
 def covariance(mean: Tensor) -> Tensor:  # (B, K) -> (K, K)
@@ -61,7 +61,7 @@ class DIPVAEI(Objective):
     paper: ClassVar[str] = "Kumar et al. 2018, Variational inference of disentangled latent concepts (DIP-VAE-I)"
     beta_is: ClassVar[float] = 1.0
     smallest_batch: ClassVar[int] = 2
-    grid: ClassVar[dict[str, tuple[float, ...]]] = GRID
+    grid: ClassVar[dict[str, tuple[float, ...]]] = _GRID
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         terms = elbo_terms(pass_, context) | dip_terms(covariance(pass_.posterior.mean))
@@ -83,7 +83,7 @@ class DIPVAEII(Objective):
     paper: ClassVar[str] = "Kumar et al. 2018, Variational inference of disentangled latent concepts (DIP-VAE-II)"
     beta_is: ClassVar[float] = 1.0
     smallest_batch: ClassVar[int] = 2
-    grid: ClassVar[dict[str, tuple[float, ...]]] = GRID
+    grid: ClassVar[dict[str, tuple[float, ...]]] = _GRID
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         terms = elbo_terms(pass_, context) | dip_terms(aggregate_covariance(pass_.posterior))

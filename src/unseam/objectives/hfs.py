@@ -22,9 +22,9 @@ from unseam.axes import Pass, Terms
 from unseam.objectives.base import Context, Objective
 from unseam.objectives.elbo import elbo_terms
 
-PAIRS = 25  # of latents, at most
-POINTS = 100  # of the product of two supports
-SMALLEST = 1e-12
+_PAIRS = 25  # of latents, at most
+_POINTS = 100  # of the product of two supports
+_SMALLEST = 1e-12
 
 
 def choice(noise: Tensor, count: int) -> Tensor:
@@ -73,7 +73,7 @@ class HFS(Objective):
         j, l = choice(noise["points"], B)
         a, b = (e.index_select(1, latent) for latent in (first, second))
         gaps = support_gap(a, b, a.gather(0, j), b.gather(0, l))
-        std = (e.var(0, correction=0) + SMALLEST).sqrt()
+        std = (e.var(0, correction=0) + _SMALLEST).sqrt()
         terms = elbo_terms(pass_, context) | {"support": gaps.sum(), "scale": (1 - std).clamp(min=0).sum()}
         return Terms(terms, {"kl": self.beta, "support": self.gamma, "scale": self.delta})
 
@@ -82,4 +82,4 @@ class HFS(Objective):
 
     def noise_shapes(self, batch: int, latents: int) -> dict[str, tuple[int, ...]]:
         pairs = latents * (latents - 1) // 2
-        return {"pairs": (pairs,), "points": (2, POINTS, min(pairs, PAIRS))}
+        return {"pairs": (pairs,), "points": (2, _POINTS, min(pairs, _PAIRS))}

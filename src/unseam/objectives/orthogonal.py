@@ -24,13 +24,13 @@ from unseam.geometry.orthogonality import log_contrast
 from unseam.objectives.base import Context, Objective
 from unseam.objectives.elbo import elbo_terms
 
-RIDGE = 1e-4  # of the mean squared column length, added to J^T J: two parallel columns cost much, but not infinity
+_RIDGE = 1e-4  # of the mean squared column length, added to J^T J: two parallel columns cost much, but not infinity
 
 
 def ridged(gram: Tensor) -> Tensor:  # (B, K, K) -> (B, K, K)
     """J^T J + RIDGE tr(J^T J)/K I."""
     mean = gram.diagonal(dim1=-2, dim2=-1).mean(-1)[:, None, None]
-    return gram + RIDGE * mean * torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+    return gram + _RIDGE * mean * torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
 
 
 def check_points(objective: Objective, points: int) -> None:

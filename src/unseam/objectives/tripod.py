@@ -31,11 +31,11 @@ from unseam.models.networks import ACTIVATIONS
 from unseam.models.posterior import Rounded
 from unseam.objectives.base import Context, Objective
 
-EPS = 0.1  # of the second differences, in standard deviations of a latent
-DRAWS = 2  # directions of each kind
-SMALLEST = 1e-12  # a latent's variance at least, so that a dead one has a bandwidth
-NOTHING = 1e-10  # variances of second differences below this are none
-ROUNDING = 4 / EPS**2  # what D makes of a layer's rounding errors, in units of the layer
+_EPS = 0.1  # of the second differences, in standard deviations of a latent
+_DRAWS = 2  # directions of each kind
+_SMALLEST = 1e-12  # a latent's variance at least, so that a dead one has a bandwidth
+_NOTHING = 1e-10  # variances of second differences below this are none
+_ROUNDING = 4 / _EPS**2  # what D makes of a layer's rounding errors, in units of the layer
 
 
 def log_kernels(z: Tensor, width: Tensor) -> Tensor:  # (B, K), (K,) -> (B, B, K)
@@ -72,16 +72,16 @@ def interaction(
     >>> bool(interaction(additive, z, torch.ones(2), draws[0].sign(), draws[1]) < 1e-12)
     True
     """
-    h = EPS * torch.cat([signs, normal]) * std  # (2R, B, K)
+    h = _EPS * torch.cat([signs, normal]) * std  # (2R, B, K)
     B, R = len(z), len(signs)
     moved = torch.cat([z.unsqueeze(0), z + h, z - h])  # (1 + 4R, B, K)
     total = torch.zeros_like(z[:, 0])
     for layer in layers(moved.flatten(0, 1)):
         f = layer.unflatten(0, (1 + 4 * R, B)).flatten(2)
-        D = (f[1 : 1 + 2 * R] - 2 * f[:1] + f[1 + 2 * R :]) / EPS**2  # (2R, B, n)
+        D = (f[1 : 1 + 2 * R] - 2 * f[:1] + f[1 + 2 * R :]) / _EPS**2  # (2R, B, n)
         mixed, all_ = (d.var(0, correction=0).mean(1) for d in (D[:R], D[R:]))
-        error = (ROUNDING * torch.finfo(f.dtype).eps) ** 2 * f[0].detach().square().mean()
-        total = total + mixed / (all_.mean() + error + NOTHING)
+        error = (_ROUNDING * torch.finfo(f.dtype).eps) ** 2 * f[0].detach().square().mean()
+        total = total + mixed / (all_.mean() + error + _NOTHING)
     return total
 
 
@@ -122,7 +122,7 @@ class Tripod(Objective):
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         q, noise = pass_.posterior, context.noise
         assert isinstance(q, Rounded)
-        std = (q.continuous.var(0, correction=0) + SMALLEST).sqrt()
+        std = (q.continuous.var(0, correction=0) + _SMALLEST).sqrt()
         terms = {
             "reconstruction": -context.model.likelihood.log_prob(pass_.x, pass_.theta),
             "mi": multi_information(q.mean, std),
@@ -131,4 +131,4 @@ class Tripod(Objective):
         return Terms(terms, {"mi": self.mi, "hessian": self.hessian})
 
     def noise_shapes(self, batch: int, latents: int) -> dict[str, tuple[int, ...]]:
-        return {"signs": (DRAWS, batch, latents), "normal": (DRAWS, batch, latents)}
+        return {"signs": (_DRAWS, batch, latents), "normal": (_DRAWS, batch, latents)}

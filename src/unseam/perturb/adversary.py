@@ -34,9 +34,9 @@ from unseam.rng import derive, generator
 from unseam.run.checkpoint import load_checkpoint, save_checkpoint
 from unseam.train.stack import Stack, Stepper
 
-Gap = Literal["elbo", "reconstruction"]
-EVERY = 50  # rounds between two looks at the gap
-LOOK = 4096  # rows behind one look
+_Gap = Literal["elbo", "reconstruction"]
+_EVERY = 50  # rounds between two looks at the gap
+_LOOK = 4096  # rows behind one look
 SETTLE = 300  # steps of the two sides alone before the gap is read for the first time, and for the last
 SAVE = 500  # rounds between two checkpoints
 TRIAL = 150  # rounds after which starts of m are compared
@@ -53,14 +53,14 @@ class Settings:
     decoder_steps: int = 3  # of both decoders for one of m
     lr: float = 1e-3
     starts: int = 1  # of m: of several, the one with the lowest gap goes on
-    gap: Gap = "elbo"  # what is compared; "reconstruction" as published
+    gap: _Gap = "elbo"  # what is compared; "reconstruction" as published
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.eps <= 0.5:
             raise BadInput(f"eps={self.eps} must be in (0, 0.5]: beyond that folding back into [0, 1] hides the change")
-        if self.gap not in get_args(Gap):
-            raise unknown("gap", self.gap, get_args(Gap))
+        if self.gap not in get_args(_Gap):
+            raise unknown("gap", self.gap, get_args(_Gap))
         for name in ("rounds", "batch", "samples", "decoder_steps", "starts"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name}={getattr(self, name)} must be at least 1")
@@ -80,7 +80,7 @@ class Manipulation:
     decoders: dict[str, list[nn.Module]] = field(default_factory=dict)  # what the two sides have become
 
 
-class Player:
+class _Player:
     """A module with its flat parameters and its optimiser."""
 
     def __init__(self, module: nn.Module, lr: float) -> None:
@@ -112,9 +112,9 @@ class Game:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(settings.seed, "mover", start))
             self.mover = Mover(w.shape[1], tuple(x.shape[1:]))
-        self.m = Player(self.mover, settings.lr)
+        self.m = _Player(self.mover, settings.lr)
         self.decoders = {
-            f"{side}-{i}": Player(nn.ModuleList([teacher.decoder, teacher.precision]), settings.lr)
+            f"{side}-{i}": _Player(nn.ModuleList([teacher.decoder, teacher.precision]), settings.lr)
             for side, teachers in sides.items()
             for i, teacher in enumerate(teachers)
         }
@@ -156,7 +156,7 @@ class Game:
                 torch.autograd.backward(total, inputs=self.learning(player), retain_graph=more)
                 player.stepper.step()
 
-    def learning(self, player: Player) -> list[Tensor]:
+    def learning(self, player: _Player) -> list[Tensor]:
         """Decoder and precisions; as published the decoder alone."""
         leaves = player.stack.leaves
         return leaves[:-1] if self.settings.gap == "reconstruction" else leaves
@@ -182,7 +182,7 @@ class Game:
     def gap(self, original: bool = False) -> float:
         """L_ent - L_dis on fixed rows, nats an observation."""
         draw = generator(0, "perturb", "look")  # the same for every seed of m
-        rows = torch.randperm(len(self.x), generator=draw)[:LOOK]
+        rows = torch.randperm(len(self.x), generator=draw)[:_LOOK]
         x = self.x[rows] if original else self.moved(rows)
         loss = self.losses(rows, x, draw)
         return float((loss["entangled"] - loss["disentangled"]).mean())
@@ -200,10 +200,10 @@ def manipulate(
     """Train m; with a checkpoint a stopped training goes on where it was, bit for bit."""
     sides = {"entangled": list(entangled), "disentangled": list(disentangled)}
     goes_on = checkpoint is not None and checkpoint.exists()
-    start = started(checkpoint) if goes_on else best_start(x, w, sides, settings, show)  # type: ignore[arg-type]
+    start = _started(checkpoint) if goes_on else best_start(x, w, sides, settings, show)  # type: ignore[arg-type]
     game = Game(x, w, sides, settings, start)
     if goes_on:
-        before, seen = resume(game, checkpoint)  # type: ignore[arg-type]
+        before, seen = _resume(game, checkpoint)  # type: ignore[arg-type]
     else:
         game.settle("first", original=True)
         before, seen = game.gap(original=True), [(0, game.gap())]
@@ -212,14 +212,14 @@ def manipulate(
         while game.step < settings.rounds:
             game.play()
             advance()
-            if game.step % EVERY == 0 or game.step == settings.rounds:
+            if game.step % _EVERY == 0 or game.step == settings.rounds:
                 seen.append((game.step, game.gap()))
             if checkpoint is not None and (game.step % SAVE == 0 or game.step == settings.rounds):
-                save(game, checkpoint, before, seen)
+                _save(game, checkpoint, before, seen)
     game.settle("settle")
     rounds, gaps = zip(*seen, strict=True)
     after = {side: [t.decoder for t in teachers] for side, teachers in sides.items()}
-    return Manipulation(copy.deepcopy(plain(game)), list(rounds), list(gaps), before, game.gap(), after)
+    return Manipulation(copy.deepcopy(_plain(game)), list(rounds), list(gaps), before, game.gap(), after)
 
 
 def best_start(
@@ -239,19 +239,19 @@ def best_start(
     return min(range(settings.starts), key=lambda start: gaps[start])
 
 
-def started(path: Path) -> int:
+def _started(path: Path) -> int:
     """The start that a checkpoint goes on from."""
     return int(load_checkpoint(path)[1]["start"])
 
 
-def plain(game: Game) -> Mover:
+def _plain(game: Game) -> Mover:
     """m with its weights as ordinary parameters."""
     mover = Mover(game.mover.inputs, game.mover.shape)
     mover.load_state_dict({name: block[0].detach().clone() for name, block in game.m.stack.state().items()})
     return mover
 
 
-def save(game: Game, path: Path, before: float, seen: Sequence[tuple[int, float]]) -> None:
+def _save(game: Game, path: Path, before: float, seen: Sequence[tuple[int, float]]) -> None:
     tensors = game.m.state("m")
     for name, player in game.decoders.items():
         tensors |= player.state(name)
@@ -262,7 +262,7 @@ def save(game: Game, path: Path, before: float, seen: Sequence[tuple[int, float]
     )
 
 
-def resume(game: Game, path: Path) -> tuple[float, list[tuple[int, float]]]:
+def _resume(game: Game, path: Path) -> tuple[float, list[tuple[int, float]]]:
     tensors, meta = load_checkpoint(path)
     for name, value in asdict(game.settings).items():
         if meta["settings"][name] != value and name != "rounds":  # more rounds go on from the same place

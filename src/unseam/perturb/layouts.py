@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from unseam.axes import Array
 from unseam.models import Autoencoder, Diagonal
 
-TURN = 45.0  # degrees: as far from the axes as two latents can be turned
+_TURN = 45.0  # degrees: as far from the axes as two latents can be turned
 
 
-class Turned(nn.Module):
+class _Turned(nn.Module):
     """d(R^T z): a decoder whose latents were turned by R."""
 
     def __init__(self, decoder: nn.Module, R: Tensor) -> None:
@@ -81,7 +81,7 @@ def strongest(layout: Teacher) -> tuple[int, int]:
     return first, second
 
 
-def turned(layout: Teacher, pair: tuple[int, int] | None = None, degrees: float = TURN) -> Teacher:
+def turned(layout: Teacher, pair: tuple[int, int] | None = None, degrees: float = _TURN) -> Teacher:
     """The same model with two latents turned (its two most informative ones): the same information, other axes.
 
     The turned posterior is R diag(v) R^T; what a diagonal one keeps of it is its diagonal.
@@ -100,7 +100,7 @@ def turned(layout: Teacher, pair: tuple[int, int] | None = None, degrees: float 
         layout,
         mean=layout.mean @ R.T,
         variance=layout.variance @ R.square().T,
-        decoder=Turned(copy.deepcopy(layout.decoder), R),
+        decoder=_Turned(copy.deepcopy(layout.decoder), R),
         precision=copy.deepcopy(layout.precision),
         pair=pair,
         label=f"{layout.label} turned by {degrees:g} degrees in latents {first} and {second}",

@@ -37,12 +37,12 @@ from unseam.runs.evaluate import evaluate
 from unseam.runs.represent import represent, some
 from unseam.train import fit, resume
 
-How = Literal["turned", "restart"]
-Asked = dict[str, Any]
-ROWS = 20_000  # observations that m is trained on
+_How = Literal["turned", "restart"]
+_Asked = dict[str, Any]
+_ROWS = 20_000  # observations that m is trained on
 NETWORK = {"network": "mlp", "encoder": (128, 128), "decoder": (128, 128), "decoder_activation": "tanh"}
-TRAINING = {"likelihood": "gaussian", "s2": 0.05, "beta": 1.0, "steps": 3000, "lr": 2e-3}  # small images: all latents
-LATENTS = 6  # where the number of factors is not known
+_TRAINING = {"likelihood": "gaussian", "s2": 0.05, "beta": 1.0, "steps": 3000, "lr": 2e-3}  # small images: all latents
+_LATENTS = 6  # where the number of factors is not known
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,15 @@ class Made:
     pictures: dict[str, Array]  # some observations: original, perturbed; m along its scalar
 
 
-def restarts(data: Dataset, out: Path, seeds: Sequence[int], show: bool | None = None, **settings: Any) -> Run:
+def _restarts(data: Dataset, out: Path, seeds: Sequence[int], show: bool | None = None, **settings: Any) -> Run:
     """Beta-VAEs on the original data, as many latents as factors vary; taken up where they stopped."""
     folder = out / "original"
     if (folder / "config.json").exists():
         return resume(folder, show=show)
-    latents = LATENTS if data.space is None else sum(f.size != 1 for f in data.space)
+    latents = _LATENTS if data.space is None else sum(f.size != 1 for f in data.space)
     if latents < 2:
         raise BadInput("the data has one factor that varies; two axes are needed to turn one against the other")
-    settings = {"latents": latents, **NETWORK, **TRAINING, **settings}
+    settings = {"latents": latents, **NETWORK, **_TRAINING, **settings}
     return fit(data, "beta-vae", seeds=list(seeds), out=folder, show=show, **settings)
 
 
@@ -88,7 +88,7 @@ def perturb(
     out: str | Path,
     settings: Settings | None = None,
     run: Run | None = None,
-    how: How = "turned",
+    how: _How = "turned",
     seeds: Sequence[int] = range(6),
     show: bool | None = None,
     ensemble: int = 1,
@@ -103,18 +103,18 @@ def perturb(
         raise BadInput("perturb needs observations that stay the same from one look to the next; this data is random")
     if run is not None and data_config(run.data) != data_config(data):
         raise BadInput(f"the models in {str(run.folder)!r} were trained on other data; choose another folder or run")
-    began(folder, asked(settings, run, how, seeds, training | ({"ensemble": ensemble} if ensemble > 1 else {})))
-    run = run or restarts(data, folder, seeds, show, **training)
+    began(folder, _asked(settings, run, how, seeds, training | ({"ensemble": ensemble} if ensemble > 1 else {})))
+    run = run or _restarts(data, folder, seeds, show, **training)
     if data_config(run.data) != data_config(data):
         raise BadInput(f"the models in {str(run.folder)!r} were trained on other data; choose another folder or run")
     order, by = choose(run, show)
     if not 1 <= ensemble <= max(1, len(order) // 2):
         raise BadInput(f"ensemble={ensemble} needs twice as many restarts, there are {len(order)}")
     best, worst = order[0], order[-1]
-    rows = some(torch.arange(len(data)), ROWS)
+    rows = some(torch.arange(len(data)), _ROWS)
     pairs = [layouts(run, data, rows, order[i], order[-1 - i], how) for i in range(ensemble)]
     x, (dis, ent) = data.batch(rows), pairs[0]
-    own = None if data.space is not None else codes_of(run, data, best)
+    own = None if data.space is not None else _codes_of(run, data, best)
     scale = reach(data.factors(rows)) if own is None else None
     w = torch.as_tensor(own)[rows] if scale is None else (data.factors(rows).float() - scale[0]) / scale[1]
     pair = ent.pair or strongest(dis)
@@ -139,23 +139,23 @@ def perturb(
         found,
         float((moved - x).abs().max()),
         float((moved - x).square().mean().sqrt()),
-        contrast(x, moved),
+        _contrast(x, moved),
         pair,
         {"before": before, "after": preferred_turn(dis, pair)},
-        pictures(made, rows),
+        _pictures(made, rows),
     )
     write_atomic(folder / "manipulation.json", json.dumps(summary(told, settings, how), indent=2))
     return told
 
 
-def asked(settings: Settings, run: Run | None, how: How, seeds: Sequence[int], training: dict[str, Any]) -> Asked:
+def _asked(settings: Settings, run: Run | None, how: _How, seeds: Sequence[int], training: dict[str, Any]) -> _Asked:
     """All that a folder hangs on, as JSON has it."""
     own = {"seeds": [int(seed) for seed in seeds], **training} if run is None else {"run": str(run.folder.resolve())}
-    found: Asked = json.loads(json.dumps({**asdict(settings), "teacher": how, **own}))
+    found: _Asked = json.loads(json.dumps({**asdict(settings), "teacher": how, **own}))
     return found
 
 
-def began(folder: Path, wanted: Asked) -> None:
+def began(folder: Path, wanted: _Asked) -> None:
     """Note what a new folder is begun with; refuse one that was begun with something else."""
     path = folder / "asked.json"
     if not path.exists() and (folder / "perturbed.json").exists():
@@ -164,7 +164,7 @@ def began(folder: Path, wanted: Asked) -> None:
         write_atomic(path, json.dumps(wanted, indent=2))
         return
     try:
-        before: Asked = dict(json.loads(path.read_bytes()))
+        before: _Asked = dict(json.loads(path.read_bytes()))
     except (ValueError, TypeError) as error:
         raise BadInput(f"{path} is damaged ({error}); choose another folder") from None
     for name in (*before, *wanted):
@@ -173,18 +173,18 @@ def began(folder: Path, wanted: Asked) -> None:
             raise BadInput(f"{told}; choose another folder")
 
 
-def contrast(x: Tensor, moved: Tensor) -> float:
+def _contrast(x: Tensor, moved: Tensor) -> float:
     """The slope of the least-squares line from values before to values after: below 1 the data was dimmed.
 
     >>> x = torch.tensor([0.0, 0.5, 1.0])
-    >>> round(contrast(x, 0.1 + 0.8 * x), 3)
+    >>> round(_contrast(x, 0.1 + 0.8 * x), 3)
     0.8
     """
     centred = x - x.mean()
     return float((centred * moved).sum() / centred.square().sum())
 
 
-def layouts(run: Run, data: Dataset, rows: Tensor, best: int, worst: int, how: How) -> tuple[Teacher, Teacher]:
+def layouts(run: Run, data: Dataset, rows: Tensor, best: int, worst: int, how: _How) -> tuple[Teacher, Teacher]:
     """The disentangled and the entangled layout at the rows."""
     found = []
     for member in (best, worst):
@@ -213,7 +213,7 @@ def worst_pair(layout: Teacher, data: Dataset, rows: Tensor) -> tuple[int, int] 
     return min(scores, key=lambda pair: scores[pair])
 
 
-def codes_of(run: Run, data: Dataset, member: int) -> Array:  # (N, K)
+def _codes_of(run: Run, data: Dataset, member: int) -> Array:  # (N, K)
     """What stands for factors where none are known: a model's codes, scaled."""
     return standardised(represent(run.model(member), data, torch.arange(len(data))).codes)
 
@@ -231,7 +231,7 @@ def preferred_turn(layout: Teacher, pair: tuple[int, int], points: int = 200) ->
 
 
 @torch.no_grad()
-def pictures(data: Perturbed, rows: Tensor, count: int = 8, steps: int = 9) -> dict[str, Array]:
+def _pictures(data: Perturbed, rows: Tensor, count: int = 8, steps: int = 9) -> dict[str, Array]:
     """Some observations before and after, and m along its scalar."""
     some_rows = rows[:count]
     along = torch.linspace(-1, 1, steps)[:, None]
@@ -239,7 +239,7 @@ def pictures(data: Perturbed, rows: Tensor, count: int = 8, steps: int = 9) -> d
     return {name: part.numpy() for name, part in parts.items()}
 
 
-def summary(made: Made, settings: Settings, how: How) -> dict[str, Any]:
+def summary(made: Made, settings: Settings, how: _How) -> dict[str, Any]:
     """manipulation.json."""
     mover, space = made.found.mover, made.data.space
     names = [f"code {i}" for i in range(mover.inputs)] if space is None else list(space.names)

@@ -24,8 +24,8 @@ from unseam.runs.represent import represent, some
 from unseam.train import fit, resume
 
 TIMES = 2.0  # of the radius, where no eps is given: beyond it, since it holds to first order where decoders are curved
-ROWS = 5000  # observations that are trained on at most
-OWN = ("posterior", "learned_s2")  # what an objective sets by itself
+_ROWS = 5000  # observations that are trained on at most
+_OWN = ("posterior", "learned_s2")  # what an objective sets by itself
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def confirm(
         raise BadInput(f"member {member} has fewer than two latents in use: there are no axes to turn")
     if eps is None and not math.isfinite(found.radius):
         raise BadInput(f"member {member}: no change turns its axes, so there is no radius to confirm; give eps")
-    rows = some(torch.arange(len(run.data)), ROWS)
+    rows = some(torch.arange(len(run.data)), _ROWS)
     x, z = run.data.batch(rows), scaled(represent(run.model(member), run.data, rows).codes)
     weakest, eps = found.breaks[0], TIMES * found.radius if eps is None else eps
     scalar = torch.as_tensor(np.tanh(z[:, list(weakest.pair)] @ np.array(weakest.mix))).float()
@@ -73,7 +73,7 @@ def confirm(
         place = name if name == "unchanged" else f"{name}-{eps:.6g}"
         again = train_again(run, member, data, seeds, run.folder / f"confirm-member-{member}" / place, show)
         codes = [represent(again.model(m), again.data, torch.arange(len(again.data))).codes for m in range(len(seeds))]
-        turns[name] = [turn(new, z, weakest.pair) for new in codes]
+        turns[name] = [_turn(new, z, weakest.pair) for new in codes]
     return Confirmed(eps, **turns)
 
 
@@ -84,7 +84,7 @@ def train_again(
     if (folder / "config.json").exists():
         return resume(folder, show=show)
     c = run.config
-    network = {name: value for name, value in asdict(c.architecture).items() if name not in OWN}
+    network = {name: value for name, value in asdict(c.architecture).items() if name not in _OWN}
     optimiser = {("optimiser" if name == "name" else name): value for name, value in asdict(c.optimiser).items()}
     told = {**network, **optimiser, **c.static, **run.members[member].hyper}
     steps = {"steps": c.training.steps, "batch": c.training.batch}
@@ -95,12 +95,12 @@ def scaled(codes: Array) -> Array:  # (N, K) -> (N, K)
     return (codes - codes.mean(0)) / (codes.std(0) + 1e-12)
 
 
-def turn(new: Array, old: Array, pair: tuple[int, int]) -> float:  # (N, K'), (N, K)
+def _turn(new: Array, old: Array, pair: tuple[int, int]) -> float:  # (N, K'), (N, K)
     """The angle between the axis nearest to it and the new latent that knows most of the pair, degrees: at most 45.
 
     >>> old = scaled(np.random.default_rng(0).normal(size=(100, 3)))
     >>> t = math.radians(30)
-    >>> round(turn(old @ np.array([[math.cos(t), 0], [math.sin(t), 0], [0, 1]]), old, (0, 1)), 6)
+    >>> round(_turn(old @ np.array([[math.cos(t), 0], [math.sin(t), 0], [0, 1]]), old, (0, 1)), 6)
     30.0
     """
     B = np.linalg.lstsq(old, scaled(new), rcond=None)[0][list(pair)]  # (2, K')

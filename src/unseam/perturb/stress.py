@@ -56,10 +56,10 @@ from unseam.models.likelihood import HALF, Likelihood, Moves, movable
 from unseam.run import Run
 from unseam.runs.diagnose import diagnose, see
 
-TURN = 15.0  # degrees by which axes must turn to count as lost
+_TURN = 15.0  # degrees by which axes must turn to count as lost
 SLOPE = 0.6057  # E[1 - tanh(t)^2], t ~ N(0, 1): what a scalar s = tanh keeps of a unit slope
-ANGLES = 360  # mixtures a of the two latents that are tried
-LEAST_NOISE, KINK = 1e-3, 400  # noise below this is taken for it; at how many places the kink of |t| is looked at
+_ANGLES = 360  # mixtures a of the two latents that are tried
+_LEAST_NOISE, KINK = 1e-3, 400  # noise below this is taken for it; at how many places the kink of |t| is looked at
 HALVINGS = 9  # of 45 degrees: a turn is known to a tenth of a degree
 
 
@@ -106,7 +106,7 @@ class Folded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Columns:
+class _Columns:
     """Means over the codes, all but M at each of E changes. A Gaussian's c is E[J], its W 1/s2; the rest is 0."""
 
     M: Array  # (K, K) E[D^T A^2 D]
@@ -116,7 +116,7 @@ class Columns:
     d: Array  # (E, n, P) what the change adds to M, pixel by pixel: its P entries on and above the diagonal
     scale: Array  # (K,) the units of latents
 
-    def scaled(self, scale: Array) -> Columns:  # (K,)
+    def scaled(self, scale: Array) -> _Columns:  # (K,)
         """Of latents in other units: one of theirs is `scale` of ours."""
         return replace(self, M=self.M * np.outer(scale, scale), c=self.c * scale, scale=self.scale * scale)
 
@@ -137,7 +137,7 @@ def mean_columns(
     likelihood: Moves,
     changes: Sequence[float],  # (E,)
     data: Tensor | None = None,  # (N, n) what is moved; the decoder's own means where it is not given
-) -> Columns:
+) -> _Columns:
     """All statistics in one pass over slices of the codes."""
     e = torch.tensor(changes, dtype=codes.dtype).view(-1, 1, 1)
     sums: tuple[Tensor, ...] = ()
@@ -162,7 +162,7 @@ def mean_columns(
     M, linear, share, total, even, d = sums
     c = linear / share.unsqueeze(-1).clamp_min(torch.finfo(share.dtype).tiny)
     whole = [mean.double().numpy() for mean in (M / done, c, total / done, even / done)]
-    return Columns(whole[0], whole[1], whole[2], whole[3], d.div_(done).numpy(), np.ones(codes.shape[1]))
+    return _Columns(whole[0], whole[1], whole[2], whole[3], d.div_(done).numpy(), np.ones(codes.shape[1]))
 
 
 def entry(i: int, j: int, K: int) -> int:
@@ -179,7 +179,7 @@ def break_pair(
     c_j: Array,  # (n,)
     M: Array,  # (2, 2)
     W: Array,  # (n,)
-    degrees: float = TURN,
+    degrees: float = _TURN,
     folded: Folded | None = None,  # at the change that W belongs to
 ) -> tuple[float, float, Array]:
     """(r, b, u) of the smallest change that turns the two axes by `degrees`, all weights being as given.
@@ -193,7 +193,7 @@ def break_pair(
     none = np.zeros_like(W)
     e, ij, difference, even, noise = folded or Folded(math.inf, none, none, none, np.zeros(2))
     d0, m0 = M[0, 0] - M[1, 1], M[0, 1]
-    b = np.linspace(0, 2 * np.pi, ANGLES, endpoint=False)
+    b = np.linspace(0, 2 * np.pi, _ANGLES, endpoint=False)
     k = rounded(np.cos(b) ** 2 * noise[0] ** 2 + np.sin(b) ** 2 * noise[1] ** 2)  # (A,)
     best: tuple[float, float, Array] = (math.inf, 0.0, np.zeros_like(c_i))
     for sense in (1, -1):
@@ -219,8 +219,8 @@ def rounded(variance: Array) -> Array:  # (A,) -> (A,)
     >>> rounded(np.array([0.01, 0.04, 0.25])).round(2)
     array([1.46, 1.03, 0.5 ])
     """
-    n = np.maximum(np.sqrt(variance), LEAST_NOISE)[:, None]
-    t = np.geomspace(LEAST_NOISE / 100, 9, KINK)
+    n = np.maximum(np.sqrt(variance), _LEAST_NOISE)[:, None]
+    t = np.geomspace(_LEAST_NOISE / 100, 9, KINK)
     slope = erf(t / n / math.sqrt(2))  # 2 Phi - 1
     T = t * slope + n * HALF * np.exp(-((t / n) ** 2) / 2)
     density = HALF * np.exp(-(t**2) / 2)  # of |t|
@@ -238,7 +238,7 @@ def left_alone(added: Array, W: Array, g: Array, sine: Array, e: float) -> Array
 
 
 def break_at(
-    columns: Columns, changes: Sequence[float], i: int, j: int, degrees: float, noise: Array
+    columns: _Columns, changes: Sequence[float], i: int, j: int, degrees: float, noise: Array
 ) -> tuple[float, float, Array]:
     """(e, b, u) with r(e) = e, by halving: a larger change has smaller weights. Between two changes r is a line."""
 
@@ -258,13 +258,13 @@ def break_at(
             low, before = middle, tried
     if before is None:  # even the smallest does it
         return found
-    return crossing((changes[low], before[0]), (changes[high], found[0])), *found[1:]
+    return _crossing((changes[low], before[0]), (changes[high], found[0])), *found[1:]
 
 
-def crossing(before: tuple[float, float], after: tuple[float, float]) -> float:
+def _crossing(before: tuple[float, float], after: tuple[float, float]) -> float:
     """Where r(e) = e on the line between two (e, r), the first above and the second not.
 
-    >>> crossing((1.0, 2.0), (3.0, 2.0)), crossing((1.0, math.inf), (3.0, 2.0))
+    >>> _crossing((1.0, 2.0), (3.0, 2.0)), _crossing((1.0, math.inf), (3.0, 2.0))
     (2.0, 2.0)
     """
     (e1, r1), (e2, r2) = before, after
@@ -288,7 +288,7 @@ def turn_by(c_i: Array, c_j: Array, M: Array, W: Array, e: float, folded: Folded
     return high if high == 45.0 else low
 
 
-def turn_at(columns: Columns, i: int, j: int, e: float, noise: Array) -> float:
+def turn_at(columns: _Columns, i: int, j: int, e: float, noise: Array) -> float:
     """The same for two latents of columns that were taken at e."""
     return turn_by(*columns.pair(i, j, 0), e, columns.folded(i, j, 0, e, noise))
 
@@ -313,7 +313,7 @@ def stress(
     s2: float = 0.5,
     spread: float = 1.0,
     latents: tuple[int, ...] | None = None,
-    degrees: float = TURN,
+    degrees: float = _TURN,
     eps: float | None = None,
     data: Array | Tensor | None = None,  # (N, ...) the observations of the codes
     noise: Array | Tensor | None = None,  # (K,) standard deviations of the posterior, in the codes' units
@@ -383,7 +383,7 @@ def stress_run(
     run: Run,
     members: Iterable[int] | None = None,
     points: int = 1000,
-    degrees: float = TURN,
+    degrees: float = _TURN,
     eps: float | None = None,
     show: bool | None = None,
 ) -> dict[int, Stress]:

@@ -58,10 +58,10 @@ def refusing(where: str, what: str) -> Iterator[None]:
     except BadInput:
         raise
     except DAMAGE as error:
-        raise BadInput(f"{where} is {what}: {reason(error)}") from None
+        raise BadInput(f"{where} is {what}: {_reason(error)}") from None
 
 
-def reason(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     text = " ".join(str(error).split())
     if any(word in text for word in ("Object arrays", "pickled", "Python objects")):
         return "it is an object array or a pickle; save plain numbers with numpy.save"

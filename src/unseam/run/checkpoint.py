@@ -23,7 +23,7 @@ def weights_path(folder: Path, number: int, step: int | None = None) -> Path:
     return folder / "checkpoints" / f"{name}.safetensors"
 
 
-def digest(tensors: Mapping[str, Tensor], meta: str) -> str:
+def _digest(tensors: Mapping[str, Tensor], meta: str) -> str:
     """SHA-256 over the meta document and every tensor's name, shape, type and bytes."""
     sha = hashlib.sha256(meta.encode())
     for name in sorted(tensors):
@@ -39,7 +39,7 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str
         name: tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
         for name, tensor in tensors.items()
     }
-    write_atomic(path, save(own, {"meta": document, "digest": digest(own, document)}))
+    write_atomic(path, save(own, {"meta": document, "digest": _digest(own, document)}))
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -52,7 +52,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise BadInput(f"checkpoint {path} is damaged ({error}); delete it to train that part again") from None
-    if digest(tensors, header.get("meta", "")) != header.get("digest"):
+    if _digest(tensors, header.get("meta", "")) != header.get("digest"):
         raise BadInput(f"checkpoint {path} was altered: its digest does not match; delete it to train that part again")
     try:
         meta = json.loads(header["meta"])

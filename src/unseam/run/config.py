@@ -19,7 +19,7 @@ from unseam.models import Architecture
 from unseam.objectives import Objective, Optimiser, hyperparameters
 from unseam.rng import generator
 
-LARGEST = 1 << 20  # samples of a batch
+_LARGEST = 1 << 20  # samples of a batch
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Training:
         for name, least in least_of.items():
             if getattr(self, name) < least:
                 raise BadInput(f"{name}={getattr(self, name)} must be at least {least}")
-        if self.batch > LARGEST:
+        if self.batch > _LARGEST:
             raise BadInput(
-                f"batch={str(self.batch)[:20]} must be at most {LARGEST:,}: a step holds all of it in memory"
+                f"batch={str(self.batch)[:20]} must be at most {_LARGEST:,}: a step holds all of it in memory"
             )
         if not 0 <= self.holdout < 1:
             raise BadInput(f"holdout={self.holdout} must be in [0, 1): it is the share of the data kept for testing")

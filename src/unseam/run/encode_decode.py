@@ -12,7 +12,7 @@ from torch import Tensor
 from unseam.data.scaling import Scaling
 from unseam.errors import BadInput
 
-CHUNK = 512  # rows at a time
+_CHUNK = 512  # rows at a time
 
 
 def observations(
@@ -56,7 +56,7 @@ def numbers(x: Any, what: str, names: Sequence[str] = ()) -> Tensor:
 
 @torch.no_grad()
 def in_chunks(act: Callable[[Tensor], Tensor], x: Tensor, device: str = "cpu") -> Tensor:
-    return torch.cat([act(part.to(device)).cpu() for part in x.split(CHUNK)])
+    return torch.cat([act(part.to(device)).cpu() for part in x.split(_CHUNK)])
 
 
 def like(given: Any, values: Tensor, names: Sequence[str]) -> Any:

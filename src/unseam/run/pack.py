@@ -23,7 +23,7 @@ from unseam.errors import BadInput, unknown
 
 MANIFEST = "pack.json"
 LARGEST_MANIFEST = 1 << 24  # bytes: a study has thousands of files
-SHOWN = 5  # runs that an error lists
+_SHOWN = 5  # runs that an error lists
 PART = "[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}"  # of a name; file systems take 255 letters, and we add some
 NAME = re.compile(f"{PART}(/{PART}){{0,9}}")
 
@@ -33,7 +33,7 @@ def local(place: str | Path) -> Path:
     text = str(place)
     folder = fetched(text) if re.match(r"https?://", text) else Path(place)
     pack = pack_of(folder)
-    return folder if pack is None else checked(pack, folder.resolve())
+    return folder if pack is None else _checked(pack, folder.resolve())
 
 
 def pack_of(folder: Path) -> Path | None:
@@ -45,7 +45,7 @@ def pack_of(folder: Path) -> Path | None:
         raise BadInput(f"run={str(folder)[:80]!r} cannot be opened: {error.strerror}") from None
 
 
-def checked(pack: Path, folder: Path) -> Path:
+def _checked(pack: Path, folder: Path) -> Path:
     """The run of a pack (its only one, or the folder named), when all its files are what the manifest says."""
     document = read((pack / MANIFEST).read_bytes(), str(pack / MANIFEST))
     run = pack / only(document["runs"], str(pack)) if folder == pack else folder
@@ -77,7 +77,7 @@ def read(content: bytes, where: str) -> dict[str, Any]:
 def only(runs: list[str], where: str) -> str:
     """The one run of a pack; of several one must be named."""
     if len(runs) > 1:
-        known = ", ".join(f"{where}/{run}" for run in runs[:SHOWN]) + (", ..." if len(runs) > SHOWN else "")
+        known = ", ".join(f"{where}/{run}" for run in runs[:_SHOWN]) + (", ..." if len(runs) > _SHOWN else "")
         raise BadInput(f"{where} holds {len(runs)} runs; open one: {known}")
     return runs[0]
 
@@ -87,12 +87,12 @@ def fetched(address: str) -> Path:
     base, name = address.removesuffix(MANIFEST).rstrip("/"), ""
     try:
         try:
-            content = asked(base)
+            content = _asked(base)
         except urllib.error.HTTPError:  # no pack, so it may be a run in one
             if base.count("/") < 3:
                 raise
             base, _, name = base.rpartition("/")
-            content = asked(base)
+            content = _asked(base)
     except FAILURES as error:
         raise BadInput(f"run={address!r} cannot be fetched: {reason(error)}") from None
     document = read(content, f"{base}/{MANIFEST}")
@@ -107,7 +107,7 @@ def fetched(address: str) -> Path:
     return folder / name
 
 
-def asked(base: str) -> bytes:
+def _asked(base: str) -> bytes:
     """The manifest of the pack at an address, or what is there of it."""
     content = BytesIO()
     with ask(f"{base}/{MANIFEST}") as answer:

@@ -194,6 +194,6 @@ def typed_settings(kind: type[Objective], settings: Mapping[str, Any], where: st
     return {name: typed(hints[name], value, f"{where}: {name}") for name, value in settings.items()}
 
 
-def swept(kind: type[Objective]) -> tuple[str, ...]:
+def _swept(kind: type[Objective]) -> tuple[str, ...]:
     """The hyperparameters that may be lists."""
     return tuple(hyperparameters(kind))

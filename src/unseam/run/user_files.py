@@ -18,9 +18,9 @@ from unseam.errors import BadInput
 from unseam.readers import refusing
 
 WHOLE = 1 << 26
-SAMPLES = 64  # blocks of a larger file, files of a folder
-BLOCK = WHOLE // SAMPLES
-OURS = ("source.npy", "factor_table.npy")  # what `fit` writes of arrays in memory
+_SAMPLES = 64  # blocks of a larger file, files of a folder
+BLOCK = WHOLE // _SAMPLES
+_OURS = ("source.npy", "factor_table.npy")  # what `fit` writes of arrays in memory
 
 
 def files(data: Mapping[str, Any]) -> dict[str, str]:
@@ -40,7 +40,7 @@ def called(data: Mapping[str, Any]) -> str:
     ('sprites', 'mine.npy')
     """
     path = Path(files(data).get("name", data["name"]))
-    return "array" if str(path) == OURS[0] else path.name  # relative to the run folder: ours
+    return "array" if str(path) == _OURS[0] else path.name  # relative to the run folder: ours
 
 
 def relative(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -58,22 +58,22 @@ def located(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """
 
     def now(path: Path) -> Path:
-        moved = path.name in OURS and not path.exists() and (folder / path.name).exists()
+        moved = path.name in _OURS and not path.exists() and (folder / path.name).exists()
         return folder / (path.name if moved else path)  # a whole path stays as it is
 
     return {**data, **{key: str(now(Path(path))) for key, path in files(data).items()}}
 
 
-def behind(data: Mapping[str, Any], folder: Path, pairs: Any = None) -> dict[str, Path]:
+def _behind(data: Mapping[str, Any], folder: Path, pairs: Any = None) -> dict[str, Path]:
     """Every file of the user's that a run hangs on: those of its data, of the data that was perturbed, its pairs.
 
-    >>> behind({"name": "mine.npy"}, Path("runs/a"), "pairs.csv")
+    >>> _behind({"name": "mine.npy"}, Path("runs/a"), "pairs.csv")
     {'name': PosixPath('runs/a/mine.npy'), 'pairs': PosixPath('runs/a/pairs.csv')}
     """
     found = {key: Path(path) for key, path in files(located(data, folder)).items()}
     if "name" in found and (found["name"] / FILE).is_file():
         with refusing(f"data={str(found['name'])!r}", "damaged"):  # it may name itself
-            below = behind(Perturbed(str(found["name"])).document["base"], folder)
+            below = _behind(Perturbed(str(found["name"])).document["base"], folder)
         found |= {f"base.{key}": path for key, path in below.items()}
     if isinstance(pairs, str) and Path(pairs).suffix:  # else how they are drawn
         found["pairs"] = folder / pairs
@@ -82,12 +82,12 @@ def behind(data: Mapping[str, Any], folder: Path, pairs: Any = None) -> dict[str
 
 def digests(data: Mapping[str, Any], folder: Path, pairs: Any = None) -> dict[str, str]:
     """A digest of every file of the user's."""
-    return {key: digest(path) for key, path in behind(data, folder, pairs).items() if path.exists()}
+    return {key: digest(path) for key, path in _behind(data, folder, pairs).items() if path.exists()}
 
 
 def check(data: Mapping[str, Any], known: Mapping[str, str], folder: Path, pairs: Any = None) -> None:
     """Refuse files that are not what the run was begun with; an older run has no digests to compare."""
-    for key, path in behind(data, folder, pairs).items():
+    for key, path in _behind(data, folder, pairs).items():
         if key in known and path.exists() and not any(digest(path, every) == known[key] for every in (False, True)):
             raise BadInput(
                 f"{'data' if key == 'name' else key}={str(path)!r} has changed since {folder} was trained on it; put "
@@ -108,7 +108,7 @@ def digest(path: Path, every: bool = False) -> str:
     sha = hashlib.sha256(
         "\n".join(f"{p.relative_to(path)} {p.stat().st_size}" for p in inside).encode("utf-8", "replace")
     )
-    for p in inside[:: max(1, len(inside) // SAMPLES)]:
+    for p in inside[:: max(1, len(inside) // _SAMPLES)]:
         _of_file(p, sha)
     return sha.hexdigest()
 
@@ -116,7 +116,7 @@ def digest(path: Path, every: bool = False) -> str:
 def _of_file(path: Path, sha: Any) -> Any:
     size = path.stat().st_size
     sha.update(f"{size}".encode())
-    starts = range(0, size, BLOCK) if size <= WHOLE else [(size - BLOCK) * i // (SAMPLES - 1) for i in range(SAMPLES)]
+    starts = range(0, size, BLOCK) if size <= WHOLE else [(size - BLOCK) * i // (_SAMPLES - 1) for i in range(_SAMPLES)]
     with path.open("rb") as file:
         for start in starts:
             file.seek(start)

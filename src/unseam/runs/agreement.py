@@ -25,9 +25,9 @@ from unseam.runs.cache import Parts, once
 from unseam.runs.represent import Seen, represent, sample
 from unseam.stats import in_random_axes, rank_correlations
 
-ROWS = 1000  # encoded by every member
+_ROWS = 1000  # encoded by every member
 OTHERS = 6  # members that one is compared with
-DRAWS = 5  # random axes behind a chance level
+_DRAWS = 5  # random axes behind a chance level
 
 
 class Agreement(NamedTuple):
@@ -67,7 +67,7 @@ def seeds(run: Run, members: Iterable[int], seed: int = 0, show: bool | None = N
     apart = groups(run, list(members))
     with bar("comparing seeds", sum(map(len, apart)), show) as advance:
         for group in apart:
-            out |= kept(run, group, seed)
+            out |= _kept(run, group, seed)
             advance(len(group))
     return out
 
@@ -81,10 +81,10 @@ def groups(run: Run, members: list[int]) -> list[list[int]]:
     return [members] if alone else list(by_setting.values())
 
 
-def kept(run: Run, group: list[int], seed: int) -> dict[int, Agreement]:
+def _kept(run: Run, group: list[int], seed: int) -> dict[int, Agreement]:
     """What was kept of a group, or is computed now: all of it depends on every member's weights."""
     weights = [run.weights_digest(member, None) for member in group]
-    rows = sample(run, None, ROWS, seed, "seeds")
+    rows = sample(run, None, _ROWS, seed, "seeds")
     settings = {"rows": rows.to_json(), "seed": seed, "group": group, "with": weights}
     fresh: dict[int, Agreement] = {}
 
@@ -124,13 +124,13 @@ def udr(codes: Mapping[int, Array], seed: int) -> dict[int, tuple[float, float]]
     out = {}
     for place, m in enumerate(members):
         others = [members[(place + step) % len(members)] for step in range(1, min(OTHERS, len(members) - 1) + 1)]
-        real = [alike(codes[m], codes[o]) for o in others]
-        random = [alike(*both) for o in others for both in in_random_axes(codes[m], codes[o], rng, DRAWS)]
+        real = [_alike(codes[m], codes[o]) for o in others]
+        random = [_alike(*both) for o in others for both in in_random_axes(codes[m], codes[o], rng, _DRAWS)]
         out[m] = (float(np.median(real)), float(np.median(random)))
     return out
 
 
-def alike(a: Array, b: Array) -> float:  # (N, A), (N, B)
+def _alike(a: Array, b: Array) -> float:  # (N, A), (N, B)
     return agreement(np.abs(rank_correlations(a, b)))
 
 

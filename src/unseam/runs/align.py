@@ -80,13 +80,13 @@ def save_alignment(folder: str | Path, run: Run, aligned: Mapping[int, Aligned])
     rows = []
     for member, (found, arrays) in aligned.items():
         write_array(place / f"member-{member}.npz", arrays)
-        rows.append(summary(member, found, arrays))
+        rows.append(_summary(member, found, arrays))
     document = {"run": str(run.folder.resolve()), "out": str(place), "members": rows}
     write_atomic(place / "alignment.json", json.dumps(document, indent=2))
     return document
 
 
-def summary(member: int, found: Alignment, arrays: Mapping[str, Array]) -> dict[str, Any]:
+def _summary(member: int, found: Alignment, arrays: Mapping[str, Array]) -> dict[str, Any]:
     """One member of alignment.json; where factors are known, how well the weakest of them is found."""
     table = [{name: None if not_finite(value) else value for name, value in row.items()} for row in found.table]
     if "factors" in arrays:
@@ -113,8 +113,8 @@ def load_alignment(folder: str | Path, member: int | None = None, run: str | Pat
     """
     place = Path(folder)
     document = read_summary(place)
-    row = pick(document["members"], member, place)
-    model = opened(run, document["run"]).model(row["member"])
+    row = _pick(document["members"], member, place)
+    model = _opened(run, document["run"]).model(row["member"])
     arrays = read_arrays(place / f"member-{row['member']}.npz", model.architecture.latents)
     frame = Frame(*(torch.as_tensor(arrays[name]) for name in Frame._fields))
     return Alignment(
@@ -145,7 +145,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
     return document
 
 
-def pick(rows: Sequence[Mapping[str, Any]], member: int | None, folder: Path) -> Mapping[str, Any]:
+def _pick(rows: Sequence[Mapping[str, Any]], member: int | None, folder: Path) -> Mapping[str, Any]:
     """The row of a member."""
     known = [row["member"] for row in rows]
     if member is None and len(rows) == 1:
@@ -172,7 +172,7 @@ def read_arrays(path: Path, latents: int) -> dict[str, Array]:
     return {name: np.array(array) for name, array in arrays.items()}
 
 
-def opened(run: str | Path | Run | None, stored: str) -> Run:
+def _opened(run: str | Path | Run | None, stored: str) -> Run:
     if isinstance(run, Run):
         return run
     if run is None and not Path(stored).exists():

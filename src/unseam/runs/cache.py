@@ -44,21 +44,21 @@ def once(
     """The kept result, or what `make` returns, which is kept from then on."""
     if not run.keeps:
         return make()
-    key, told = identity(run, member, settings, step)
-    found = read(run.folder, what, member, key)
+    key, told = _identity(run, member, settings, step)
+    found = _read(run.folder, what, member, key)
     if found is not None:
         return found
     made = make()
-    write(run.folder, (what, member, step, key, told, __version__), made)
+    _write(run.folder, (what, member, step, key, told, __version__), made)
     return made
 
 
 def if_kept(run: Run, what: str, member: int, settings: Mapping[str, Any]) -> Parts | None:
     """The kept result; None where it would have to be computed."""
-    return read(run.folder, what, member, identity(run, member, settings)[0]) if run.keeps else None
+    return _read(run.folder, what, member, _identity(run, member, settings)[0]) if run.keeps else None
 
 
-def identity(run: Run, member: int, settings: Mapping[str, Any], step: int | None = None) -> tuple[str, str]:
+def _identity(run: Run, member: int, settings: Mapping[str, Any], step: int | None = None) -> tuple[str, str]:
     """What a result depends on: a key, and the same in words."""
     on = {"weights": run.weights_digest(member, step), "unseam": __version__, "code": code()}
     told = json.dumps({**settings, **on}, sort_keys=True)
@@ -75,15 +75,15 @@ def code() -> str:
     return sha.hexdigest()[:16]
 
 
-def digest(document: Mapping[str, Any]) -> str:
+def _digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def place(folder: Path, what: str, member: int, key: str) -> Path:
+def _place(folder: Path, what: str, member: int, key: str) -> Path:
     return folder / "computed" / f"{what}-{member}-{key}.npz"
 
 
-def read(folder: Path, what: str, member: int, key: str) -> Parts | None:
+def _read(folder: Path, what: str, member: int, key: str) -> Parts | None:
     """The kept result; None where there is none, or none that can be read."""
     try:
         with closing(Results(folder).open(read_only=True)) as connection:
@@ -91,20 +91,20 @@ def read(folder: Path, what: str, member: int, key: str) -> Parts | None:
             row = connection.execute(query, (what, member, key)).fetchone()
         if row is None:
             return None
-        with np.load(place(folder, what, member, key), allow_pickle=False) as archive:
+        with np.load(_place(folder, what, member, key), allow_pickle=False) as archive:
             document = json.loads(row[0])
-            return Parts(document, dict(archive)) if document.pop("digest") == digest(document) else None
+            return Parts(document, dict(archive)) if document.pop("digest") == _digest(document) else None
     except (*DAMAGE, sqlite3.Error):
         return None
 
 
-def write(folder: Path, row: tuple[Any, ...], made: Parts) -> None:
+def _write(folder: Path, row: tuple[Any, ...], made: Parts) -> None:
     what, member, _, key, *_ = row
     try:
-        write_array(place(folder, what, member, key), made.arrays)
+        write_array(_place(folder, what, member, key), made.arrays)
         with closing(Results(folder).open()) as connection, connection:
             connection.execute(SCHEMA)
-            values = (*row, json.dumps({**made.document, "digest": digest(made.document)}))
+            values = (*row, json.dumps({**made.document, "digest": _digest(made.document)}))
             connection.execute("insert or replace into computed values (?, ?, ?, ?, ?, ?, ?)", values)
     except (sqlite3.Error, OSError):  # a folder that may only be read
         return

@@ -34,7 +34,7 @@ def chosen_members(run: Run, members: Iterable[int] | None) -> list[int]:
     wrong = not_whole(run)
     whole = [m for m in range(len(run.members)) if not wrong.get(m)]
     if not whole:
-        raise BadInput(f"run={str(run.folder)!r} has no whole member ({in_words(wrong)}); train it again, "
+        raise BadInput(f"run={str(run.folder)!r} has no whole member ({_in_words(wrong)}); train it again, "
                        "scaled (--scale standard) or with a smaller --lr, or ask for one by --member")  # fmt: skip
     if not len(run.table()):
         stderr.print("this run is unfinished: what follows is as of its last checkpoints", soft_wrap=True)
@@ -44,13 +44,13 @@ def chosen_members(run: Run, members: Iterable[int] | None) -> list[int]:
 
 def say_left_out(run: Run) -> None:
     """Which members are not looked at, and why; nothing where all are whole."""
-    if told := in_words(not_whole(run)):
+    if told := _in_words(not_whole(run)):
         stderr.print(f"left out: {told}", soft_wrap=True)
 
 
-def in_words(wrong: Mapping[int, str]) -> str:
+def _in_words(wrong: Mapping[int, str]) -> str:
     """
-    >>> in_words({0: "", 2: "is unfinished"})
+    >>> _in_words({0: "", 2: "is unfinished"})
     'member 2 is unfinished'
     """
     return "; ".join(f"member {m} {why}" for m, why in wrong.items() if why)
@@ -125,12 +125,12 @@ def needs_decoder(run: Run) -> None:
 def diagnosis(run: Run, member: int, points: int, seed: int) -> Diagnosis:
     """A member's diagnosis, as it was kept or computed now."""
     needs_decoder(run)
-    rows, settings = asked(run, points, seed)
+    rows, settings = _asked(run, points, seed)
     make = partial(fresh, run, member, rows, points, seed)
     return Diagnosis.from_parts(*once(run, "diagnosis", member, settings, lambda: Parts(*make().to_parts())))
 
 
-def asked(run: Run, points: int = POINTS, seed: int = 0) -> tuple[Sample, dict[str, Any]]:
+def _asked(run: Run, points: int = POINTS, seed: int = 0) -> tuple[Sample, dict[str, Any]]:
     """The rows of a diagnosis, and what it is found again by."""
     rows = rows_of(run, max(points, SAMPLES), seed)
     return rows, {"rows": rows.to_json(), "points": points, "seed": seed}
@@ -138,7 +138,7 @@ def asked(run: Run, points: int = POINTS, seed: int = 0) -> tuple[Sample, dict[s
 
 def chosen_already(run: Run) -> int | None:
     """The member that the label-free choice picks if every finished one was diagnosed before; nothing is computed."""
-    settings = asked(run)[1]
+    settings = _asked(run)[1]
     parts = {m: if_kept(run, "diagnosis", m, settings) for m in finished(run)}
     found = {m: Diagnosis.from_parts(*kept) for m, kept in parts.items() if kept is not None}
     return ranking(run, found)["chosen"] if found and len(found) == len(parts) else None
@@ -228,14 +228,14 @@ def common(scores: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
 # Overfitting is what chance (T errors) does not explain and what is not small beside the rows' own spread (D of it).
 
 
-ROWS = 500  # of each kind
-T, D = 2.6, 0.2  # errors of the gap (1 % by chance from FEWEST rows on); a small effect, by Cohen's convention
-FEWEST = 10  # rows of each kind
-MORE = ("add latents", "lower beta", "over-pruned", "raise K")  # advice that makes it worse
+_ROWS = 500  # of each kind
+_T, D = 2.6, 0.2  # errors of the gap (1 % by chance from FEWEST rows on); a small effect, by Cohen's convention
+_FEWEST = 10  # rows of each kind
+_MORE = ("add latents", "lower beta", "over-pruned", "raise K")  # advice that makes it worse
 
 
 @dataclass(frozen=True)
-class Gap:
+class OverfitGap:
     """Mean cost of a row that was held out, of one that was trained on, and whether they differ."""
 
     held_out: float
@@ -245,14 +245,14 @@ class Gap:
 
     @property
     def overfits(self) -> bool:
-        return self.held_out - self.trained > T * self.error and self.d > D
+        return self.held_out - self.trained > _T * self.error and self.d > D
 
     def __str__(self) -> str:
         nats = f"{self.held_out - self.trained:.2g} nats ({self.held_out:.4g} against {self.trained:.4g})"
         return f"overfitting: held-out rows are reconstructed worse than trained ones, by {nats}"
 
 
-def gap_of(held: Array, trained: Array) -> Gap:  # (n_h,), (n_t,)
+def gap_of(held: Array, trained: Array) -> OverfitGap:  # (n_h,), (n_t,)
     """
     >>> import numpy as np
     >>> wide, rng = np.ones(50), np.random.default_rng(0)
@@ -262,14 +262,14 @@ def gap_of(held: Array, trained: Array) -> Gap:  # (n_h,), (n_t,)
     spread = held.var(ddof=1), trained.var(ddof=1)
     error = float((spread[0] / len(held) + spread[1] / len(trained)) ** 0.5)
     gap = float(held.mean() - trained.mean())
-    return Gap(float(held.mean()), float(trained.mean()), error, gap / max(float(sum(spread) / 2) ** 0.5, 1e-12))
+    return OverfitGap(float(held.mean()), float(trained.mean()), error, gap / max(float(sum(spread) / 2) ** 0.5, 1e-12))
 
 
 @torch.no_grad()
-def gap(run: Run, model: Autoencoder, seed: int = 0) -> Gap | None:
+def gap(run: Run, model: Autoencoder, seed: int = 0) -> OverfitGap | None:
     """Of a run's member; None where fewer than FEWEST rows of a kind are there."""
-    kinds = [some(run.split(which), ROWS, seed, "overfit") for which in ("held-out", "trained")]
-    if min(map(len, kinds)) < FEWEST:
+    kinds = [some(run.split(which), _ROWS, seed, "overfit") for which in ("held-out", "trained")]
+    if min(map(len, kinds)) < _FEWEST:
         return None
     return gap_of(*(costs(run, model, rows, seed) for rows in kinds))
 
@@ -282,10 +282,10 @@ def costs(run: Run, model: Autoencoder, rows: torch.Tensor, seed: int) -> Array:
     return -model.likelihood.log_prob(x, model.decode(z)).double().cpu().numpy()
 
 
-def warned(found: Diagnosis, told: Gap | None) -> Diagnosis:
+def warned(found: Diagnosis, told: OverfitGap | None) -> Diagnosis:
     """The diagnosis with overfitting named first, and without advice that would add to it."""
     if told is None or not told.overfits:
         return found
     way = "more rows, fewer latents or steps" + (", or a larger beta" if found.has_beta else "")
-    fitting = [text for text in found.warnings if not any(word in text for word in MORE)]
+    fitting = [text for text in found.warnings if not any(word in text for word in _MORE)]
     return replace(found, warnings=(f"{told}: {way}", *fitting))

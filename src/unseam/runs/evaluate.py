@@ -19,7 +19,7 @@ from unseam.run import Run
 from unseam.runs.diagnose import chosen_members
 from unseam.runs.represent import ENOUGH, Sample, Seen, Which, represent, sample, without_constants
 
-SAMPLES = 10_000  # rows to score on, unless a metric asks for more
+_SAMPLES = 10_000  # rows to score on, unless a metric asks for more
 TRAINING_SHARE = 2 / 3  # of the rows are what a predictor is fitted on; the others test it
 
 
@@ -51,7 +51,7 @@ def evaluate(
     out: dict[int, dict[str, Score]] = {}
     with bar("scoring", len(chosen), show) as advance:
         for member in chosen:
-            out[member] = scores_of(run, member, taken, metrics, seed, ci)
+            out[member] = _scores_of(run, member, taken, metrics, seed, ci)
             if run.keeps or isinstance(run.given, Labelled):
                 on = {"rows": taken.to_json(), **named_table(run)}
                 run.rows.write_scores(member, {n: (s.value, {**s.settings, **on}) for n, s in out[member].items()})
@@ -82,7 +82,9 @@ def rows_for(
     if samples is not None and samples < 2:
         raise BadInput(f"samples={samples} must be at least 2")
     needed = rows_needed(metrics)
-    return sample(run, which, samples or max(SAMPLES, needed), seed, enough=max(ENOUGH, min(needed, samples or needed)))
+    return sample(
+        run, which, samples or max(_SAMPLES, needed), seed, enough=max(ENOUGH, min(needed, samples or needed))
+    )
 
 
 def rows_needed(metrics: str | Sequence[str]) -> int:
@@ -98,7 +100,7 @@ def rows_needed(metrics: str | Sequence[str]) -> int:
     return round(max(labels) / TRAINING_SHARE)
 
 
-def scores_of(
+def _scores_of(
     run: Run, member: int, taken: Sample, metrics: str | Sequence[str], seed: int, ci: bool
 ) -> dict[str, Score]:
     whole = represent(run.model(member), taken.of or run.data, taken.rows)

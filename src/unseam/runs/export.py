@@ -25,8 +25,8 @@ from unseam.run import Run
 from unseam.runs.diagnose import needs_decoder
 
 Format = Literal["onnx", "torchscript", "safetensors"]
-LIMIT = 1e-4  # largest difference to the model's own outputs, over their largest value; else nothing is written
-ROWS = 16  # on which a file is run again; it was made with another number of rows
+_LIMIT = 1e-4  # largest difference to the model's own outputs, over their largest value; else nothing is written
+_ROWS = 16  # on which a file is run again; it was made with another number of rows
 
 
 class Encoder(nn.Module):
@@ -41,7 +41,7 @@ class Encoder(nn.Module):
         return posterior.mean, posterior.variance()
 
 
-class Decoder(nn.Module):
+class _Decoder(nn.Module):
     """z (B, K) -> E[x|z] (B, *shape)."""
 
     def __init__(self, model: Autoencoder) -> None:
@@ -67,12 +67,12 @@ def export(run: Run, member: int = 0, to: Format = "onnx", out: str | Path | Non
     needs_decoder(run)
     model = run.on("cpu").model(member)
     folder = Path(out) if out is not None else run.folder / "exported" / f"member-{member}"
-    example = torch.rand(ROWS, *run.shape, generator=torch.Generator().manual_seed(0))  # a pack has no data
+    example = torch.rand(_ROWS, *run.shape, generator=torch.Generator().manual_seed(0))  # a pack has no data
     with TemporaryDirectory() as scratch, torch.no_grad():
         contents, difference = write(model, example, Path(scratch))
-    if not difference <= LIMIT:
+    if not difference <= _LIMIT:
         raise Failed(f"the {to} files differ from the model by {difference:.2g} of its largest output, which is more "
-                     f"than {LIMIT:g}; nothing was written. Please report it")  # fmt: skip
+                     f"than {_LIMIT:g}; nothing was written. Please report it")  # fmt: skip
     contents |= {"card.json": json.dumps(card(run, member, to, difference), indent=2).encode()}
     for name, content in contents.items():
         write_atomic(folder / name, content)
@@ -103,16 +103,16 @@ def card(run: Run, member: int, to: str, difference: float) -> dict[str, Any]:
     }
 
 
-def parts(model: Autoencoder, x: Tensor) -> list[tuple[str, nn.Module, Tensor]]:
+def _parts(model: Autoencoder, x: Tensor) -> list[tuple[str, nn.Module, Tensor]]:
     """(name, module, an input) of what is exported."""
     encoder = Encoder(model).eval()
-    return [("encoder", encoder, x), ("decoder", Decoder(model).eval(), encoder(x)[0])]
+    return [("encoder", encoder, x), ("decoder", _Decoder(model).eval(), encoder(x)[0])]
 
 
 def apart(expected: Any, found: Any) -> float:
     """The largest difference of outputs, over the largest value.
 
-    >>> apart(torch.tensor([1.0, 4.0]), np.array([1.0, 3.0]))
+    >>> _apart(torch.tensor([1.0, 4.0]), np.array([1.0, 3.0]))
     0.25
     """
     pairs = list(zip(expected, found, strict=True)) if isinstance(expected, tuple) else [(expected, found)]
@@ -132,7 +132,7 @@ def as_onnx(model: Autoencoder, x: Tensor, scratch: Path) -> tuple[dict[str, byt
     except ImportError as error:
         raise BadInput(f"to='onnx' needs {error.name}, which is not installed; pip install 'unseam[onnx]'") from None
     contents, far = {}, []
-    for name, module, given in parts(model, x):
+    for name, module, given in _parts(model, x):
         path = scratch / f"{name}.onnx"
         with quiet():
             torch.onnx.export(
@@ -164,7 +164,7 @@ def quiet() -> Iterator[None]:
 def as_torchscript(model: Autoencoder, x: Tensor, scratch: Path) -> tuple[dict[str, bytes], float]:
     """Traced on two rows, loaded and run on more."""
     contents, far = {}, []
-    for name, module, given in parts(model, x):
+    for name, module, given in _parts(model, x):
         path = scratch / f"{name}.pt"
         with quiet():
             torch.jit.trace(module, given[:2], check_trace=False).save(str(path))
@@ -179,7 +179,9 @@ def as_safetensors(model: Autoencoder, x: Tensor, scratch: Path) -> tuple[dict[s
     (path := scratch / "weights.safetensors").write_bytes(content)
     again = model.architecture.build(model.shape, seed=1).eval()
     again.load_state_dict(load_file(path))
-    far = [apart(a(given), b(given)) for (_, a, given), (_, b, _) in zip(parts(model, x), parts(again, x), strict=True)]
+    far = [
+        apart(a(given), b(given)) for (_, a, given), (_, b, _) in zip(_parts(model, x), _parts(again, x), strict=True)
+    ]
     return {path.name: content}, max(far)
 
 

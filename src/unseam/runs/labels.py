@@ -13,7 +13,7 @@ from unseam.run import Run
 from unseam.run.user_files import called, files
 
 LONGEST = 40  # characters of a name
-LARGEST = 2**20  # bytes of the file
+_LARGEST = 2**20  # bytes of the file
 UNITS = {"standard": "in standard deviations of the column", "unit": "as a share of the column's range"}
 
 Names = dict[int, dict[int, str]]  # member -> latent -> name
@@ -44,12 +44,12 @@ def latent_names(run: Run) -> Names:
     >>> latent_names(run), name_latent(run, 0, 1, "width"), latent_names(run)
     ({}, {1: 'width'}, {0: {1: 'width'}})
     """
-    path = place(run)
+    path = _place(run)
     if not path.exists():
         return {}
     try:
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"more than {LARGEST} bytes")
+        if path.stat().st_size > _LARGEST:
+            raise ValueError(f"more than {_LARGEST} bytes")
         return {member_of(run, m): latents_of(run, named) for m, named in json.loads(path.read_bytes()).items()}
     except (ValueError, AttributeError, RecursionError, OSError) as error:
         raise BadInput(f"{path} holds no names of latents ({error}); correct it or delete it") from None
@@ -58,23 +58,23 @@ def latent_names(run: Run) -> Names:
 def name_latent(run: Run, member: int, latent: int, name: str) -> dict[int, str]:
     """Keep a name with the run, "" takes it away; the member's names then."""
     known = latent_names(run)
-    own = {**known.get(member_of(run, member), {}), latent_of(run, latent): checked(name)}
+    own = {**known.get(member_of(run, member), {}), latent_of(run, latent): _checked(name)}
     kept = {**known, member: {k: text for k, text in sorted(own.items()) if text}}
     try:
-        write_atomic(place(run), json.dumps(kept, indent=1, ensure_ascii=False))
+        write_atomic(_place(run), json.dumps(kept, indent=1, ensure_ascii=False))
     except ENVIRONMENT as error:
         raise BadInput(f"the name cannot be kept: {in_words(error)}") from None
     return kept[member]
 
 
-def place(run: Run) -> Path:
+def _place(run: Run) -> Path:
     return run.folder / "names.json"
 
 
-def checked(name: Any) -> str:
+def _checked(name: Any) -> str:
     """One line of printable characters, not too many.
 
-    >>> checked("  x   position ")
+    >>> _checked("  x   position ")
     'x position'
     """
     text = " ".join(name.split()) if isinstance(name, str) else None
@@ -84,7 +84,7 @@ def checked(name: Any) -> str:
 
 
 def latents_of(run: Run, named: Any) -> dict[int, str]:
-    return {latent_of(run, k): checked(name) for k, name in named.items()}
+    return {latent_of(run, k): _checked(name) for k, name in named.items()}
 
 
 def member_of(run: Run, member: Any) -> int:

@@ -29,14 +29,14 @@ from unseam.run.checkpoint import load_checkpoint, save_checkpoint
 from unseam.run.pack import MANIFEST, NAME, manifest
 from unseam.runs.represent import represent, sample
 
-ROWS = 10_000  # of the data, whose codes are packed
+_ROWS = 10_000  # of the data, whose codes are packed
 
 
 def pack(
     runs: Sequence[Run | tuple[str, Run]],
     out: Path,
     licence: str = "not stated",
-    rows: int = ROWS,
+    rows: int = _ROWS,
     show: bool | None = None,
     tables: Mapping[str, pd.DataFrame] | None = None,
 ) -> Path:
@@ -67,7 +67,7 @@ def pack(
             write_run(run, out / name, rows, advance)
     for name, frame in tables.items():
         write_atomic(out / name, frame.to_csv(index=False))
-    write_atomic(out / "CARD.md", card(parts, licence, list(tables)))
+    write_atomic(out / "CARD.md", _card(parts, licence, list(tables)))
     inside = {
         str(p.relative_to(out).as_posix()): p
         for part in (*names, *tables, "CARD.md")
@@ -117,7 +117,7 @@ def write_rows(run: Run, out: Path) -> None:
             copy.execute("drop table if exists computed")
 
 
-def card(runs: Sequence[tuple[str, Run]], licence: str, tables: Sequence[str] = ()) -> str:
+def _card(runs: Sequence[tuple[str, Run]], licence: str, tables: Sequence[str] = ()) -> str:
     """What, how made, licence: a page that a person reads first."""
     parts = [
         "# Trained models, packed by unseam",

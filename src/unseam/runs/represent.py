@@ -62,7 +62,7 @@ def sample(
     """At most `count` rows, the same for the same seed and use; held-out ones if there are `enough`, else any."""
     held = run.split("held-out")
     if which in BEYOND:
-        return beyond(run, which, count, seed, use)
+        return _beyond(run, which, count, seed, use)
     if which is None:
         which = "held-out" if len(held) >= max(enough, 1) else "all"
     rows = run.split(which)
@@ -71,7 +71,7 @@ def sample(
     return Sample(which, some(rows, count, seed, use), len(held) > 0)
 
 
-def beyond(run: Run, which: Which, count: int, seed: int, use: str) -> Sample:
+def _beyond(run: Run, which: Which, count: int, seed: int, use: str) -> Sample:
     """Rows of the set that the run's data is a part of: any, or those that were left out of it."""
     full, kept = whole(run.data)
     gone = torch.ones(len(full), dtype=torch.bool)

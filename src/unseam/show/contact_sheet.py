@@ -17,14 +17,14 @@ from unseam.rng import generator
 from unseam.show.pictures import principal_plane, strip
 from unseam.show.style import plain, save, styled
 
-COLUMNS = 12
-POINTS = 4000  # in a scatter plot
-PANELS = 4  # scatter plots side by side
+_COLUMNS = 12
+_POINTS = 4000  # in a scatter plot
+_PANELS = 4  # scatter plots side by side
 GAP = 2  # pixels between images
-PIXELS = 256  # a side of an image: larger ones are averaged down
+_PIXELS = 256  # a side of an image: larger ones are averaged down
 
 
-class Row(NamedTuple):
+class _Row(NamedTuple):
     """A line of the sheet."""
 
     label: str
@@ -40,13 +40,13 @@ def evenly(size: int, count: int) -> Tensor:
     return torch.linspace(0, size - 1, min(size, count)).round().long()
 
 
-def samples(data: Dataset, count: int = COLUMNS, seed: int = 0) -> Tensor:  # (count, *shape)
+def samples(data: Dataset, count: int = _COLUMNS, seed: int = 0) -> Tensor:  # (count, *shape)
     """Some rows at random."""
     draw = generator(seed, "contact")
     return data.batch(torch.randint(len(data), (count,), generator=draw), draw)
 
 
-def sweep(data: Dataset, space: FactorSpace, i: int, columns: int = COLUMNS) -> Row:
+def sweep(data: Dataset, space: FactorSpace, i: int, columns: int = _COLUMNS) -> _Row:
     """Factor i through its values; rendered sets hold the others still, given rows are picked by value."""
     factor, draw = space[i], generator(0, "contact", i)
     if factor.size is None or not data.renders:
@@ -55,11 +55,11 @@ def sweep(data: Dataset, space: FactorSpace, i: int, columns: int = COLUMNS) -> 
         )
         order = torch.sort(data.factors(index)[:, i], stable=True)
         picked = _per_value(order.values, columns) if factor.discrete else evenly(len(index), columns)
-        return Row(factor.name, data.batch(index[order.indices[picked]], draw))
+        return _Row(factor.name, data.batch(index[order.indices[picked]], draw))
     values = evenly(factor.size, columns)
     factors = still(space).repeat(len(values), 1)
     factors[:, i] = values
-    return Row(factor.name, data.observe(factors, draw))
+    return _Row(factor.name, data.observe(factors, draw))
 
 
 def still(space: FactorSpace) -> Tensor:  # (F,)
@@ -74,27 +74,27 @@ def _per_value(values: Tensor, columns: int) -> Tensor:  # sorted (N,) -> positi
     return first[evenly(len(first), columns)]
 
 
-def rows(data: Dataset, columns: int = COLUMNS) -> list[Row]:
+def rows(data: Dataset, columns: int = _COLUMNS) -> list[_Row]:
     """The lines of an image set's sheet: samples, then one per factor.
 
     >>> from unseam.data import load_data
     >>> [(row.label, len(row.images)) for row in rows(load_data("sprites", size=16), columns=8)]
     [('samples', 8), ('shape', 3), ('scale', 6), ('orientation', 8), ('x', 8), ('y', 8)]
     """
-    first = changes(data, columns) if isinstance(data, Perturbed) else [Row("samples", samples(data, columns))]
+    first = changes(data, columns) if isinstance(data, Perturbed) else [_Row("samples", samples(data, columns))]
     if data.space is None:
-        return [*first, *(Row("", samples(data, columns, seed)) for seed in (1, 2, 3))]
+        return [*first, *(_Row("", samples(data, columns, seed)) for seed in (1, 2, 3))]
     return [*first, *(sweep(data, data.space, i, columns) for i in range(len(data.space)))]
 
 
-def changes(data: Perturbed, columns: int) -> list[Row]:
+def changes(data: Perturbed, columns: int) -> list[_Row]:
     """Some rows before and after, and the difference: grey where nothing changed, black and white at -eps and eps."""
     before, after = samples(data.base, columns), samples(data, columns)
     difference = 0.5 + (after - before) / (2 * data.eps)
-    return [Row("original", before), Row("perturbed", after), Row("difference", difference)]
+    return [_Row("original", before), _Row("perturbed", after), _Row("difference", difference)]
 
 
-def write_contact_sheet(data: Dataset, path: Path, columns: int = COLUMNS) -> Path:
+def write_contact_sheet(data: Dataset, path: Path, columns: int = _COLUMNS) -> Path:
     """Draw the sheet and write it, whole or not at all. Vectors become scatter plots, coloured by each factor."""
     if path.suffix.lower() != ".png":
         raise BadInput(f"out={str(path)!r} must end in .png")
@@ -114,7 +114,7 @@ def _draw_images(figure: Any, data: Dataset, columns: int) -> None:
     lines = rows(data, columns)
     figure.set_size_inches(columns * 0.62 + 1.2, len(lines) * 0.66 + 0.1)
     for axes, line in zip(figure.subplots(len(lines), 1, squeeze=False)[:, 0], lines, strict=True):
-        axes.imshow(strip(line.images, columns, GAP, PIXELS), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+        axes.imshow(strip(line.images, columns, GAP, _PIXELS), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
         axes.set_ylabel(plain(line.label), rotation=0, ha="right", va="center")
         axes.set(xticks=[], yticks=[], frame_on=False)
 
@@ -129,10 +129,10 @@ def plane(x: Tensor) -> tuple[Array, str]:  # (N, n) -> (N, 2)
 
 def _draw_points(figure: Any, data: Dataset) -> None:
     draw = generator(0, "contact")
-    index = torch.arange(len(data)) if len(data) <= POINTS else torch.randint(len(data), (POINTS,), generator=draw)
+    index = torch.arange(len(data)) if len(data) <= _POINTS else torch.randint(len(data), (_POINTS,), generator=draw)
     points, name = plane(data.batch(index, draw))
     colours = [("", None)] if data.space is None else list(zip(data.space.names, data.factors(index).T, strict=True))
-    across = min(len(colours), PANELS)
+    across = min(len(colours), _PANELS)
     down = -(-len(colours) // across)
     figure.set_size_inches(4 * across + 0.3, 3.8 * down)
     for place, (label, colour) in enumerate(colours, 1):

@@ -77,7 +77,7 @@ def demo(out: str | Path = "demo", seed: int = 0, show: bool | None = None, plan
     (2, 'report.html')
     """
     began = monotonic()
-    run = train(Path(out), seed, plan or Plan(), show)
+    run = _train(Path(out), seed, plan or Plan(), show)
     found = find(run, show=show)
     for view in found.views:
         if view.mig is not None:
@@ -120,7 +120,7 @@ def with_page(found: Findings, name: str, out: Path) -> Findings:
     return replace(found, paths={**found.paths, "report": str(page)})
 
 
-def train(out: Path, seed: int, plan: Plan, show: bool | None) -> Run:
+def _train(out: Path, seed: int, plan: Plan, show: bool | None) -> Run:
     """Train the plan, or go on with it where it stopped."""
     if not (out / "config.json").exists():
         return fit(plan.data, "beta-vae", out=out, show=show, **plan.settings(seed))

@@ -11,7 +11,7 @@ from unseam.geometry.polarized import polarized_since
 from unseam.runs.history import History
 from unseam.show.style import INK, shade, styled
 
-POINTS = 400  # dots per latent in the scatter
+_POINTS = 400  # dots per latent in the scatter
 
 
 @styled
@@ -19,16 +19,16 @@ def diagnosis_figure(diagnosis: Diagnosis, history: History | None = None, title
     """The four panels; the fourth needs a history and is left out without one."""
     figure = Figure(figsize=(11, 9) if history is not None else (15, 4.6), layout="constrained")
     axes = figure.subplots(2, 2).ravel() if history is not None else figure.subplots(1, 3)
-    cosine_matrix(axes[0], diagnosis)
+    _cosine_matrix(axes[0], diagnosis)
     law_scatter(axes[1], diagnosis)
     spectra(axes[2], diagnosis)
     if history is not None:
-        over_training(axes[3], history)
+        _over_training(axes[3], history)
     figure.suptitle(title, fontsize=11)
     return figure
 
 
-def cosine_matrix(axes: Axes, d: Diagnosis) -> None:
+def _cosine_matrix(axes: Axes, d: Diagnosis) -> None:
     """Root mean square cosine between the columns of A D: white off the diagonal = orthogonal."""
     order = sorted(range(len(d.latents)), key=lambda k: (not d.latents[k].active, k))  # active ones first
     matrix = np.asarray(d.arrays["cosines"])[np.ix_(order, order)]
@@ -57,7 +57,7 @@ def law_scatter(axes: Axes, d: Diagnosis, rasterized: bool = False) -> None:
     if learned is None:
         axes.text(0.5, 0.5, "no posterior given", ha="center", va="center", transform=axes.transAxes)
         return
-    rows = np.linspace(0, len(predicted) - 1, min(POINTS, len(predicted))).round().astype(int)
+    rows = np.linspace(0, len(predicted) - 1, min(_POINTS, len(predicted))).round().astype(int)
     for k, latent in enumerate(d.latents):
         how: Any = {"ms": 3, "alpha": 0.5, "label": str(k), "rasterized": rasterized}
         axes.loglog(predicted[rows, k], learned[rows, k], ".", color=shade(k, latent.active), **how)
@@ -88,7 +88,7 @@ def spectra(axes: Axes, d: Diagnosis) -> None:
     axes.set_ylim(lowest, float(high.max()) * 2)
 
 
-def over_training(axes: Axes, h: History) -> None:
+def _over_training(axes: Axes, h: History) -> None:
     """Delta_KL at the logged steps and, where snapshots were kept, the entanglement cost."""
     if not len(h.steps):
         axes.text(0.5, 0.9, "no KL: a point posterior", ha="center", transform=axes.transAxes)

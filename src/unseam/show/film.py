@@ -24,13 +24,13 @@ from unseam.show.pictures import is_picture, pixels
 from unseam.show.style import plain, save, styled
 from unseam.show.traversals import latent_values, middle, traverse
 
-CODES = 2000  # rows that set where a latent goes and which one is typical
-GAP = 2  # pixels between pictures
+_CODES = 2000  # rows that set where a latent goes and which one is typical
+_GAP = 2  # pixels between pictures
 ENLARGED = 96  # pixels a side that a small picture is enlarged to
-COLUMNS = 6  # columns of a table drawn in one panel: those a latent moves most
-LARGEST = 256
-PANELS, ACROSS = 60, 6  # of tables, in one figure
-MOST = 2**28  # bytes of the pictures of a film
+_COLUMNS = 6  # columns of a table drawn in one panel: those a latent moves most
+_LARGEST = 256
+_PANELS, ACROSS = 60, 6  # of tables, in one figure
+_MOST = 2**28  # bytes of the pictures of a film
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Film:
 
     def tiles(self) -> Array:  # (K, T, H, W, 1 or 3) uint8
         """The frames as bytes, small ones enlarged by whole pixels, each with white to its right and below it."""
-        tiles = pixels(self.frames, LARGEST)
+        tiles = pixels(self.frames, _LARGEST)
         times = max(1, ENLARGED // max(tiles.shape[2:4]))
-        gap = ((0, 0), (0, 0), (0, GAP), (0, GAP), (0, 0))
+        gap = ((0, 0), (0, 0), (0, _GAP), (0, _GAP), (0, 0))
         return np.pad(tiles.repeat(times, 2).repeat(times, 3), gap, constant_values=255)
 
     def grid(self) -> Array:  # (H, W, 1 or 3) uint8
@@ -85,7 +85,7 @@ def film(
     needs_decoder(run)
     run = run.on("cpu")
     model, undo = run.model(member), run.config.scaling.undo if run.config.scaling else torch.Tensor.float
-    seen = represent(model, run.data, sample(run, count=CODES, use="film").rows)
+    seen = represent(model, run.data, sample(run, count=_CODES, use="film").rows)
     z = seen.posterior.mean[middle(seen.codes)] if row is None else code_of(run, model, row, "row")
     if to is not None:
         if row is None:
@@ -108,9 +108,9 @@ def check_size(latents: int, steps: int, shape: tuple[int, ...]) -> None:
     >>> check_size(10, 11, (1, 64, 64))
     """
     each = max(math.prod(shape), shape[0] * ENLARGED**2 if len(shape) == 3 else 0)
-    if not 2 <= steps <= MOST // (latents * each):
+    if not 2 <= steps <= _MOST // (latents * each):
         raise BadInput(
-            f"steps={steps} must be at least 2 and, for {latents} latents, at most {MOST // (latents * each)}"
+            f"steps={steps} must be at least 2 and, for {latents} latents, at most {_MOST // (latents * each)}"
         )
 
 
@@ -123,7 +123,7 @@ def code_of(run: Run, model: torch.nn.Module, row: int, what: str) -> Tensor:  #
 @styled
 def curves(shown: Film, names: tuple[str, ...] | None = None) -> Figure:
     """For tables: the columns that each latent moves most, over its values; a panel a latent."""
-    K = min(len(shown.names), PANELS)
+    K = min(len(shown.names), _PANELS)
     across, down = min(K, ACROSS), -(-K // ACROSS)
     figure = Figure(figsize=(3.4 * across, 2.8 * down), layout="constrained")
     if len(shown.names) > K:
@@ -131,7 +131,7 @@ def curves(shown: Film, names: tuple[str, ...] | None = None) -> Figure:
     for k in range(K):
         ax = figure.add_subplot(down, across, k + 1)
         lines = shown.frames[k].flatten(1).numpy()  # (T, n)
-        for column in np.argsort(-np.ptp(lines, axis=0))[:COLUMNS]:
+        for column in np.argsort(-np.ptp(lines, axis=0))[:_COLUMNS]:
             ax.plot(shown.values[k], lines[:, column], label=plain(names[column]) if names else f"column {column}")
         ax.set(title=shown.names[k], xlabel="value of the latent", ylabel="mean of p(x|z)")
         ax.legend(fontsize=6)

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from unseam.axes import Array
 
-LARGEST = 64  # pixels: larger images are averaged down, a report is looked at from afar
+_LARGEST = 64  # pixels: larger images are averaged down, a report is looked at from afar
 UP, DOWN = (213, 94, 0), (0, 114, 178)  # more and less: vermilion and blue, told apart by every eye
 
 
@@ -27,7 +27,7 @@ def is_picture(shape: tuple[int, ...]) -> bool:
     return len(shape) == 3
 
 
-def pixels(images: Tensor, largest: int = LARGEST) -> Array:  # (..., C, H, W) in [0, 1] -> (..., H, W, 1 or 3) uint8
+def pixels(images: Tensor, largest: int = _LARGEST) -> Array:  # (..., C, H, W) in [0, 1] -> (..., H, W, 1 or 3) uint8
     """Grey or RGB bytes, at most `largest` pixels a side; any other number of channels is averaged to grey."""
     lead, (c, h, w) = images.shape[:-3], images.shape[-3:]
     flat = images.reshape(-1, c, h, w).float()
@@ -40,7 +40,7 @@ def pixels(images: Tensor, largest: int = LARGEST) -> Array:  # (..., C, H, W) i
     return grey.reshape(*lead, *grey.shape[1:]).numpy()
 
 
-def strip(images: Tensor, columns: int = 0, gap: int = 0, largest: int = LARGEST) -> Array:  # (T, C, H, W)
+def strip(images: Tensor, columns: int = 0, gap: int = 0, largest: int = _LARGEST) -> Array:  # (T, C, H, W)
     """Frames side by side (H, T (W + gap), 1 or 3); white between them, and where there are fewer than `columns`.
 
     >>> import torch
@@ -62,7 +62,7 @@ def signed(image: Tensor, largest: float) -> Array:  # (C, H, W) -> (H, W, 4)
 
     Opacity is the square root of |value| / largest, so that faint changes are seen; channels are averaged.
     """
-    value = functional.avg_pool2d(image.mean(0, keepdim=True)[None], -(-max(image.shape[1:]) // LARGEST))[0, 0]
+    value = functional.avg_pool2d(image.mean(0, keepdim=True)[None], -(-max(image.shape[1:]) // _LARGEST))[0, 0]
     opacity = (value.abs() / max(largest, 1e-12)).clamp(0, 1).sqrt().numpy()
     colour = np.where(value.numpy()[..., None] > 0, np.array(UP), np.array(DOWN))
     return np.concatenate([colour, 255 * opacity[..., None]], axis=-1).round().astype(np.uint8)

@@ -38,7 +38,7 @@ BARE: Any = {  # of every figure, the papers' too
     "legend.frameon": False,
     "svg.hashsalt": "unseam",
 }
-STYLE: Any = {
+_STYLE: Any = {
     **BARE,
     "font.family": "sans-serif",
     "axes.labelsize": 9,
@@ -57,7 +57,7 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        with rc_context(STYLE):
+        with rc_context(_STYLE):
             return draw(*args, **kwargs)
 
     return drawn
@@ -105,7 +105,7 @@ def template(name: str, **filters: Callable[..., str]) -> jinja2.Template:
 def svg(figure: Figure, name: str) -> str:
     """Inline SVG: scales with the page, its ids are its own, its ink is the page's."""
     buffer = io.StringIO()
-    with rc_context({**STYLE, "svg.hashsalt": name}):
+    with rc_context({**_STYLE, "svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :].replace(INK, "currentColor")
@@ -130,7 +130,7 @@ def _opening(width: float, height: float) -> str:
 def content(figure: Figure, kind: str, dpi: float = 200, **how: Any) -> bytes:
     """The bytes of a figure's file (svg, pdf, png); only a PNG has a background."""
     buffer = io.BytesIO()
-    with rc_context({**STYLE, "savefig.facecolor": "white" if kind == "png" else "none"}):
+    with rc_context({**_STYLE, "savefig.facecolor": "white" if kind == "png" else "none"}):
         figure.savefig(buffer, format=kind, dpi=dpi, **how)
     return buffer.getvalue()
 

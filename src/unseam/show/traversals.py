@@ -9,7 +9,7 @@ from torch import Tensor
 from unseam.axes import Array
 
 FRAMES = 11
-REACH = 2.5  # standard deviations of the prior on either side
+_REACH = 2.5  # standard deviations of the prior on either side
 TABLE = 7  # frames a side of a pair's table
 
 
@@ -22,7 +22,7 @@ def latent_values(codes: Array, prior: bool = True, frames: int = FRAMES) -> Ten
     tensor([[ 1., 50., 99.]])
     """
     K = codes.shape[1]
-    low, high = ([-REACH] * K, [REACH] * K) if prior else np.quantile(codes, [0.01, 0.99], axis=0)
+    low, high = ([-_REACH] * K, [_REACH] * K) if prior else np.quantile(codes, [0.01, 0.99], axis=0)
     return torch.as_tensor(np.linspace(low, high, frames, axis=1), dtype=torch.float32)
 
 

@@ -13,7 +13,7 @@ from unseam.linear.evidence import best_dimension
 from unseam.linear.ppca import principal_axes
 from unseam.sklearn_api.base import DTYPES, Codes
 
-FLOOR = 1e-9  # of the mean eigenvalue: a table without noise still has rounding
+_FLOOR = 1e-9  # of the mean eigenvalue: a table without noise still has rounding
 
 
 class PPCA(Codes):
@@ -30,9 +30,9 @@ class PPCA(Codes):
 
     def _fit(self, X: Array) -> None:
         l, U = principal_axes(np.atleast_2d(np.cov(X.T, bias=True)))
-        l = np.maximum(l, max(FLOOR * float(l.mean()), 1e-300))
+        l = np.maximum(l, max(_FLOOR * float(l.mean()), 1e-300))
         d = dimension(self.n_components, l, X)
-        s2 = float(l[d:].mean()) if d < len(l) else FLOOR * float(l.mean())
+        s2 = float(l[d:].mean()) if d < len(l) else _FLOOR * float(l.mean())
         signs = np.where(U[np.abs(U).argmax(0), np.arange(len(l))] < 0, -1.0, 1.0)
         self.mean_, self.noise_variance_ = X.mean(0), s2
         self.components_ = ((U * signs)[:, :d] * np.sqrt(np.maximum(l[:d] - s2, 0))).T  # W' (d, n)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from unseam.models import Autoencoder
 
 
-def beta_of(objective: str, beta: float) -> float:
+def _beta_of(objective: str, beta: float) -> float:
     """Of an objective that has one."""
     from unseam.objectives import OBJECTIVES
 
@@ -68,7 +68,7 @@ class VAE(Codes):
         self.scale_ = np.where(X.std(0) > 0, X.std(0), 1.0)
         self.n_iter_ = int(np.clip(5 * len(X), 20, 3000)) if self.steps == "auto" else int(self.steps)
         latents = min(10, X.shape[1]) if self.n_components == "auto" else int(self.n_components)
-        own = {} if self.beta is None else {"beta": beta_of(self.objective, self.beta)}
+        own = {} if self.beta is None else {"beta": _beta_of(self.objective, self.beta)}
         own |= {"s2": 0.01} if self.objective == "sigma-vae" else {}
         with tempfile.TemporaryDirectory() as folder:
             run = fit(

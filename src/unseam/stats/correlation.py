@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from unseam.axes import Array
 from unseam.errors import BadInput
 
-TINY = 1e-12  # a standard deviation below this share of a column's largest value is rounding, not variation
+_TINY = 1e-12  # a standard deviation below this share of a column's largest value is rounding, not variation
 
 
 def correlations(a: Array, b: Array) -> Array:  # (N, A), (N, B) -> (A, B)
@@ -21,7 +21,7 @@ def correlations(a: Array, b: Array) -> Array:  # (N, A), (N, B) -> (A, B)
     a, b = _centred(a), _centred(b)
     n = len(a) - 1
     va, vb = (a * a).sum(axis=0) / n, (b * b).sum(axis=0) / n
-    alive = (va > TINY**2)[:, None] & (vb > TINY**2)[None]
+    alive = (va > _TINY**2)[:, None] & (vb > _TINY**2)[None]
     return np.divide(a.T @ b / n, np.sqrt(np.outer(va, vb)), out=np.zeros((len(va), len(vb))), where=alive)
 
 
@@ -32,7 +32,7 @@ def _centred(x: Array) -> Array:  # (N, A) -> (N, A)
     return x - x.mean(axis=0)
 
 
-def ranks(x: Array) -> Array:  # (N, ...) -> (N, ...)
+def _ranks(x: Array) -> Array:  # (N, ...) -> (N, ...)
     """From 1, down each column; ties share their mean."""
     return scipy.stats.rankdata(x, axis=0)
 
@@ -44,7 +44,7 @@ def rank_correlations(a: Array, b: Array) -> Array:  # (N, A), (N, B) -> (A, B)
     >>> rank_correlations(t, np.hstack([np.exp(t), -t, 0 * t])).round(12)
     array([[ 1., -1.,  0.]])
     """
-    return correlations(ranks(a), ranks(b))
+    return correlations(_ranks(a), _ranks(b))
 
 
 def pearson(a: ArrayLike, b: ArrayLike) -> float | None:  # (N,), (N,)
@@ -71,7 +71,7 @@ def spearman(a: ArrayLike, b: ArrayLike) -> float | None:  # (N,), (N,)
     """
     x, y = (np.asarray(side, dtype=float) for side in (a, b))
     finite = x.ndim == y.ndim == 1 and np.isfinite(x).all() and np.isfinite(y).all()
-    return pearson(ranks(x), ranks(y)) if finite else pearson(x, y)  # which says what is wrong
+    return pearson(_ranks(x), _ranks(y)) if finite else pearson(x, y)  # which says what is wrong
 
 
 def multiple_correlation(angle: Array, codes: Array) -> Array:  # (N,), (N, K) -> (K,)

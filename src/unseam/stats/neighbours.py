@@ -10,7 +10,7 @@ import scipy
 
 from unseam.axes import Array
 
-GRID = 2.0**40  # steps to a standard deviation
+_GRID = 2.0**40  # steps to a standard deviation
 
 
 def psi(count: Array | int) -> Array:
@@ -22,7 +22,7 @@ def on_grid(x: Array) -> Array:  # (N,) -> (N,)
     """Standardised values rounded to multiples of 2^-40, as float64 integers: their differences are exact."""
     x = x.astype(np.float64)
     scale = x.std()
-    return np.round((x - x.mean()) / scale * GRID) if scale > 0 else np.zeros_like(x)
+    return np.round((x - x.mean()) / scale * _GRID) if scale > 0 else np.zeros_like(x)
 
 
 def ross(labels: Array, z: Array, k: int = 3) -> float:  # (N,) 0..C-1, (N,)

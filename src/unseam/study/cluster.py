@@ -28,7 +28,7 @@ from unseam.study.pieces import Place
 from unseam.train.loop import interruptible
 
 SECONDS = 300.0  # a task works at one piece before it asks again
-FAILURES = 3  # errors of one piece (not kills) after which the study is given up
+_FAILURES = 3  # errors of one piece (not kills) after which the study is given up
 LOST = 120.0  # seconds to wait for a scheduler that is gone
 REFILL = 30.0  # seconds between two looks whether a queue's jobs are still there
 QUEUES = {"slurm": ("SLURMCluster", "sbatch"), "pbs": ("PBSCluster", "qsub"), "lsf": ("LSFCluster", "bsub")}
@@ -211,9 +211,9 @@ class Hands:
         del self.futures[number]
         if future.status == "error" and type(error := future.exception()).__name__ != "KilledWorker":
             self.errors[number] += 1
-            if self.errors[number] >= FAILURES:
+            if self.errors[number] >= _FAILURES:
                 name = self.todo[number].piece.name
-                raise Failed(f"piece {name} failed {FAILURES} times: {type(error).__name__}: {error}") from error
+                raise Failed(f"piece {name} failed {_FAILURES} times: {type(error).__name__}: {error}") from error
         elif future.status == "finished" and future.result() == "held":
             self.rest[number] = time.monotonic() + 2
 

@@ -16,8 +16,8 @@ from unseam.study.evaluate import Evaluator
 from unseam.study.grid import Grid, Piece
 from unseam.study.pieces import Deadline, Place, train
 
-STEPS = 40  # of a trial
-SETTLING = 10  # of them not timed
+_STEPS = 40  # of a trial
+_SETTLING = 10  # of them not timed
 
 
 def cost(grid: Grid, workers: int = 0, show: bool | None = None) -> dict[str, Any]:
@@ -68,15 +68,15 @@ def trial(piece: Piece) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         place = Place(piece, Path(folder))
         with suppress(Deadline):
-            train(place, lambda _: stamps.append(time.process_time()), lambda: len(stamps) >= STEPS)
+            train(place, lambda _: stamps.append(time.process_time()), lambda: len(stamps) >= _STEPS)
         size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
-    timed = stamps[min(SETTLING, len(stamps) - 2) :]
+    timed = stamps[min(_SETTLING, len(stamps) - 2) :]
     return (timed[-1] - timed[0]) / (len(timed) - 1) / len(piece.models), size / len(piece.models)
 
 
 def scoring(piece: Piece) -> float:
     """Seconds to evaluate one model, trained for a moment."""
-    alone = replace(piece, models=piece.models[:1], settings={**piece.settings, "steps": STEPS})
+    alone = replace(piece, models=piece.models[:1], settings={**piece.settings, "steps": _STEPS})
     with tempfile.TemporaryDirectory() as folder:
         run = train(Place(alone, Path(folder)), lambda _: None, lambda: False)
         evaluator = Evaluator(run, alone)

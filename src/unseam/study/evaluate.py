@@ -34,7 +34,7 @@ from unseam.runs.represent import Seen, joined, observations, sample, without_co
 from unseam.study.grid import Piece
 
 TOGETHER = 12_000_000  # values of observations that are encoded at once: 15,000 of 64 x 64 take 4 GB of activations
-COUNTED = ("mig", "modularity", "sap")
+_COUNTED = ("mig", "modularity", "sap")
 DCI = {
     "dci-disentanglement": disentanglement,
     "dci-completeness": completeness,
@@ -118,7 +118,7 @@ class Evaluator:
         """The six metrics of the study, and the two other sides of DCI."""
         trees = self.settings.trees
         points = {"train": self.settings.rows, "test": self.settings.test}
-        asked: dict[str, Callable[[], Score]] = {name: partial(METRICS[name].compute, inputs) for name in COUNTED}
+        asked: dict[str, Callable[[], Score]] = {name: partial(METRICS[name].compute, inputs) for name in _COUNTED}
         asked |= {name: partial(side.of, inputs, trees) for name, side in DCI.items()}
         asked |= {"beta-vae": partial(beta_vae.of, inputs, **points)}
         asked |= {"factor-vae": partial(factor_vae.of, inputs, **points)}

@@ -34,9 +34,9 @@ from unseam.metrics.shared.predictors import Backend
 from unseam.objectives import OBJECTIVES
 
 PRESETS = {path.stem: path for path in sorted((Path(__file__).parent / "presets").glob("*.toml"))}
-PLAIN = re.compile(r"[\w+][\w.+ -]{0,99}")  # a name that is a folder's and stays inside the study
-MANY = 100_000  # seeds
-OWN = ("out", "seeds", "how", "workers", "data_parameters")  # settings of `fit` that a study makes itself
+_PLAIN = re.compile(r"[\w+][\w.+ -]{0,99}")  # a name that is a folder's and stays inside the study
+_MANY = 100_000  # seeds
+_OWN = ("out", "seeds", "how", "workers", "data_parameters")  # settings of `fit` that a study makes itself
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Method:
+class StudyMethod:
     """An objective, its swept hyperparameter and its other settings."""
 
     name: str
@@ -89,7 +89,7 @@ class Model:
 
     number: int  # place in the whole grid; the published model_num in the preset `locatello`
     data: str
-    method: Method
+    method: StudyMethod
     strength: float
     seed: int
 
@@ -105,7 +105,7 @@ class Piece:
     evaluation: Evaluation
 
     @property
-    def method(self) -> Method:
+    def method(self) -> StudyMethod:
         return self.models[0].method
 
 
@@ -115,7 +115,7 @@ class Grid:
 
     name: str
     data: Mapping[str, Mapping[str, Any]]
-    methods: tuple[Method, ...]
+    methods: tuple[StudyMethod, ...]
     seeds: tuple[int, ...]
     together: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -199,10 +199,10 @@ def from_document(document: Mapping[str, Any], where: str, only: tuple[int, ...]
             raise BadInput(f"{where}: there is no [{key}.NAME]; give at least one")
     methods = [method(name, body, where) for name, body in document["methods"].items()]
     told = {**document, "methods": methods, "seeds": seeds_of(document.get("seeds", [0]), where), "only": only}
-    return checked(told, where)
+    return _checked(told, where)
 
 
-def checked(document: Mapping[str, Any], where: str) -> Grid:
+def _checked(document: Mapping[str, Any], where: str) -> Grid:
     """The grid, every value of it checked; names become names of folders."""
     grid: Grid = typed(Grid, document, where)
     floats = [replace(m, strengths=tuple(map(float, m.strengths))) for m in grid.methods]  # 1 and 1.0 are one model
@@ -210,21 +210,21 @@ def checked(document: Mapping[str, Any], where: str) -> Grid:
     if grid.together < 0:
         raise BadInput(f"{where}: together={grid.together} must be 0 or more")
     for name in (*grid.data, *(m.name for m in grid.methods)):
-        if not PLAIN.fullmatch(name):
+        if not _PLAIN.fullmatch(name):
             raise BadInput(f"{where}: the name {name[:80]!r} cannot be a folder's; use letters, digits and _ . + -")
     for key in grid.settings:
-        if key in OWN or key in {m.swept for m in grid.methods}:
+        if key in _OWN or key in {m.swept for m in grid.methods}:
             raise BadInput(f"{where}: settings.{key} is given by the study itself; leave it out")
     for method in grid.methods:
         lookup(OBJECTIVES, method.objective, f"{where}: objective")
-        once(method.strengths, f"{where}: methods.{method.name}.{method.swept}")
-    once(grid.seeds, f"{where}: seeds")
+        _once(method.strengths, f"{where}: methods.{method.name}.{method.swept}")
+    _once(grid.seeds, f"{where}: seeds")
     if strange := [name for name, body in grid.data.items() if not isinstance(body.get("name"), str)]:
         raise BadInput(f'{where}: [data.{strange[0]}] must say which data it is: name = "sprites", or a path')
     return grid
 
 
-def once(values: Sequence[Any], what: str) -> None:
+def _once(values: Sequence[Any], what: str) -> None:
     """At least one, all finite, none twice: it would train the same model twice."""
     numbers = [v for v in values if isinstance(v, int | float) and math.isfinite(v)]
     if not values or len(set(numbers)) < len(values):
@@ -242,7 +242,7 @@ def method(name: str, body: Any, where: str) -> dict[str, Any]:
             f"{where}: methods.{name} has {len(lists)} lists; give one, which is what is swept: beta = [1, 4]"
         )
     swept = {"swept": lists[0], "strengths": rest.pop(lists[0])}
-    once(swept["strengths"], f"{where}: methods.{name}.{lists[0]}")
+    _once(swept["strengths"], f"{where}: methods.{name}.{lists[0]}")
     return {"name": name, "objective": rest.pop("objective"), **swept, "fixed": rest}
 
 
@@ -255,11 +255,13 @@ def seeds_of(text: Any, where: str) -> Any:
     if isinstance(text, list):
         return text
     found = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", str(text))
-    if found is None or not 0 <= int(found[2]) - int(found[1]) < MANY:
-        raise BadInput(f'{where}: seeds={str(text)[:40]!r} must be "0..8" or a list of whole numbers, at most {MANY:,}')
+    if found is None or not 0 <= int(found[2]) - int(found[1]) < _MANY:
+        raise BadInput(
+            f'{where}: seeds={str(text)[:40]!r} must be "0..8" or a list of whole numbers, at most {_MANY:,}'
+        )
     return list(range(int(found[1]), int(found[2]) + 1))
 
 
 def from_json(document: Any) -> Grid:
     """What `Grid.to_json` wrote."""
-    return checked(document, "study.json")
+    return _checked(document, "study.json")

@@ -41,7 +41,7 @@ from unseam.train.loop import train_group
 
 BEAT = 2.0  # seconds between heartbeats
 SILENCE = 60.0  # seconds without one after which a lease is nobody's
-TRAINING = 0.5  # of a piece's progress; the rest is its evaluation
+_TRAINING = 0.5  # of a piece's progress; the rest is its evaluation
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def advance(place: Place, deadline: float | None = None, stop: Callable[[], bool
 
     try:
         with held(place.lease) as tell:
-            work(place, tell, over)
+            _work(place, tell, over)
     except Deadline:
         return "later"
     finally:
@@ -213,10 +213,10 @@ def advance(place: Place, deadline: float | None = None, stop: Callable[[], bool
     return "done"
 
 
-def work(place: Place, tell: Callable[[float], None], over: Callable[[], bool]) -> None:
+def _work(place: Place, tell: Callable[[float], None], over: Callable[[], bool]) -> None:
     """Train from the last checkpoint, evaluate what is not, write the rows."""
     remove_leftovers(place.folder, place.folder / "run", place.folder / "run" / "checkpoints", place.folder / "scores")
-    run = train(place, lambda share: tell(TRAINING * share), over)
+    run = train(place, lambda share: tell(_TRAINING * share), over)
     evaluator = Evaluator(run, place.piece)
     codes, rows, seconds = [], [], []
     for member in range(len(place.piece.models)):
@@ -228,7 +228,7 @@ def work(place: Place, tell: Callable[[float], None], over: Callable[[], bool]) 
         rows.append(read_json(path))
         codes.append(evaluator.codes(member))
         seconds.append(time.process_time() - began)
-        tell(TRAINING + (1 - TRAINING) * (member + 1) / len(place.piece.models))
+        tell(_TRAINING + (1 - _TRAINING) * (member + 1) / len(place.piece.models))
         if fresh and over() and member + 1 < len(place.piece.models):  # something was done, however short the time
             raise Deadline
     write_array(place.folder / "codes.npy", np.stack(codes))  # .npy: an .npz holds the time of day

@@ -27,7 +27,7 @@ from unseam.runs.rank_members import rank
 from unseam.study.grid import Grid
 from unseam.study.pieces import open_study, places
 
-FIRST = ("data", "method", "strength", "strength_name", "seed", "model_num", "piece", "member", "status", "steps",
+_FIRST = ("data", "method", "strength", "strength_name", "seed", "model_num", "piece", "member", "status", "steps",
          "seconds", "latents")  # fmt: skip
 
 
@@ -40,7 +40,7 @@ class Study:
 
     def table(self) -> pd.DataFrame:
         """One row a model that is done; the columns are those of docs/study.md."""
-        return read_table(self.path) if self.grid is None else gather(self.path, self.grid)
+        return read_table(self.path) if self.grid is None else _gather(self.path, self.grid)
 
     def runs(self) -> dict[str, Run]:
         """The run of every piece that is done, by the piece's name; a file alone has none."""
@@ -78,7 +78,7 @@ def read_table(path: Path) -> pd.DataFrame:
     return pd.DataFrame(dict(zip(table.names, table.columns, strict=True)))
 
 
-def gather(folder: Path, grid: Grid) -> pd.DataFrame:
+def _gather(folder: Path, grid: Grid) -> pd.DataFrame:
     """The rows of all pieces that are done."""
     rows: list[dict[str, Any]] = []
     codes: list[Array] = []
@@ -98,7 +98,7 @@ def gather(folder: Path, grid: Grid) -> pd.DataFrame:
     frame["latents"] = [int(grid.settings.get("latents", z.shape[1])) for z in codes]
     frame["free.udr"] = seeds_agree(frame, codes)
     frame["free.rank"] = places_in_ranking(frame)
-    first = [name for name in FIRST if name in frame]
+    first = [name for name in _FIRST if name in frame]
     return frame[[*first, *sorted(name for name in map(str, frame) if name not in first)]]
 
 

@@ -15,12 +15,12 @@ from unseam.data.pairs import Pairing, partners, varying
 from unseam.data.wrap import Dressed
 from unseam.rng import generator
 
-MEMORY = 512 * 2**20  # data sets below this many bytes are rendered once and gathered from
+_MEMORY = 512 * 2**20  # data sets below this many bytes are rendered once and gathered from
 
 
 def small(data: Dataset) -> bool:
     """Whether all of it may be kept in memory."""
-    return not data.stochastic and 4 * len(data) * int(torch.Size(data.shape).numel()) <= MEMORY
+    return not data.stochastic and 4 * len(data) * int(torch.Size(data.shape).numel()) <= _MEMORY
 
 
 class Order:

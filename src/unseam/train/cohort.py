@@ -52,7 +52,7 @@ def plan(config: RunConfig, objective: Objective, shape: tuple[int, ...]) -> Run
         training.precision if training.precision != "auto" else ("bfloat16" if conv and fast_bfloat16() else "float32")
     )
     return replace(
-        config, training=replace(training, how=how, workers=workers, precision=precision), groups=cut(count, pieces)
+        config, training=replace(training, how=how, workers=workers, precision=precision), groups=_cut(count, pieces)
     )
 
 
@@ -74,13 +74,13 @@ def on_accelerator(config: RunConfig, objective: Objective, shape: tuple[int, ..
     workers = min(count, training.workers or devices, devices)
     config = replace(config, training=replace(training, how="stacked", workers=workers, precision=precision))
     pieces = max(workers, -(-count // members_at_once(config, objective, shape)))
-    return replace(config, groups=cut(count, pieces))
+    return replace(config, groups=_cut(count, pieces))
 
 
-def cut(count: int, pieces: int) -> tuple[tuple[int, ...], ...]:
+def _cut(count: int, pieces: int) -> tuple[tuple[int, ...], ...]:
     """Members 0..count-1 in groups of almost one size.
 
-    >>> cut(5, 2)
+    >>> _cut(5, 2)
     ((0, 1), (2, 3, 4))
     """
     return tuple(tuple(range(count))[i * count // pieces : (i + 1) * count // pieces] for i in range(pieces))

@@ -27,12 +27,12 @@ from unseam.train.job import State
 from unseam.train.torch_private import is_mutable
 
 LONG = 1000  # steps from which writing the step out (about a second) pays
-LARGE = 4_000_000  # parameters of a group above which arithmetic rules, and there is nothing to gain
+_LARGE = 4_000_000  # parameters of a group above which arithmetic rules, and there is nothing to gain
 ATEN = torch.ops.aten
 SAME_SHAPE = {ATEN.view.default, ATEN._unsafe_view.default, ATEN.expand.default, ATEN.reshape.default}
 IDENTITY = {ATEN.detach.default, ATEN.alias.default, ATEN.lift_fresh_copy.default}
 SHAPE_ONLY = {ATEN.ones_like.default, ATEN.zeros_like.default}  # constants, whatever their argument holds
-SEEN = {ATEN.view.default, ATEN._unsafe_view.default, ATEN.transpose.int, ATEN.permute.default, ATEN.unsqueeze.default}
+_SEEN = {ATEN.view.default, ATEN._unsafe_view.default, ATEN.transpose.int, ATEN.permute.default, ATEN.unsqueeze.default}
 DIRECT: dict[Any, Any] = {  # the same operations by torch's own functions, which are called 1 us sooner
     ATEN.bmm.default: torch.bmm, ATEN.add.Tensor: torch.add, ATEN.sub.Tensor: torch.sub, ATEN.mul.Tensor: torch.mul,
     ATEN.div.Tensor: torch.div, ATEN.view.default: Tensor.view, ATEN.transpose.int: torch.transpose,
@@ -66,7 +66,7 @@ def arguments(state: State, x: Tensor, noise: Mapping[str, Tensor]) -> list[Tens
 
 def written_step(forward: Forward, state: State, feed: Feed) -> Written | None:
     """The step of this group as a list of operations, where that pays, is possible, and gives what it must."""
-    if forward.steps < LONG or sum(stack.flat.numel() for stack in state.stacks.values()) > LARGE:
+    if forward.steps < LONG or sum(stack.flat.numel() for stack in state.stacks.values()) > _LARGE:
         return None
     written = write_out(forward, state, *feed(0, forward.shapes))
     if written and not agree(written, forward, state, *feed(1, forward.shapes)):
@@ -134,7 +134,7 @@ def clean(module: fx.GraphModule, inputs: list[Tensor], leaves: int = 0) -> fx.G
             continue
         if changes_nothing(node, values.of):
             replaced(node, node.args[0])
-        elif node.target in SEEN and node.args[0] in parameters:
+        elif node.target in _SEEN and node.args[0] in parameters:
             seen = node.target(values.of[node.args[0]].detach(), *node.args[1:])  # of the parameter, not of a copy
             parameters.add(keep(node, seen))
         elif is_constant(node, values.of, parameters):

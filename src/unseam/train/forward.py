@@ -62,7 +62,7 @@ class Forward:
             if not logging:
                 return losses, {}
             settled = {f"settled/{name}": value for name, value in objective.settled(pass_, context).items()}
-            return losses, summary(pass_, terms) | settled
+            return losses, _summary(pass_, terms) | settled
 
         if self.dtype == torch.float64:
             x, noise = x.double(), {name: n.double() for name, n in noise.items()}
@@ -83,7 +83,7 @@ class Forward:
             torch.autograd.backward(losses[name].sum(), inputs=stack.leaves, retain_graph=more)
 
 
-def summary(pass_: Pass, terms: Mapping[str, Any]) -> dict[str, Tensor]:
+def _summary(pass_: Pass, terms: Mapping[str, Any]) -> dict[str, Tensor]:
     """What is logged of a member: each loss and term, and the statistics of each latent (K,)."""
     out = {f"loss/{player}" if player != "model" else "loss": t.loss() for player, t in terms.items()}
     out |= {name: value.mean() for t in terms.values() for name, value in t.values.items()}

@@ -95,7 +95,7 @@ def resume(job: Job, state: State) -> State:
     if not job.checkpoint.exists():
         return state
     tensors, meta = load_checkpoint(job.checkpoint)
-    fits(job, state, tensors, meta)
+    _fits(job, state, tensors, meta)
     for player, stack in state.stacks.items():
         for name, block in stack.state().items():
             block.copy_(tensors[f"{player}/{name}"])
@@ -110,7 +110,7 @@ def resume(job: Job, state: State) -> State:
     return state
 
 
-def fits(job: Job, state: State, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
+def _fits(job: Job, state: State, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
     """Refuse a checkpoint of another run or another architecture, whole as it may be."""
     expected = {n: t.shape for n, t in describe(job, state)[0].items()}
     found = {n: t.shape for n, t in tensors.items()}

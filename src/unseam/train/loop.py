@@ -33,14 +33,14 @@ from unseam.train.compiled_step import Written, written_step
 from unseam.train.forward import Forward
 from unseam.train.job import Job, State, describe, hold, resume, start
 
-EVALUATION = 2048  # held-out samples behind the final numbers
-SETTLING = 8192  # trained samples behind parameters that are set when training ends
+_EVALUATION = 2048  # held-out samples behind the final numbers
+_SETTLING = 8192  # trained samples behind parameters that are set when training ends
 SUMS = ("loss", "reconstruction", "kl")  # what is kept of the held-out samples
 ABSENT = {"reconstruction": None}  # what does not reconstruct has no such number; no KL is a KL of 0
 LATENT = ("kl", "mu_std", "mu2", "sigma2", "log_sigma2")  # and of each latent
 LONGEST_CODE = 1e5  # nats of KL that no working code needs
 WORSE = 10  # times the reconstruction's start by which it may get worse
-Row = dict[str, Any]
+_Row = dict[str, Any]
 
 
 @kept_memory()
@@ -60,7 +60,7 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
     forward = Forward(job, objective, state, len(train_rows))
     watch = HeldOut(forward, feed, test_rows, training.watch) if training.watch and len(test_rows) else None
     snapshots = {round(steps * (i + 1) / training.snapshots) for i in range(training.snapshots)}
-    log: dict[str, list[Row]] = {"log": [], "latents": []}
+    log: dict[str, list[_Row]] = {"log": [], "latents": []}
     saved, saved_step, began = time.monotonic(), state.step, time.monotonic()
 
     @cache
@@ -110,10 +110,10 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
             if interrupted.is_set():
                 raise KeyboardInterrupt
     state.seconds += time.monotonic() - began
-    settle(state, HeldOut(forward, feed, train_rows, SETTLING))
+    _settle(state, HeldOut(forward, feed, train_rows, _SETTLING))
     save()
-    last = HeldOut(forward, feed, test_rows if len(test_rows) else train_rows, EVALUATION)
-    finish(job, state, last(state), results)
+    last = HeldOut(forward, feed, test_rows if len(test_rows) else train_rows, _EVALUATION)
+    _finish(job, state, last(state), results)
 
 
 def mean_loss(report: Mapping[str, Tensor]) -> float:
@@ -121,7 +121,7 @@ def mean_loss(report: Mapping[str, Tensor]) -> float:
     return float(report["loss"].nanmean()) if "loss" in report else float("nan")
 
 
-def settle(state: State, trained: HeldOut) -> None:
+def _settle(state: State, trained: HeldOut) -> None:
     """Set what an objective leaves for the end (`Objective.settled`) to its mean over trained samples."""
     if type(trained.forward.objective).settled is Objective.settled:
         return
@@ -197,7 +197,7 @@ class HeldOut:
 
 
 def record(
-    log: dict[str, list[Row]],
+    log: dict[str, list[_Row]],
     job: Job,
     step: int,
     report: Mapping[str, Tensor],
@@ -215,7 +215,7 @@ def record(
     log["latents"] += latent_rows(job, step, report)
 
 
-def latent_rows(job: Job, step: int, report: Mapping[str, Tensor]) -> Iterator[Row]:
+def latent_rows(job: Job, step: int, report: Mapping[str, Tensor]) -> Iterator[_Row]:
     columns = {name: report[f"latent/{name}"].tolist() for name in LATENT}
     for position, member in enumerate(job.members):
         for latent in range(job.config.architecture.latents):
@@ -229,14 +229,14 @@ def count_active(report: Mapping[str, Tensor]) -> list[int]:  # (S,)
     return active_latents(report["latent/mu_std"].cpu().numpy(), sigma2.cpu().numpy()).sum(1).tolist()
 
 
-def finish(job: Job, state: State, mean: Mapping[str, Tensor], results: Results) -> None:
+def _finish(job: Job, state: State, mean: Mapping[str, Tensor], results: Results) -> None:
     """The final numbers of each member, on samples it never saw (or the training ones when none were held out)."""
     results.write("latents", latent_rows(job, job.config.training.steps, mean))
     active, rows = count_active(mean), []
     began = results.first("reconstruction") | results.first("held-out/reconstruction")  # like with like, where logged
     for position, m in enumerate(job.members):
         member, note = job.config.members[m], state.frozen.get(position, "")
-        row: Row = {"member": m, "seed": member.seed, "hyper": json.dumps(dict(member.hyper)), "step": state.step}
+        row: _Row = {"member": m, "seed": member.seed, "hyper": json.dumps(dict(member.hyper)), "step": state.step}
         row |= {name: float(mean[name][position]) if name in mean else ABSENT.get(name, 0.0) for name in SUMS}
         status = "diverged" if note else "finished"
         if not note and (note := exploded(row["reconstruction"] or 0.0, row["kl"], began.get(m))):

@@ -82,7 +82,7 @@ def _slot(module: nn.Module, name: str) -> tuple[dict[str, Any], str]:
 # class loads torch's compiler, which costs a second of processor time before the first step.
 
 
-MOMENTS = {"adam": ("exp_avg", "exp_avg_sq"), "adagrad": ("sum",), "sgd": ()}  # by torch's names
+_MOMENTS = {"adam": ("exp_avg", "exp_avg_sq"), "adagrad": ("sum",), "sgd": ()}  # by torch's names
 ADAGRAD_EPS = 1e-10  # torch's
 
 
@@ -99,7 +99,7 @@ class Stepper:
     def __init__(self, settings: Optimiser, parameter: Tensor) -> None:
         self.settings, self.parameter = settings, parameter
         self.fused = settings.name == "adam" or parameter.device.type == "cpu"  # AdaGrad's kernel is the CPU's alone
-        self.kept = {name: torch.zeros_like(parameter) for name in MOMENTS[settings.name]}
+        self.kept = {name: torch.zeros_like(parameter) for name in _MOMENTS[settings.name]}
         if self.kept:
             self.kept["step"] = torch.zeros((), device=parameter.device if self.fused else "cpu")
 

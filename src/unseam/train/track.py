@@ -35,7 +35,7 @@ class TensorBoard:
     def __init__(self, folder: Path, config: RunConfig) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self.of = [SummaryWriter(str(folder / "tensorboard" / name)) for name in names(config)]
+        self.of = [SummaryWriter(str(folder / "tensorboard" / name)) for name in _names(config)]
 
     def write(self, member: int, step: int, values: dict[str, float]) -> None:
         for name, value in values.items():
@@ -52,7 +52,7 @@ class Wandb:
     def __init__(self, folder: Path, config: RunConfig) -> None:
         import wandb
 
-        self.names = names(config)
+        self.names = _names(config)
         self.run = wandb.init(project="unseam", name=folder.name, dir=str(folder), config=config.to_json())
         self.run.define_metric("step")
         self.run.define_metric("*", step_metric="step")
@@ -76,7 +76,7 @@ def known_tracker(name: str | None) -> None:
             raise BadInput(f"track={name!r} needs the package {name}; pip install 'unseam[{name}]'")
 
 
-def names(config: RunConfig) -> list[str]:
+def _names(config: RunConfig) -> list[str]:
     """member-03-beta-4-seed-0, for every member."""
     return [
         "-".join([f"member-{i:02d}", *(f"{n}-{v:g}" for n, v in m.hyper.items()), f"seed-{m.seed}"])

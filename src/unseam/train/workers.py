@@ -122,7 +122,7 @@ def train_in_processes(jobs: Sequence[Job], workers: int, advance: Any) -> None:
                         done += steps * len(jobs[number].members)
                     else:
                         hand_out(worker, message, todo, job.folder)
-                advance(done, loss_text(*map(mean, zip(*losses.values(), strict=True))))
+                advance(done, loss_text(*map(_mean, zip(*losses.values(), strict=True))))
                 if interrupted.is_set():
                     raise Interrupted(job.folder)
         except BaseException:
@@ -167,10 +167,10 @@ def loss_text(loss: float = nan, held_out: float = nan) -> str | None:
     return ", ".join(parts) or None
 
 
-def mean(values: Sequence[float]) -> float:
+def _mean(values: Sequence[float]) -> float:
     """Mean of the finite values; NaN if there is none.
 
-    >>> mean([nan, 2.0, 4.0])
+    >>> _mean([nan, 2.0, 4.0])
     3.0
     """
     known = [v for v in values if isfinite(v)]
@@ -197,7 +197,7 @@ class Progress:
             self.steps, self.sent = 0, time.monotonic()
 
 
-def work(line: Line, document: dict[str, Any], objective: dict[str, str], folder: str) -> None:
+def _work(line: Line, document: dict[str, Any], objective: dict[str, str], folder: str) -> None:
     """What a training process does: ask for a group, train it, ask again, until there is none."""
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)

@@ -32,20 +32,20 @@ ID, TITLE = "A7", "A beta-VAE is a VAE with a wider likelihood"
 CLAIM = "A beta-VAE with Var[x|z] = s2 is the same as a VAE with Var[x|z] = beta s2 and an adjusted learning rate."
 SOURCE = "Allen 2024, Theorem 3 and section 3.3"
 PAPER = LARGER
-S2, LR, SGD_LR = 0.005, 1e-3, 1e-4
-SAME = 1e-9  # relative difference of weights below which two trajectories are the same; double precision has 2e-16
-TRAINING = {"latents": 2, "precision": "float64", "workers": 1, **mlp(20, 20)}  # a dead ReLU makes Adam divide 0/0
+_S2, _LR, SGD_LR = 0.005, 1e-3, 1e-4
+_SAME = 1e-9  # relative difference of weights below which two trajectories are the same; double precision has 2e-16
+_TRAINING = {"latents": 2, "precision": "float64", "workers": 1, **mlp(20, 20)}  # a dead ReLU makes Adam divide 0/0
 KAPPAS = (2, 5, 20)  # trials of the Binomial; beta = 1 / kappa
 TEMPERATURES = (0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0)  # t / beta
-PAIRS: dict[str, tuple[dict[str, Any], bool, bool, str]] = {
+_PAIRS: dict[str, tuple[dict[str, Any], bool, bool, str]] = {
     # what is compared: (settings, is the learning rate adjusted?, is s2 scaled?, colour)
-    "Adam, eps = 0": ({"lr": LR, "eps": 0.0}, False, True, BLUE),
+    "Adam, eps = 0": ({"lr": _LR, "eps": 0.0}, False, True, BLUE),
     "SGD, learning rate adjusted": ({"optimiser": "sgd", "lr": SGD_LR}, True, True, GREEN),
     "SGD, same learning rate": ({"optimiser": "sgd", "lr": SGD_LR}, False, True, ORANGE),
-    "Adam, eps = 1e-3": ({"lr": LR, "eps": 1e-3}, False, True, GREY),
-    "Adam, eps = 0, s2 not scaled": ({"lr": LR, "eps": 0.0}, False, False, RED),
+    "Adam, eps = 1e-3": ({"lr": _LR, "eps": 1e-3}, False, True, GREY),
+    "Adam, eps = 0, s2 not scaled": ({"lr": _LR, "eps": 0.0}, False, False, RED),
 }
-EQUAL = tuple(PAIRS)[:2]  # the theorem; the others are controls
+_EQUAL = tuple(_PAIRS)[:2]  # the theorem; the others are controls
 RULES = {
     "theorem": "equivalent to a VAE with Var[x|z] = beta s2 and adjusted learning rate",
     "binomial": "Bernoulli at beta = 1/kappa against a Binomial(kappa) at beta = 1: weights at the end",
@@ -86,7 +86,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     return {
         "steps": steps_of(settings),
         "betas": list(settings.betas),
-        "pairs": work.each(PAIRS, lambda name: differences(name, settings, work)),
+        "pairs": work.each(_PAIRS, lambda name: differences(name, settings, work)),
         "binomial": work.once("binomial", lambda: [binomial(kappa, settings.steps) for kappa in KAPPAS]),
         "tempered": work.once("tempered", lambda: temperatures(settings, work)),
     }
@@ -98,12 +98,12 @@ def steps_of(settings: Settings) -> list[int]:
 
 def differences(name: str, settings: Settings, work: Work) -> list[list[float]]:  # (beta, snapshot)
     """The largest relative difference of the weights over the seeds, for each beta and snapshot."""
-    same, adjusted, scaled, _ = PAIRS[name]
-    one = trajectories(work, settings, "beta-vae", beta=list(settings.betas), s2=S2, **same)
+    same, adjusted, scaled, _ = _PAIRS[name]
+    one = trajectories(work, settings, "beta-vae", beta=list(settings.betas), s2=_S2, **same)
     out = []
     for number, beta in enumerate(settings.betas):
         own = {**same, "lr": same["lr"] * (beta if adjusted else 1)}
-        two = trajectories(work, settings, "vae", s2=beta * S2 if scaled else S2, **own)
+        two = trajectories(work, settings, "vae", s2=beta * _S2 if scaled else _S2, **own)
         first = number * settings.seeds  # of the beta-VAE: betas x seeds, the seeds run fastest
         pairs = [(first + m, m) for m in range(settings.seeds)]
         apart = [[difference(one, a, two, b, step) for step in steps_of(settings)] for a, b in pairs]
@@ -113,7 +113,9 @@ def differences(name: str, settings: Settings, work: Work) -> list[list[float]]:
 
 def trajectories(work: Work, settings: Settings, objective: str, **more: Any) -> Run:
     size = {"seeds": list(range(settings.seeds)), "steps": settings.steps, "snapshots": settings.snapshots}
-    return work.train("synth-nonlinear", objective, data_parameters={"size": settings.size}, **TRAINING, **size, **more)
+    return work.train(
+        "synth-nonlinear", objective, data_parameters={"size": settings.size}, **_TRAINING, **size, **more
+    )
 
 
 def difference(one: Run, a: int, two: Run, b: int, step: int) -> float:
@@ -121,10 +123,10 @@ def difference(one: Run, a: int, two: Run, b: int, step: int) -> float:
     if not {step} <= {*one.snapshots()} & {*two.snapshots()}:
         return 1.0
     first, second = one.weights(a, step), two.weights(b, step)
-    return relative([first[name] for name in first], [second[name] for name in first])
+    return _relative([first[name] for name in first], [second[name] for name in first])
 
 
-def relative(one: Any, two: Any) -> float:
+def _relative(one: Any, two: Any) -> float:
     """|a - b| / |a| over lists of tensors."""
     pairs = list(zip(one, two, strict=True))
     apart = sum(float((a - b).square().sum()) for a, b in pairs)
@@ -149,15 +151,17 @@ def binomial(kappa: int, steps: int) -> dict[str, float]:
     def many(theta: Tensor, kl: Tensor) -> Tensor:
         return kl - Binomial(kappa, logits=theta).log_prob((kappa * x).round()).sum(1)
 
-    plain, trials, ordinary = (descend(bodies, loss, x, noise) for loss in (bernoulli(1 / kappa), many, bernoulli(1.0)))
-    return {"kappa": kappa, "same": relative(plain, trials), "beta 1": relative(ordinary, trials)}
+    plain, trials, ordinary = (
+        _descend(bodies, loss, x, noise) for loss in (bernoulli(1 / kappa), many, bernoulli(1.0))
+    )
+    return {"kappa": kappa, "same": _relative(plain, trials), "beta 1": _relative(ordinary, trials)}
 
 
-def descend(bodies: list[nn.Sequential], loss: Any, x: Tensor, noise: Tensor) -> list[Tensor]:
+def _descend(bodies: list[nn.Sequential], loss: Any, x: Tensor, noise: Tensor) -> list[Tensor]:
     """The weights after Adam with eps = 0, one step a draw of the noise, full batches."""
     encode, decode = (deepcopy(body).double() for body in bodies)
     weights = [*encode.parameters(), *decode.parameters()]
-    optimiser = torch.optim.Adam(weights, lr=LR, eps=0.0)
+    optimiser = torch.optim.Adam(weights, lr=_LR, eps=0.0)
     for one in noise:
         q = Diagonal(*encode(x).chunk(2, 1))
         optimiser.zero_grad()
@@ -168,8 +172,8 @@ def descend(bodies: list[nn.Sequential], loss: Any, x: Tensor, noise: Tensor) ->
 
 def temperatures(settings: Settings, work: Work) -> list[dict[str, Any]]:
     """For each beta: what the bound loses at q ~ p(x|z)^(1/t) p(z), t around beta, and how far it is from its limit."""
-    same = PAIRS[EQUAL[0]][0]
-    run = trajectories(work, settings, "beta-vae", beta=list(settings.betas), s2=S2, **same)
+    same = _PAIRS[_EQUAL[0]][0]
+    run = trajectories(work, settings, "beta-vae", beta=list(settings.betas), s2=_S2, **same)
     x = run.data.batch(run.held_out()[:8]).double()
     models = [run.model(m).double() for m in range(0, len(run.members), settings.seeds)]  # the first seed of each beta
     pairs = zip(settings.betas, models, strict=True)
@@ -202,7 +206,7 @@ def judge(numbers: Numbers) -> list[Row]:
     good, rule, says = at == {one} and apart < 1e-9, "t = beta, and below 1e-9 beta", RULES["repeated"]
     return [
         *rows,
-        identity("binomial", RULES["binomial"], f"{same:.2g}", same < SAME, f"below {SAME:g}", note, says),
+        identity("binomial", RULES["binomial"], f"{same:.2g}", same < _SAME, f"below {_SAME:g}", note, says),
         identity("tempered", RULES["tempered"], ours, good, rule, loss, RULES["best"]),
     ]
 
@@ -210,10 +214,10 @@ def judge(numbers: Numbers) -> list[Row]:
 def trajectory(name: str, paths: np.ndarray) -> Row:  # (beta, snapshot)
     """The theorem's pairs must not differ; the others must."""
     largest, end, what = paths.max(), paths[:, -1].min(), f"{name}: largest relative difference of the weights"
-    if name in EQUAL:
-        return identity(name, what, f"{largest:.2g}", largest < SAME, f"below {SAME:g}", published=RULES["theorem"])
-    ours, rule = f"{largest:.2g}; at the end {end:.2g} or more", f"above {1e4 * SAME:g}: the theorem does not cover it"
-    return control(name, what, ours, bool(end > 1e4 * SAME), rule)
+    if name in _EQUAL:
+        return identity(name, what, f"{largest:.2g}", largest < _SAME, f"below {_SAME:g}", published=RULES["theorem"])
+    ours, rule = f"{largest:.2g}; at the end {end:.2g} or more", f"above {1e4 * _SAME:g}: the theorem does not cover it"
+    return control(name, what, ours, bool(end > 1e4 * _SAME), rule)
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -223,7 +227,7 @@ def draw(numbers: Numbers) -> Figure:
     ends = {name: np.log10(np.maximum(paths, 1e-18))[:, -1].mean() for name, paths in numbers["pairs"].items()}
     place = np.inf
     for name in sorted(ends, key=lambda name: -ends[name]):
-        colour, place = PAIRS[name][3], min(ends[name], place - 1.1)  # labels a little more than a decade apart
+        colour, place = _PAIRS[name][3], min(ends[name], place - 1.1)  # labels a little more than a decade apart
         for path in numbers["pairs"][name]:
             ax.plot(steps, np.maximum(path, 1e-18), color=colour, lw=1.2)
         ax.text(steps[-1] * 1.01, 10**place, name, color=colour, va="center", fontsize=8)
@@ -244,10 +248,10 @@ def draw(numbers: Numbers) -> Figure:
 
 def conclude(numbers: Numbers, rows: Rows) -> str:
     worst = {name: np.max(paths) for name, paths in numbers["pairs"].items()}
-    same = [name for name in EQUAL if worst[name] < SAME]
+    same = [name for name in _EQUAL if worst[name] < _SAME]
     return (
-        f"{len(same)} of {len(EQUAL)} pairs that the theorem calls equal go through the same weights from start to "
-        f"end, to {max(worst[name] for name in EQUAL):.1g} of their size over betas {min(numbers['betas']):g} to "
+        f"{len(same)} of {len(_EQUAL)} pairs that the theorem calls equal go through the same weights from start to "
+        f"end, to {max(worst[name] for name in _EQUAL):.1g} of their size over betas {min(numbers['betas']):g} to "
         f"{max(numbers['betas']):g}; a Bernoulli at beta = 1/kappa ends {rows['binomial'].ours} from a Binomial of "
         "kappa trials. These are identities of objectives, not of every training: an optimiser that sees the scale of "
         f"the loss tells the two apart (SGD at the same learning rate: {worst['SGD, same learning rate']:.2g}; Adam "

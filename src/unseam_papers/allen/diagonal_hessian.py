@@ -28,7 +28,7 @@ CLAIM = (
 )
 SOURCE = "Allen 2024, Theorems 4 and 5, section 2; Kumar & Poole 2020"
 PAPER = setups.LARGER
-NEAR = 0.1  # of a random rotation's distance: how near to the latent axes counts as V_H = I
+_NEAR = 0.1  # of a random rotation's distance: how near to the latent axes counts as V_H = I
 KINDS = {
     "beta-vae": ("diagonal posterior", BLUE),
     "beta-vae-sigma": ("full posterior", ORANGE),
@@ -38,15 +38,15 @@ CHOICES = (
     *setups.SETUP_CHOICES,
     "H is exact (eq. 6 with both terms), at the means of held-out points, on the active latents. The distance is that "
     "of the eigenvectors from the nearest signed permutation, over what a random rotation gives.",
-    f"V_H = I: below {NEAR} of a random rotation's distance. Driven there: nearer at the last snapshot than at the "
+    f"V_H = I: below {_NEAR} of a random rotation's distance. Driven there: nearer at the last snapshot than at the "
     "first, which is after a tenth of the steps (quick). Both rules were set after a first look, where the limit was "
     "half of a random rotation's distance and nothing asked for a change.",
     "The cost of an autoencoder is taken in the limit beta -> 0 (the IMA contrast), because nothing fixes the scale of "
     "its codes; for the same reason it is only shown.",
 )
-DRIVE = "should drive the Hessian to also be diagonal"
+_DRIVE = "should drive the Hessian to also be diagonal"
 UNIT = "1 is a random rotation's"
-WHY = "the first limit, 0.5, was met by axes that training had moved away"
+_WHY = "the first limit, 0.5, was met by axes that training had moved away"
 
 
 SCALES = {
@@ -58,18 +58,18 @@ SCALES = {
 
 def compute(settings: Settings, work: Work) -> Numbers:
     names = [f"{name}/{kind}" for name in SETUPS for kind in KINDS]
-    return work.each(names, lambda name: measure(name, settings, work))
+    return work.each(names, lambda name: _measure(name, settings, work))
 
 
-def measure(pair: str, settings: Settings, work: Work) -> dict[str, Any]:
+def _measure(pair: str, settings: Settings, work: Work) -> dict[str, Any]:
     name, kind = pair.split("/")
     run = train(work, name, settings.cohort, kind)
     steps, chosen = run.snapshots(), members(run, MIDDLE[name])
-    return {"steps": steps, "members": [[moment(run, m, step, settings.points) for step in steps] for m in chosen]}
+    return {"steps": steps, "members": [[_moment(run, m, step, settings.points) for step in steps] for m in chosen]}
 
 
 @torch.no_grad()
-def moment(run: Run, member: int, step: int, points: int) -> dict[str, float]:
+def _moment(run: Run, member: int, step: int, points: int) -> dict[str, float]:
     """One member at one step: the cost in units of beta, and how far the axes of H are from the latent axes."""
     model, seen = look(run, member, points, step)
     e, beta = seen.posterior.mean, run.beta(member)
@@ -82,22 +82,22 @@ def moment(run: Run, member: int, step: int, points: int) -> dict[str, float]:
     return {"cost": float(cost.mean()), "axes": float(away), "active": int(active.sum())}
 
 
-def restarts(numbers: Numbers, name: str, kind: str, key: str, snapshot: int = -1) -> np.ndarray:
+def _restarts(numbers: Numbers, name: str, kind: str, key: str, snapshot: int = -1) -> np.ndarray:
     """One value a restart, at the last snapshot or another."""
     return np.array([member[snapshot][key] for member in numbers[f"{name}/{kind}"]["members"]])
 
 
 def judge(numbers: Numbers) -> list[Row]:
-    return [row for name in SETUPS for row in of_one(name, numbers)]
+    return [row for name in SETUPS for row in _of_one(name, numbers)]
 
 
-def of_one(name: str, numbers: Numbers) -> list[Row]:
-    axes, cost = ({kind: restarts(numbers, name, kind, key) for kind in KINDS} for key in ("axes", "cost"))
-    first, vae = restarts(numbers, name, "beta-vae", "axes", 0), axes["beta-vae"]
-    active = ", ".join(str(k) for k in sorted({int(k) for k in restarts(numbers, name, "beta-vae", "active")}))
+def _of_one(name: str, numbers: Numbers) -> list[Row]:
+    axes, cost = ({kind: _restarts(numbers, name, kind, key) for kind in KINDS} for key in ("axes", "cost"))
+    first, vae = _restarts(numbers, name, "beta-vae", "axes", 0), axes["beta-vae"]
+    active = ", ".join(str(k) for k in sorted({int(k) for k in _restarts(numbers, name, "beta-vae", "active")}))
     unit = f"{name}, diagonal posterior: distance of H's eigenvectors from the latent axes"
-    driven = paired(f"{name} driven", f"{unit}, first snapshot above the last", DRIVE, first, vae, note=UNIT)
-    end = limit(f"{name} I", f"{unit} at the end", "V_H = I", vae, below=NEAR, note=f"{UNIT}; {active} latents active")
+    driven = paired(f"{name} driven", f"{unit}, first snapshot above the last", _DRIVE, first, vae, note=UNIT)
+    end = limit(f"{name} I", f"{unit} at the end", "V_H = I", vae, below=_NEAR, note=f"{UNIT}; {active} latents active")
     what = f"{name}: entanglement cost / beta at the end, full posterior above diagonal"
     more = ordering(f"{name} cost", what, "above", cost["beta-vae-sigma"], cost["beta-vae"], ".3f")
     farther = {kind: f"{name}, {label}: the same distance above it" for kind, (label, _) in KINDS.items()}
@@ -105,7 +105,7 @@ def of_one(name: str, numbers: Numbers) -> list[Row]:
     free, scale = f"{name}: the same of the autoencoder", "in the limit beta -> 0: nothing fixes the scale of its codes"
     return [
         after_a_look(driven, "the exhibit had not asked for a change"),
-        after_a_look(end, WHY),
+        after_a_look(end, _WHY),
         *(as_kind(row, "own control") for row in (*others, more)),
         beyond(f"{name} ae cost", free, plus_minus(cost["ae"]), note=scale),
     ]
@@ -134,9 +134,9 @@ def draw(numbers: Numbers) -> Figure:
 def conclude(numbers: Numbers, rows: Rows) -> str:
     text = []
     for name in SETUPS:
-        cost = {kind: restarts(numbers, name, kind, "cost").mean() for kind in KINDS}
-        axes = {kind: restarts(numbers, name, kind, "axes").mean() for kind in KINDS}
-        first = restarts(numbers, name, "beta-vae", "axes", snapshot=0).mean()
+        cost = {kind: _restarts(numbers, name, kind, "cost").mean() for kind in KINDS}
+        axes = {kind: _restarts(numbers, name, kind, "axes").mean() for kind in KINDS}
+        first = _restarts(numbers, name, "beta-vae", "axes", snapshot=0).mean()
         driven = "Training drives" if rows[f"{name} driven"].verdict == "agrees" else "Training is not seen to drive"
         text.append(
             f"{name}: with a diagonal posterior the axes of H are {first:.2f} of a random rotation's distance from the "

@@ -32,7 +32,7 @@ CLAIM = (
 )
 SOURCE = "Allen 2024, section 3.2.3"
 PAPER = LARGER
-LENGTH, REGION = 5.0, 4.5
+_LENGTH, REGION = 5.0, 4.5
 ON_AXIS = 0.1  # a curve that leaves an axis of Z by less than this follows it
 SHARP = 0.1  # the swirl turns z by this times |z|^2
 BENT: dict[str, Any] = {"kind": "parabolic", "spread": 0.5, "ratio": 2.0}
@@ -92,7 +92,7 @@ def maps() -> dict[str, Decoder]:
 
 def both_ways(decode: Decoder, z: Tensor, component: int, step: float) -> Tensor:  # (B, 2) -> (B, T, 2)
     """The integral curve through each z, in both directions, in order."""
-    back, on = (singular_curve(decode, z, component, LENGTH, step, REGION, sign=sign).z.double() for sign in (-1, 1))
+    back, on = (singular_curve(decode, z, component, _LENGTH, step, REGION, sign=sign).z.double() for sign in (-1, 1))
     return torch.cat([back.flip(1), on[:, 1:]], 1)
 
 
@@ -116,7 +116,7 @@ def bend(paths: Tensor) -> float:  # (B, T, 2)
     return float(torch.rad2deg((turn.abs() * moving).amax(1).median()))
 
 
-def measure(settings: Settings, decode: Decoder) -> dict[str, Any]:
+def _measure(settings: Settings, decode: Decoder) -> dict[str, Any]:
     """All curves of a map at once: through the origin, through a lattice to be drawn, and through every draw of z."""
     line = torch.linspace(-2, 2, 5, dtype=torch.float64)
     shown = torch.cat([torch.zeros(1, 2, dtype=torch.float64), torch.cartesian_prod(line, line)])
@@ -127,14 +127,14 @@ def measure(settings: Settings, decode: Decoder) -> dict[str, Any]:
     web = [lines[1 : len(shown)] for lines in curves]
     parts = [np.split(a, settings.draws) for a in (c, near < settings.step, z.numpy())]
     return {
-        "draws": [compare(*one) for one in zip(*parts, strict=True)],
+        "draws": [_compare(*one) for one in zip(*parts, strict=True)],
         "bend": max(bend(lines) for lines in web),
         "cosine": meeting(decode, web),
         "curves": [lines[:, :: max(1, round(0.4 / settings.step))].numpy().round(2).tolist() for lines in web],
     }
 
 
-def compare(c: Array, crossed: Array, z: Array) -> dict[str, float]:  # (N, 2), (N,), (N, 2)
+def _compare(c: Array, crossed: Array, z: Array) -> dict[str, float]:  # (N, 2), (N,), (N, 2)
     """Dependence of the two coordinates in one draw, and of the independent z for comparison."""
     found, null = dependence(*(c[crossed] if crossed.sum() >= 4 else c).T), dependence(*z.T)
     return {"dcor": found.correlation, "p": found.p_value, "null": null.correlation, "kept": float(crossed.mean())}
@@ -149,10 +149,10 @@ def meeting(decode: Decoder, web: Sequence[Tensor]) -> float:
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    return work.each(TITLES, lambda name: measure(settings, maps()[name]))
+    return work.each(TITLES, lambda name: _measure(settings, maps()[name]))
 
 
-def median(cell: dict[str, Any], what: str) -> float:
+def _median(cell: dict[str, Any], what: str) -> float:
     return float(np.median(pick(cell["draws"], what)))
 
 
@@ -165,11 +165,11 @@ def off_axis(cell: dict[str, Any]) -> float:
     return float(np.median([np.ptp(line, axis=0).min() for lines in cell["curves"] for line in lines]))
 
 
-def told(cell: dict[str, Any]) -> str:
+def _told(cell: dict[str, Any]) -> str:
     return (
         f"curves turn by {cell['bend']:.1f} degrees and leave an axis of Z by {off_axis(cell):.2f}; distance "
-        f"correlation {median(cell, 'dcor'):.3f} (independent z: {median(cell, 'null'):.3f}), p = "
-        f"{median(cell, 'p'):.2g}"
+        f"correlation {_median(cell, 'dcor'):.3f} (independent z: {_median(cell, 'null'):.3f}), p = "
+        f"{_median(cell, 'p'):.2g}"
     )
 
 
@@ -185,10 +185,10 @@ def judge(numbers: Numbers) -> list[Row]:
     on, away = flat["bend"] < 1 and off_axis(flat) < ON_AXIS, turned["bend"] < 1 and off_axis(turned) > ON_AXIS
     met, svd = "|cosine| of the two curves where they meet in X", "orthogonal where they meet; as always for an SVD"
     return [
-        identity("orthogonal", TITLES["orthogonal"], told(flat), on, rule.format("less"), axes),
-        identity("sheared", TITLES["sheared"], told(turned), away, rule.format("more"), rotated),
-        beyond("torus", TITLES["torus"], told(torus), note="either outcome is allowed"),
-        ordering("swirl", above, case, dcor, null, ".3f", note=told(swirled)),
+        identity("orthogonal", TITLES["orthogonal"], _told(flat), on, rule.format("less"), axes),
+        identity("sheared", TITLES["sheared"], _told(turned), away, rule.format("more"), rotated),
+        beyond("torus", TITLES["torus"], _told(torus), note="either outcome is allowed"),
+        ordering("swirl", above, case, dcor, null, ".3f", note=_told(swirled)),
         identity("cosine", met, f"at most {worst:.2g}", worst < 0.1, "below 0.1 (finite steps)", published=svd),
     ]
 
@@ -230,10 +230,10 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
         "Where the columns are orthogonal the curves of the singular vectors leave the axes of Z by "
         f"{off_axis(flat):.2f}; a shear before a bend that keeps angles only turns them. Both follow from how these "
         f"maps were made, and so does that their coordinates are independent (distance correlation "
-        f"{median(flat, 'dcor'):.3f} and {median(turned, 'dcor'):.3f}). On a sheared torus the curves turn by "
-        f"{torus['bend']:.0f} degrees; p = {median(torus, 'p'):.2g} for independence. After a swirl they turn by "
+        f"{_median(flat, 'dcor'):.3f} and {_median(turned, 'dcor'):.3f}). On a sheared torus the curves turn by "
+        f"{torus['bend']:.0f} degrees; p = {_median(torus, 'p'):.2g} for independence. After a swirl they turn by "
         f"{swirled['bend']:.0f} degrees and the coordinates they make {depend} (distance correlation "
-        f"{median(swirled, 'dcor'):.3f}). The swirl leaves z standard normal, so its data is distributed as that of "
+        f"{_median(swirled, 'dcor'):.3f}). The swirl leaves z standard normal, so its data is distributed as that of "
         "the first map: independent components are there, but they are those of the first map, and no model can find "
         "the z that went in."
     )

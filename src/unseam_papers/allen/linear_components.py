@@ -28,8 +28,8 @@ CLAIM = (
 )
 SOURCE = "Allen 2024, Corollary 1.1 and eq. 4; Lucas et al. 2019"
 PAPER = LARGER
-S2, DISTINCT, EQUAL, DIMS = 0.25, (2.0, 1.4, 1.0), (1.4, 1.4, 1.0), 6
-DEGREES, LENGTH, ROTATION = 1.0, 0.05, 0.1  # how close is identified: ours
+_S2, DISTINCT, _EQUAL, DIMS = 0.25, (2.0, 1.4, 1.0), (1.4, 1.4, 1.0), 6
+_DEGREES, _LENGTH, ROTATION = 1.0, 0.05, 0.1  # how close is identified: ours
 RULES = {  # what a row compares, and what the paper says of it
     "angle": ("trained, diagonal posterior: worst column to its left singular vector of the true W",
               "columns are scalar multiples of left singular vectors"),
@@ -39,10 +39,10 @@ RULES = {  # what a row compares, and what the paper says of it
              "R ambiguous; the diagonal Sigma breaks the symmetry"),
     "equal": ("worst column, degrees, two equal singular values above distinct ones", "identified if distinct"),
 }  # fmt: skip
-KINDS = {"diagonal": ("vae", DISTINCT), "full": ("beta-vae-sigma", DISTINCT), "equal": ("vae", EQUAL)}
+_KINDS = {"diagonal": ("vae", DISTINCT), "full": ("beta-vae-sigma", DISTINCT), "equal": ("vae", _EQUAL)}
 CHOICES = (
-    f"The data: 6 dimensions, 3 components with singular values {DISTINCT}, noise variance {S2} (known to the model), "
-    f"random U and V; the control has singular values {EQUAL}.",
+    f"The data: 6 dimensions, 3 components with singular values {DISTINCT}, noise variance {_S2} (known to the model), "
+    f"random U and V; the control has singular values {_EQUAL}.",
     "How close is identified: the worst column within 1 degree, lengths within 5 %, |R - P| below 0.1 (a random "
     "rotation: 0.97), each in the median over seeds. Weights are averaged over the second half of training: at a "
     "constant learning rate the last weights are the optimum plus noise.",
@@ -69,7 +69,7 @@ SCALES = {
 }
 
 
-def truth(singular: Sequence[float]) -> tuple[Array, Array]:  # (n, d), (n, d)
+def _truth(singular: Sequence[float]) -> tuple[Array, Array]:  # (n, d), (n, d)
     """W = U S V^T with random U and V, and its left singular vectors U."""
     draw = numpy_generator(0, "A1")
     U = np.linalg.qr(draw.standard_normal((DIMS, len(singular))))[0]
@@ -77,55 +77,55 @@ def truth(singular: Sequence[float]) -> tuple[Array, Array]:  # (n, d), (n, d)
     return U * singular @ V.T, U
 
 
-def sample(singular: Sequence[float], size: int) -> Array:  # (N, n)
-    W, _ = truth(singular)
-    x, _ = ppca.PPCA(W, S2, np.zeros(DIMS)).sample(size, numpy_generator(1, "A1"))
+def _sample(singular: Sequence[float], size: int) -> Array:  # (N, n)
+    W, _ = _truth(singular)
+    x, _ = ppca.PPCA(W, _S2, np.zeros(DIMS)).sample(size, numpy_generator(1, "A1"))
     return x.astype(np.float32)
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
     """Train each kind; then its matrices against the truth and against what is best on this sample."""
-    return work.each(KINDS, lambda kind: measure(kind, settings, work))
+    return work.each(_KINDS, lambda kind: _measure(kind, settings, work))
 
 
-def measure(kind: str, settings: Settings, work: Work) -> dict[str, Any]:
-    objective, singular = KINDS[kind]
-    x, (_, U) = sample(singular, settings.size), truth(singular)
+def _measure(kind: str, settings: Settings, work: Work) -> dict[str, Any]:
+    objective, singular = _KINDS[kind]
+    x, (_, U) = _sample(singular, settings.size), _truth(singular)
     S = np.cov(x.T.astype(float), bias=True)
-    best = linear_vae.optimum(S, len(singular), S2)
+    best = linear_vae.optimum(S, len(singular), _S2)
     return {
         "steps": [round(settings.steps * (i + 1) / settings.snapshots) for i in range(settings.snapshots)],
-        "members": [compare(W, S, U, best) for W in trained(objective, x, settings, work)],
+        "members": [_compare(W, S, U, best) for W in _trained(objective, x, settings, work)],
         "closed": angles(best.W, ppca.principal_axes(S)[1][:, : len(singular)]).max(),
         "sampling": angles(best.W, U).max(),
         "haar": haar(len(singular)),
     }
 
 
-def trained(objective: str, x: Array, settings: Settings, work: Work) -> list[list[Array]]:
+def _trained(objective: str, x: Array, settings: Settings, work: Work) -> list[list[Array]]:
     """The decoder's matrix of each member at each snapshot."""
-    network = {"network": "linear", "latents": len(DISTINCT), "s2": S2, "seeds": list(range(settings.seeds))}
+    network = {"network": "linear", "latents": len(DISTINCT), "s2": _S2, "seeds": list(range(settings.seeds))}
     own, beta = given(settings, "steps", "batch", "lr", "snapshots"), {} if objective == "vae" else {"beta": 1.0}
     run = work.train(x, objective, **network, **own, **beta)
     return [[decoder(run, m, step) for step in run.snapshots()] for m in range(len(run.members))]
 
 
-def compare(path: list[Array], S: Array, U: Array, best: linear_vae.LinearVAE) -> dict[str, Any]:
+def _compare(path: list[Array], S: Array, U: Array, best: linear_vae.LinearVAE) -> dict[str, Any]:
     """One member: the largest angle to U over training, and what is left when the noise of training is averaged out."""
     W = averaged(path)
-    losses = {kind: linear_vae.best_encoder(W, S2, posterior=kind).loss(S) for kind in ("diagonal", "full")}
+    losses = {kind: linear_vae.best_encoder(W, _S2, posterior=kind).loss(S) for kind in ("diagonal", "full")}
     lengths = np.sort(np.linalg.norm(W, axis=0)) / np.sort(np.linalg.norm(best.W, axis=0)) - 1
     return {
         "path": [angles(each, U).max() for each in path],
         "angle": angles(W, U).max(),
-        "distance": distances(ppca.rotation_of(W, S, S2)[None])[0],  # |R - P|_F, P the nearest signed permutation
+        "distance": distances(ppca.rotation_of(W, S, _S2)[None])[0],  # |R - P|_F, P the nearest signed permutation
         "length": np.abs(lengths).max(),
         "behind": {kind: loss - best.loss(S) for kind, loss in losses.items()},  # nats, the best encoder for this W
     }
 
 
 def judge(numbers: Numbers) -> list[Row]:
-    angle, full, equal = (pick(numbers[kind]["members"], "angle") for kind in KINDS)
+    angle, full, equal = (pick(numbers[kind]["members"], "angle") for kind in _KINDS)
     distance, arbitrary = (pick(numbers[kind]["members"], "distance") for kind in ("diagonal", "full"))
     length, closed = pick(numbers["diagonal"]["members"], "length"), numbers["diagonal"]["closed"]
     off = f"the sample's own principal axes are off by up to {numbers['diagonal']['sampling']:.2f} degrees"
@@ -134,9 +134,9 @@ def judge(numbers: Numbers) -> list[Row]:
     what, same = "closed form: largest angle to a principal axis", "both sides come from one eigendecomposition"
     return [
         identity("closed", what, f"{closed:.1g} degrees", closed < 1e-3, f"below 0.001 degrees; {same}"),
-        limit("angle", *RULES["angle"], angle, below=DEGREES, unit=" degrees", note=off),
+        limit("angle", *RULES["angle"], angle, below=_DEGREES, unit=" degrees", note=off),
         limit("R", *RULES["R"], distance, below=ROTATION, form=".3f"),
-        limit("length", *RULES["length"], length, below=LENGTH, form=".3f"),
+        limit("length", *RULES["length"], length, below=_LENGTH, form=".3f"),
         ordering("full", *RULES["full"], arbitrary, distance, note=turned),
         as_kind(ordering("equal", *RULES["equal"], equal, angle), "own control"),
     ]
@@ -151,8 +151,8 @@ def draw(numbers: Numbers) -> Figure:
             left.plot(steps, member["path"], color=colour, lw=0.9, alpha=0.7)
             left.plot(1.03 * steps[-1], member["angle"], "o", color=colour, ms=4, mew=0)
         dots(right, place, np.sort(pick(numbers[kind]["members"], "distance")), colour)
-    left.axhline(DEGREES, color=INK, lw=0.8, ls="--")
-    left.text(0, DEGREES * 1.08, "1 degree", color=INK, fontsize=8)
+    left.axhline(_DEGREES, color=INK, lw=0.8, ls="--")
+    left.text(0, _DEGREES * 1.08, "1 degree", color=INK, fontsize=8)
     left.text(steps[len(steps) // 3], 75, "full posterior", color=ORANGE, va="bottom")
     left.text(0, 3.5, "diagonal posterior", color=BLUE, va="bottom")
     left.set(yscale="log", xlabel="training step (dot: weights averaged over the last half)", ylim=(0.1, 130))

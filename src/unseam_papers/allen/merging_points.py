@@ -37,21 +37,21 @@ PUBLISHED = {  # beta: what Figure 2 says its points go to, and in which words
     60.0: ("global centroid", "all samples map to the global centroid"),
 }
 BETWEEN = (7.0, 12.0, 20.0, 30.0)  # ours, where the small circles must go to their centroids
-OURS = 12.0  # drawn beside the published ones
+_OURS = 12.0  # drawn beside the published ones
 LAYOUTS = {"8 circles, almost touching": 8, "5 circles, well apart": 5}
 SPACING = 6 * math.sin(math.pi / 16)  # between neighbours: 16 points on a circle of radius 3
 NEIGHBOURS = (5, 7, 9)  # a point and this many minus one of its nearest on the circle
-WITHIN, MARGIN = SPACING / 2, 1.25  # a target is met at this distance, if every other is this many times as far
+_WITHIN, _MARGIN = SPACING / 2, 1.25  # a target is met at this distance, if every other is this many times as far
 NONE = "none of these"
-TRAINING: dict[str, Any] = {"batch": 128, "holdout": 0.0, "latents": 2, "s2": 1.0, "network": "mlp"}
-WHY = "a review showed that the first rule, the nearest target whatever its distance, could not fail"
+_TRAINING: dict[str, Any] = {"batch": 128, "holdout": 0.0, "latents": 2, "s2": 1.0, "network": "mlp"}
+_WHY = "a review showed that the first rule, the nearest target whatever its distance, could not fail"
 CHOICES = (
     "The lengths of the data: not given. Ours: 16 points on circles of radius 3, on a ring of radius 10, in two "
     "layouts: 8 circles, which almost touch, and 5, which are well apart. Both are shown.",
     "The model: not given. Ours: 2 latents, two hidden layers of ReLU units each way, all points in every batch, s2 = "
     "1 so that Var[x|z] = beta.",
     f"What a reconstruction goes to: the nearest of the four targets by mean distance over all points, if it is nearer "
-    f"than half the distance of two neighbours ({WITHIN:.2f}) and every other target is {MARGIN:g} times as far; else "
+    f"than half the distance of two neighbours ({_WITHIN:.2f}), every other target {_MARGIN:g} times as far; else "
     f"{NONE}. Neighbour means are over 5, 7 or 9 points, whichever is nearest (the mean of 3 lies 0.15 from the point "
     "itself and cannot be told from it).",
     "Chosen after trial runs: the layout of 5 circles, and the limit of 50 %. The rule of the targets was made "
@@ -107,7 +107,7 @@ def kept(part: Tensor, whole: Tensor) -> float:
     return round(float((part * whole).sum() / (whole * whole).sum()), 4) + 0.0
 
 
-def look(model: Any, x: Tensor) -> dict[str, Any]:  # (C, P, 2)
+def _look(model: Any, x: Tensor) -> dict[str, Any]:  # (C, P, 2)
     """One member: distances to the targets, what is left of the circles and of the ring, the weighted mean."""
     flat = x.flatten(0, 1)
     with torch.no_grad():
@@ -124,19 +124,19 @@ def look(model: Any, x: Tensor) -> dict[str, Any]:  # (C, P, 2)
     }
 
 
-def measure(settings: Settings, work: Work, circles: int) -> list[dict[str, Any]]:
+def _measure(settings: Settings, work: Work, circles: int) -> list[dict[str, Any]]:
     """All betas and restarts on one layout, as one cohort."""
     betas = sorted([*PUBLISHED, *BETWEEN])
     layout = {"lr": settings.lr, "data_parameters": {"circles": circles}, **both((settings.width, settings.width))}
-    run = work.train("ring", "beta-vae", beta=betas, **TRAINING, **layout, **length(settings.restarts, settings.steps))
+    run = work.train("ring", "beta-vae", beta=betas, **_TRAINING, **layout, **length(settings.restarts, settings.steps))
     x = run.data.batch(torch.arange(len(run.data))).reshape(circles, -1, 2)
-    found = [look(run.model(m), x) for m in range(len(run.members))]
+    found = [_look(run.model(m), x) for m in range(len(run.members))]
     n = settings.restarts
     return [{"beta": b, "members": found[i * n : (i + 1) * n]} for i, b in enumerate(betas)]
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    return {"layouts": work.each(LAYOUTS, lambda layout: measure(settings, work, LAYOUTS[layout]))}
+    return {"layouts": work.each(LAYOUTS, lambda layout: _measure(settings, work, LAYOUTS[layout]))}
 
 
 def nearest(distance: Mapping[str, float]) -> str:
@@ -146,15 +146,15 @@ def nearest(distance: Mapping[str, float]) -> str:
     ('own point', 'none of these')
     """
     best, *others = sorted(distance, key=lambda name: distance[name])
-    clear = all(distance[name] > MARGIN * distance[best] for name in others)
-    return best if distance[best] < WITHIN and clear else NONE
+    clear = all(distance[name] > _MARGIN * distance[best] for name in others)
+    return best if distance[best] < _WITHIN and clear else NONE
 
 
 def labels(cell: Mapping[str, Any]) -> list[str]:
     return [nearest(member["distance"]) for member in cell["members"]]
 
 
-def average(cell: Mapping[str, Any], what: str) -> float:
+def _average(cell: Mapping[str, Any], what: str) -> float:
     return mean(cell["members"], what)
 
 
@@ -166,7 +166,7 @@ def at_published(layout: str, cell: Mapping[str, Any]) -> Row:
     note = f"nearest on average: {near}, {away[near]:.2f} away; {wanted} {away[wanted]:.2f}"
     row = share(f"{beta}, {layout}", f"{beta}; {layout}: {wanted}", words, found.count(wanted), len(found), note=note)
     counts = "; ".join(f"{name}: {found.count(name)}" for name in dict.fromkeys(found))
-    return after_a_look(replace(row, ours=f"{row.ours} ({counts})"), WHY)
+    return after_a_look(replace(row, ours=f"{row.ours} ({counts})"), _WHY)
 
 
 def at_centroids(layout: str, cells: Sequence[Mapping[str, Any]]) -> Row:
@@ -175,21 +175,21 @@ def at_centroids(layout: str, cells: Sequence[Mapping[str, Any]]) -> Row:
     found = np.array([[name == "circle centroid" for name in labels(c)] for c in between])  # (betas, restarts)
     least = smallest(cells)
     at = ", ".join(f"{c['beta']:g}" for c, some in zip(between, found, strict=True) if some.any()) or "none"
-    note = f"betas: {at}; {average(least, 'small'):.0%} of the small radius left at beta {least['beta']:g}"
+    note = f"betas: {at}; {_average(least, 'small'):.0%} of the small radius left at beta {least['beta']:g}"
     what, words = f"between 3.8 and 60; {layout}: circle centroid at some beta", "small circles map to their centroids"
     passed = int(found.any(0).sum())
-    return after_a_look(share(f"between, {layout}", what, words, passed, found.shape[1], note=note), WHY)
+    return after_a_look(share(f"between, {layout}", what, words, passed, found.shape[1], note=note), _WHY)
 
 
 def worst(numbers: Numbers) -> Any:
     """The cell that the weighted mean explains least, of those in which posteriors overlap."""
     wide = [c for cells in numbers["layouts"].values() for c in cells if c["beta"] >= 2.2]
-    return min(wide, key=lambda c: average(c, "explained"))
+    return min(wide, key=lambda c: _average(c, "explained"))
 
 
 def smallest(cells: Sequence[Mapping[str, Any]]) -> Any:
     """Of our betas, the one that leaves least of the small circles."""
-    return min((c for c in cells if c["beta"] in BETWEEN), key=lambda c: average(c, "small"))
+    return min((c for c in cells if c["beta"] in BETWEEN), key=lambda c: _average(c, "small"))
 
 
 def judge(numbers: Numbers) -> list[Row]:
@@ -209,18 +209,20 @@ def draw(numbers: Numbers) -> Figure:
     layout, circles = list(LAYOUTS.items())[-1]
     data = load_data("ring", circles=circles)
     x = data.batch(torch.arange(len(data))).numpy()
-    for ax, cell in zip(axes, [c for c in numbers["layouts"][layout] if c["beta"] in (*PUBLISHED, OURS)], strict=False):
+    for ax, cell in zip(
+        axes, [c for c in numbers["layouts"][layout] if c["beta"] in (*PUBLISHED, _OURS)], strict=False
+    ):
         points = np.reshape(cell["members"][0]["points"], (-1, 2))
         ax.plot(*x.T, ".", color=BLUE, ms=3, mew=0)
         ax.plot(*points.T, ".", color=RED, ms=4.5, mew=0)
-        ax.set_title(f"beta = {cell['beta']:g}{' (ours)' if cell['beta'] == OURS else ''}")
+        ax.set_title(f"beta = {cell['beta']:g}{' (ours)' if cell['beta'] == _OURS else ''}")
         bare(ax, aspect="equal", xlim=(-15, 15), ylim=(-15, 15))
     axes[0].set_xlabel("blue: data, red: reconstruction", fontsize=8, loc="left")
     last = axes[-1]
     for (layout, cells), style in zip(numbers["layouts"].items(), ("--", "-"), strict=True):
         betas = [c["beta"] for c in cells]
         for what, colour in (("ring", GREEN), ("small", ORANGE)):
-            last.plot(betas, [average(c, what) for c in cells], style, color=colour, marker="o", ms=3)
+            last.plot(betas, [_average(c, what) for c in cells], style, color=colour, marker="o", ms=3)
         key(last, INK, layout, style)
     last.annotate("ring", (12, 1.0), (0, 4), textcoords="offset points", color=GREEN)
     last.annotate("circles", (0.55, 0.6), color=ORANGE)
@@ -236,9 +238,9 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     for layout, cells in numbers["layouts"].items():
         first, least, last = cells[0], smallest(cells), cells[-1]
         parts.append(
-            f"With {layout}, the share of the small radius that is left goes from {average(first, 'small'):.2f} at "
-            f"beta {first['beta']:g} to {average(least, 'small'):.2f} at {least['beta']:g} (where "
-            f"{average(least, 'ring'):.2f} of the ring is left) and {average(last, 'small'):.2f} at {last['beta']:g}."
+            f"With {layout}, the share of the small radius that is left goes from {_average(first, 'small'):.2f} at "
+            f"beta {first['beta']:g} to {_average(least, 'small'):.2f} at {least['beta']:g} (where "
+            f"{_average(least, 'ring'):.2f} of the ring is left) and {_average(last, 'small'):.2f} at {last['beta']:g}."
         )
     never = any(rows[f"between, {layout}"].verdict != "agrees" for layout in LAYOUTS)
     merged = (
@@ -249,9 +251,9 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     )
     low = worst(numbers)
     return (
-        f"{good} of {len(counted)} places of the figure are met within {WITHIN:.2f} and clearly. {' '.join(parts)}"
+        f"{good} of {len(counted)} places of the figure are met within {_WITHIN:.2f} and clearly. {' '.join(parts)}"
         f"{merged} The lengths of the published data are not given; the two layouts show what hangs on them. The "
-        f"posterior-weighted mean explains {average(low, 'explained'):.1%} of how far reconstructions move at beta "
+        f"posterior-weighted mean explains {_average(low, 'explained'):.1%} of how far reconstructions move at beta "
         f"{low['beta']:g}, and no less at the other betas from 2.2 on. It is the best decoder for the encoder at hand, "
         "so what it leaves is how far the trained decoder is from the best one."
     )

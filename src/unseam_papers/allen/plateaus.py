@@ -28,11 +28,11 @@ CLAIM = (
 )
 SOURCE = "Allen 2024, section 4, 'Optimal S'"
 PAPER = LARGER
-RADIUS, S2, BETA = 2.0, 0.5, 0.1
-ROWS = 80  # points are repeated up to this many rows, one full batch
-TRAINING = {"batch": ROWS, "holdout": 0.0, "lr": 5e-3, "latents": 1, "s2": S2}
-GRID = np.linspace(-2.2, 2.2, 221)
-WIDE = 0.5  # a posterior deviation above this has gone most of the way to the prior's
+RADIUS, _S2, _BETA = 2.0, 0.5, 0.1
+_ROWS = 80  # points are repeated up to this many rows, one full batch
+_TRAINING = {"batch": _ROWS, "holdout": 0.0, "lr": 5e-3, "latents": 1, "s2": _S2}
+_GRID = np.linspace(-2.2, 2.2, 221)
+_WIDE = 0.5  # a posterior deviation above this has gone most of the way to the prior's
 RULES = {
     "between": "singular value half way between data points above that at them",
     "plateaus": "zero gradient everywhere except at sharp jumps between plateaus",
@@ -71,29 +71,29 @@ def half_circle(points: int) -> Array:  # -> (ROWS, 2)
     """Evenly spaced points on a half circle, repeated."""
     t = (np.arange(points) + 0.5) / points * np.pi
     x = RADIUS * np.stack([np.cos(t), np.sin(t)], axis=1)
-    return np.tile(x, (max(1, ROWS // points), 1)).astype(np.float32)
+    return np.tile(x, (max(1, _ROWS // points), 1)).astype(np.float32)
 
 
-def train(settings: Settings, work: Work, objective: str, points: int) -> Run:
+def _train(settings: Settings, work: Work, objective: str, points: int) -> Run:
     network, cohort = mlp(settings.width, settings.width), length(settings.restarts, settings.steps)
-    return work.train(half_circle(points), objective, **TRAINING, **network, **cohort, **beta_of(objective, BETA))
+    return work.train(half_circle(points), objective, **_TRAINING, **network, **cohort, **beta_of(objective, _BETA))
 
 
 @torch.no_grad()
-def look(model: Any, points: int) -> dict[str, Any]:
+def _look(model: Any, points: int) -> dict[str, Any]:
     """Singular values at the codes and half way between neighbours; posterior deviations and what eq. 7 asks for."""
     x = torch.from_numpy(half_circle(points)[:points])
     q = model.encode(x)
     z = q.mean.sort(0).values
-    M = metrics(model.decode, q.mean, s2=S2, dtype=torch.float64).pullback
+    M = metrics(model.decode, q.mean, s2=_S2, dtype=torch.float64).pullback
     spread = float(z.std())
-    grid = torch.from_numpy(GRID).float().unsqueeze(1) * (spread if spread > 0 else 1.0) + z.mean()
+    grid = torch.from_numpy(_GRID).float().unsqueeze(1) * (spread if spread > 0 else 1.0) + z.mean()
     out = model.mean(grid).double()
     return {
         "at": float(values(model, z).mean()),
         "between": float(values(model, (z[1:] + z[:-1]) / 2).mean()),
         "deviation": float(q.variance().sqrt().mean()),
-        "law": float(sigma_law(M, BETA).sqrt().mean()),
+        "law": float(sigma_law(M, _BETA).sqrt().mean()),
         "z": ((z - z.mean()) / (spread if spread > 0 else 1.0)).flatten().tolist(),
         "path": (RADIUS * torch.atan2(out[:, 1], out[:, 0])).tolist(),
         "s": values(model, grid).tolist(),
@@ -107,27 +107,27 @@ def values(model: Any, z: Tensor) -> Tensor:  # (N, 1) -> (N,)
 
 def compute(settings: Settings, work: Work) -> Numbers:
     def cell(objective: str, points: int) -> Any:
-        run = train(settings, work, objective, points)
-        return {"points": points, "members": [look(run.model(m), points) for m in range(len(run.members))]}
+        run = _train(settings, work, objective, points)
+        return {"points": points, "members": [_look(run.model(m), points) for m in range(len(run.members))]}
 
     few = settings.sizes[0]
     vae = work.each(settings.sizes, lambda points: cell("beta-vae", points), "beta-vae-")
     return {"vae": list(vae.values()), "ae": work.once(f"ae-{few}", lambda: cell("ae", few))}
 
 
-def ratios(cell: Mapping[str, Any]) -> Array:
+def _ratios(cell: Mapping[str, Any]) -> Array:
     """s at the data over s between them, per restart."""
     return pick(cell["members"], "at") / np.maximum(pick(cell["members"], "between"), 1e-12)
 
 
-def middle(cell: Mapping[str, Any], what: str) -> float:
+def _middle(cell: Mapping[str, Any], what: str) -> float:
     return median(cell["members"], what)
 
 
 def flatter(key: str, what: str, cell: Mapping[str, Any]) -> Row:
     """Slopes between the codes above those at them, in the same restarts."""
     at, between = (pick(cell["members"], name) for name in ("at", "between"))
-    note = f"ratio of the slopes at / between {np.median(ratios(cell)):.2f}"
+    note = f"ratio of the slopes at / between {np.median(_ratios(cell)):.2f}"
     return paired(key, f"{what}: {RULES['between']}", RULES["plateaus"], between, at, note=note)
 
 
@@ -135,14 +135,14 @@ def judge(numbers: Numbers) -> list[Row]:
     few, many, ae = numbers["vae"][0], numbers["vae"][-1], numbers["ae"]
     points, slopes = f"{few['points']} points", "slope at the data / between"
     free, deviation = flatter("ae", "", ae), pick(few["members"], "deviation")
-    law = f"the prior's is 1; eq. 7 at these codes gives {middle(few, 'law'):.2f}"
+    law = f"the prior's is 1; eq. 7 at these codes gives {_middle(few, 'law'):.2f}"
     more = f"{slopes}: {many['points']} points above {points}"
-    less = ordering("less", f"{slopes}, {points}: autoencoder above VAE", "above", ratios(ae), ratios(few))
+    less = ordering("less", f"{slopes}, {points}: autoencoder above VAE", "above", _ratios(ae), _ratios(few))
     what, shown = f"autoencoder, {points}: {RULES['free']}", free.verdict == "agrees"
     return [
         flatter("few", points, few),
-        ordering("many", more, RULES["data"], ratios(many), ratios(few)),
-        limit("deviation", f"{points}: posterior deviation", RULES["prior"], deviation, above=WIDE, note=law),
+        ordering("many", more, RULES["data"], _ratios(many), _ratios(few)),
+        limit("deviation", f"{points}: posterior deviation", RULES["prior"], deviation, above=_WIDE, note=law),
         control("ae", what, free.ours, not shown, f"fails if it is; {free.rule}", free.note),
         as_kind(less, "own control"),
     ]
@@ -157,17 +157,17 @@ def draw(numbers: Numbers) -> Figure:
         member = cell["members"][0]
         turn = 1 if member["path"][-1] > member["path"][0] else -1
         path, z = np.array(member["path"]), np.array(member["z"])
-        left.plot(turn * GRID, path, color=colour, label=label, lw=1.4)
-        middle_.plot(turn * GRID, np.maximum(member["s"], 1e-3), color=colour, lw=1.4)
+        left.plot(turn * _GRID, path, color=colour, label=label, lw=1.4)
+        middle_.plot(turn * _GRID, np.maximum(member["s"], 1e-3), color=colour, lw=1.4)
         if len(z) <= 10:
-            left.plot(turn * z, np.interp(z, GRID, path), "o", color=colour, ms=5)
-            middle_.plot(turn * z, np.maximum(np.interp(z, GRID, member["s"]), 1e-3), "o", color=colour, ms=5)
+            left.plot(turn * z, np.interp(z, _GRID, path), "o", color=colour, ms=5)
+            middle_.plot(turn * z, np.maximum(np.interp(z, _GRID, member["s"]), 1e-3), "o", color=colour, ms=5)
     left.set(xlabel="latent z (in units of its spread)", ylabel="arc length on the half circle", title="decoder")
     left.legend(loc="upper left", fontsize=7)
     middle_.set(xlabel="latent z; dots: codes of the data", ylabel="singular value", yscale="log", title="its slope")
     for cell in numbers["vae"]:
-        column(right, cell["points"], ratios(cell), BLUE, alpha=0.5, ms=5, mew=0)
-    column(right, ae["points"], ratios(ae), GREY, "^", ms=5, mew=0)
+        column(right, cell["points"], _ratios(cell), BLUE, alpha=0.5, ms=5, mew=0)
+    column(right, ae["points"], _ratios(ae), GREY, "^", ms=5, mew=0)
     right.annotate("autoencoder", (ae["points"], 1.0), (6, -18), textcoords="offset points", color=GREY)
     right.axhline(1, color=INK, lw=0.8)
     right.set(xscale="log", yscale="log", xlabel="different data points", ylabel="ratio")
@@ -186,7 +186,7 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     why = (
         " The variances do not follow eq. 7 to the prior's, though. A likely reason, which we did not test: the law "
         "looks at the slope in a point, while a posterior must fit on its plateau, which ends half way to the next."
-        if middle(few, "deviation") < 0.5 * middle(few, "law")
+        if _middle(few, "deviation") < 0.5 * _middle(few, "law")
         else ""
     )
     free = (
@@ -197,7 +197,7 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     )
     return (
         f"On {few['points']} points the VAE's decoder {flat}: the ratio of the slopes is "
-        f"{np.median(ratios(few)):.2f}, with {many['points']} points it is {np.median(ratios(many)):.2f}, and for an "
-        f"autoencoder on {ae['points']} points {np.median(ratios(ae)):.2f}.{free} Posterior deviations are "
-        f"{middle(few, 'deviation'):.2f} where eq. 7 gives {middle(few, 'law'):.2f}.{why}"
+        f"{np.median(_ratios(few)):.2f}, with {many['points']} points it is {np.median(_ratios(many)):.2f}, and for an "
+        f"autoencoder on {ae['points']} points {np.median(_ratios(ae)):.2f}.{free} Posterior deviations are "
+        f"{_middle(few, 'deviation'):.2f} where eq. 7 gives {_middle(few, 'law'):.2f}.{why}"
     )

@@ -32,12 +32,12 @@ CLAIM = (
 )
 SOURCE = "Allen 2024, Corollary 3.1"
 PAPER = LARGER
-DECODERS: dict[str, tuple[str, str]] = {"deep": (BLUE, "deep decoder"), "linear": (ORANGE, "linear decoder")}
+_DECODERS: dict[str, tuple[str, str]] = {"deep": (BLUE, "deep decoder"), "linear": (ORANGE, "linear decoder")}
 ASLEEP = 0.05  # nats of KL below which the posterior counts as collapsed
-LATENTS = 10
-TRAINING: dict[str, Any] = {"lr": 2e-3, "latents": LATENTS, "likelihood": "gaussian"}
+_LATENTS = 10
+_TRAINING: dict[str, Any] = {"lr": 2e-3, "latents": _LATENTS, "likelihood": "gaussian"}
 ACTIVE = 0.25  # std(mu)^2 above which a latent counts as active (Zietlow 2022: std > 0.5)
-CLOSE = 0.1  # how near the linear decoder's KL must come to its closed form
+_CLOSE = 0.1  # how near the linear decoder's KL must come to its closed form
 RULES = {
     "high": "beta >= 1, where Var[x|z] covers the data: largest KL",
     "order": "KL at beta <= 0.8 above that at beta >= 1, nats",
@@ -63,16 +63,16 @@ class Settings:
     width: int = 64
 
 
-QUICK = (0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.3, 2.0)
-FULL = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.3, 2.0, 4.0)
+_QUICK = (0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.3, 2.0)
+_FULL = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.3, 2.0, 4.0)
 SCALES = {
     "tiny": Settings(betas=(0.2, 1.0), restarts=1, steps=20, width=8),
-    "quick": Settings(QUICK, restarts=3, steps=2500),
-    "paper": Settings(FULL, restarts=10, steps=40_000, width=256),
+    "quick": Settings(_QUICK, restarts=3, steps=2500),
+    "paper": Settings(_FULL, restarts=10, steps=40_000, width=256),
 }
 
 
-def eigenvalues() -> Array:
+def _eigenvalues() -> Array:
     """Of the covariance of the digits, largest first."""
     data = load_data("digits")
     x = data.batch(torch.arange(len(data))).flatten(1).double().numpy()
@@ -85,7 +85,7 @@ def predicted(eigen: Sequence[float], beta: float) -> tuple[int, float]:
     >>> predicted([4.0, 1.0], 1.0), predicted([4.0, 1.0], 0.5)[0]
     ((0, 0.0), 1)
     """
-    ratio = np.asarray(eigen[:LATENTS]) / (beta * eigen[0])
+    ratio = np.asarray(eigen[:_LATENTS]) / (beta * eigen[0])
     awake = np.maximum(ratio, 1.0)
     return int((1 - 1 / awake > ACTIVE).sum()), float(0.5 * np.log(awake).sum())
 
@@ -96,16 +96,16 @@ def gain(eigen: Sequence[float], beta: float) -> float:
     >>> gain([4.0, 1.0], 1.0), round(gain([4.0, 1.0], 0.5), 3)
     (0.0, 0.077)
     """
-    awake = np.maximum(np.asarray(eigen[:LATENTS]) / (beta * eigen[0]), 1.0)
+    awake = np.maximum(np.asarray(eigen[:_LATENTS]) / (beta * eigen[0]), 1.0)
     return float(beta / 2 * (awake - 1 - np.log(awake)).sum())
 
 
-def measure(settings: Settings, work: Work, decoder: str, s2: float) -> list[dict[str, Any]]:
+def _measure(settings: Settings, work: Work, decoder: str, s2: float) -> list[dict[str, Any]]:
     """Active latents and KL on held-out digits, per beta and restart."""
     deep = {"network": "mlp", "encoder": (settings.width,), "decoder": (settings.width,) * 3}
     layers = deep if decoder == "deep" else {"network": decoder}
     cohort = {"beta": list(settings.betas), "s2": s2, **length(settings.restarts, settings.steps)}
-    run = work.train("digits", "beta-vae", **TRAINING, **layers, **cohort)
+    run = work.train("digits", "beta-vae", **_TRAINING, **layers, **cohort)
     table = run.table()
     return [
         {"beta": beta, "active": part["active"].tolist(), "kl": part["kl"].tolist()}
@@ -114,13 +114,13 @@ def measure(settings: Settings, work: Work, decoder: str, s2: float) -> list[dic
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    eigen = eigenvalues()
+    eigen = _eigenvalues()
     s2 = float(eigen[0])
-    cells = work.each(DECODERS, lambda decoder: measure(settings, work, decoder, s2))
-    return {"s2": s2, "eigen": eigen[:LATENTS].tolist(), "trace": float(eigen.sum()), **cells}
+    cells = work.each(_DECODERS, lambda decoder: _measure(settings, work, decoder, s2))
+    return {"s2": s2, "eigen": eigen[:_LATENTS].tolist(), "trace": float(eigen.sum()), **cells}
 
 
-def split(cells: Sequence[Mapping[str, Any]]) -> tuple[list[Any], list[Any]]:
+def _split(cells: Sequence[Mapping[str, Any]]) -> tuple[list[Any], list[Any]]:
     """Cells with beta >= 1, and those well below it."""
     return [c for c in cells if c["beta"] >= 1], [c for c in cells if c["beta"] <= 0.8]
 
@@ -131,25 +131,25 @@ def asleep(cells: Sequence[Mapping[str, Any]]) -> list[float]:
 
 
 def judge(numbers: Numbers) -> list[Row]:
-    rows = [row for name in DECODERS for row in of_one(name, numbers)]
-    stuck = sorted(set(asleep(split(numbers["deep"])[1])))
+    rows = [row for name in _DECODERS for row in _of_one(name, numbers)]
+    stuck = sorted(set(asleep(_split(numbers["deep"])[1])))
     gains = "; ".join(f"{gain(numbers['eigen'], b):.2f} nats at beta {b:g}" for b in stuck) or "none is asleep"
     what = "what waking would gain where deep models are asleep below beta 1 (linear closed form)"
     return [*rows, beyond("gain", what, gains, note="asleep is not the optimum there")]
 
 
-def of_one(name: str, numbers: Numbers) -> list[Row]:
+def _of_one(name: str, numbers: Numbers) -> list[Row]:
     """Collapse where the likelihood covers the data, its end below, the direction between, and the closed form."""
-    cells, what = numbers[name], {key: f"{DECODERS[name][1]}: {text}" for key, text in RULES.items()}
-    high, low = split(cells)
+    cells, what = numbers[name], {key: f"{_DECODERS[name][1]}: {text}" for key, text in RULES.items()}
+    high, low = _split(cells)
     above, below = (np.concatenate([c["kl"] for c in part]) for part in (high, low))
     x, y = zip(*[(c["beta"], kl) for c in cells for kl in c["kl"]], strict=True)
     covered = f"{above.max():.2f} nats, {max(max(c['active']) for c in high)} latents active"
-    off, linear, asked = closed_form(numbers, name), name == "linear", f"below {ASLEEP} nats in every restart"
+    off, linear, asked = _closed_form(numbers, name), name == "linear", f"below {ASLEEP} nats in every restart"
     ends = f"{np.mean(cells[0]['kl']):.1f} nats at beta {cells[0]['beta']:g}"
     formula = "1/2 sum log(l_i / (beta s2))" + ("" if linear else "; it does not bind a deep decoder")
-    bound, rule = (off < CLOSE, f"within {CLOSE:.0%}") if linear else (None, "")
-    redundant, over = "expected: z is redundant", f"{DECODERS[name][1]}: KL over beta"
+    bound, rule = (off < _CLOSE, f"within {_CLOSE:.0%}") if linear else (None, "")
+    redundant, over = "expected: z is redundant", f"{_DECODERS[name][1]}: KL over beta"
     return [
         control(f"{name} high", what["high"], covered, bool(above.max() < ASLEEP), asked, redundant),
         ordering(f"{name} order", what["order"], RULES["mitigate"], below, above),
@@ -167,7 +167,7 @@ def impossible(key: str, what: str, count: int, n: int) -> Row:
     return Row(key, what, words, f"{count} of {n}", "published ordering", verdict, note, rule)
 
 
-def closed_form(numbers: Numbers, name: str) -> float:
+def _closed_form(numbers: Numbers, name: str) -> float:
     """The largest relative difference of a mean KL from the linear closed form, where that is above half a nat."""
     both = [(np.mean(c["kl"]), predicted(numbers["eigen"], c["beta"])[1]) for c in numbers[name]]
     return max(float(abs(ours - theory) / theory) for ours, theory in both if theory > 0.5)
@@ -180,7 +180,7 @@ def draw(numbers: Numbers) -> Figure:
     theory = [predicted(numbers["eigen"], b) for b in betas]
     for ax, index, what, label in ((left, 0, "active", "active latents of 10"), (right, 1, "kl", "KL in nats")):
         ax.plot(betas, [t[index] for t in theory], "-", color=INK, lw=1.2, label="predicted, linear decoder")
-        curves(ax, numbers, what)
+        _curves(ax, numbers, what)
         ax.axvline(1, color=INK, lw=0.8, ls=":")
         ax.set(xscale="log", xlabel="beta = Var[x|z] / largest variance of the data", ylabel=label)
         ticks(ax, [c["beta"] for c in numbers["deep"]][::2])
@@ -190,8 +190,8 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def curves(ax: Axes, numbers: Numbers, what: str) -> None:
-    for shift, (name, (colour, label)) in zip((0.985, 1.015), DECODERS.items(), strict=True):
+def _curves(ax: Axes, numbers: Numbers, what: str) -> None:
+    for shift, (name, (colour, label)) in zip((0.985, 1.015), _DECODERS.items(), strict=True):
         for i, cell in enumerate(numbers[name]):
             how: dict[str, Any] = {"ms": 4.5, "alpha": 0.6, "mew": 0, "label": label if i == 0 else None}
             column(ax, cell["beta"] * shift, cell[what], colour, **how)
@@ -199,7 +199,7 @@ def curves(ax: Axes, numbers: Numbers, what: str) -> None:
 
 def conclude(numbers: Numbers, rows: Rows) -> str:
     deep = numbers["deep"]
-    high, low = split(deep)
+    high, low = _split(deep)
     slept, stuck = len(asleep(high)), asleep(low)
     late = ""
     if stuck:

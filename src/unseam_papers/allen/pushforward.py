@@ -30,13 +30,13 @@ CLAIM = (
 )
 SOURCE = "Allen 2024, Theorem 2 and section 3.1"
 PAPER = shapes.LARGER
-WAYS = {"beta-vae": "VAE (diagonal)", "beta-vae-sigma": "full posterior", "ae": "autoencoder"}
-LINES = np.linspace(-2, 2, 7)  # in standard deviations of the codes
+_WAYS = {"beta-vae": "VAE (diagonal)", "beta-vae-sigma": "full posterior", "ae": "autoencoder"}
+_LINES = np.linspace(-2, 2, 7)  # in standard deviations of the codes
 ALONG = np.linspace(-2.4, 2.4, 41)
 INSIDE = 0.9973  # P(|t| < 3), what a density along a curve must integrate to
 TWO_PI = float(np.log(2 * np.pi))
-NEAR, CENTRES = 100, 60  # a neighbourhood: this many of the 10,000 points; at so many points
-RIGHT, SMALL, CHANCE = 85.0, 0.02, 22.5  # limits: degrees, nats, and the mean angle of random axes in a plane
+_NEAR, CENTRES = 100, 60  # a neighbourhood: this many of the 10,000 points; at so many points
+RIGHT, _SMALL, _CHANCE = 85.0, 0.02, 22.5  # limits: degrees, nats, and the mean angle of random axes in a plane
 RULES = {
     "identity": "|log-density error of the product - local IMA contrast|, all models and points",
     "integral": "integral of a component's density along its curve, |t| < 3",
@@ -50,10 +50,10 @@ RULES = {
 }
 CHOICES = (
     *shapes.CHOICES,
-    f"Limits of the VAE rows: {RIGHT:g} degrees, {SMALL:g} nats. The figure shows the restart with the largest "
+    f"Limits of the VAE rows: {RIGHT:g} degrees, {_SMALL:g} nats. The figure shows the restart with the largest "
     "contrast of each kind.",
-    f"Local PCA: no neighbourhood is given. Ours: the {NEAR} points nearest in the true w, because a ball in X is as "
-    f"wide in every direction of the manifold and has no axes. Axes of a plane drawn at random are {CHANCE} degrees "
+    f"Local PCA: no neighbourhood is given. Ours: the {_NEAR} points nearest in the true w, because a ball in X is as "
+    f"wide in every direction of the manifold and has no axes. Axes of a plane drawn at random are {_CHANCE} degrees "
     "off on average; below half of that counts as found.",
     "The ratio 1.5 and 6,000 steps were taken over from A11, whose first settings, ratio 2 and 3,000 steps, had not "
     "settled.",
@@ -74,7 +74,7 @@ SCALES = {
 
 
 @torch.no_grad()
-def look(run: Run, member: int) -> dict[str, Any]:
+def _look(run: Run, member: int) -> dict[str, Any]:
     """The identity, the contrast, the angle of the curves where they meet, the integral along each; local PCA."""
     decode, z = shapes.means(run, member)
     J = jacobian(decode, z)
@@ -96,7 +96,7 @@ def local_pca(run: Run, J: Tensor) -> dict[str, float]:  # (B, n, 2), at the fir
     """Median degrees between the axes of the data around a point and J's left singular vectors, and J's columns."""
     everything = torch.arange(len(run.data))
     w, x = run.data.factors(everything).double(), run.data.batch(everything).double()
-    near = torch.cdist(w[run.held_out()[: len(J)]], w).topk(NEAR, largest=False).indices
+    near = torch.cdist(w[run.held_out()[: len(J)]], w).topk(_NEAR, largest=False).indices
     around = x[near] - x[near].mean(1, keepdim=True)  # (B, NEAR, n)
     axes = torch.linalg.svd(around, full_matrices=False).Vh[:, :2].mT
     U = torch.linalg.svd(J, full_matrices=False).U
@@ -108,14 +108,14 @@ def local_pca(run: Run, J: Tensor) -> dict[str, float]:  # (B, n, 2), at the fir
 
 
 @torch.no_grad()
-def grid(run: Run, member: int) -> list[Any]:
+def _grid(run: Run, member: int) -> list[Any]:
     """Component curves through a grid of points, in the plane that the data lies in: (2, lines, points, 2)."""
     decode, z = shapes.means(run, member)
     centre, width = z.mean(0), z.std(0)
     out = []
     for latent in range(2):
-        starts = centre.repeat(len(LINES), 1)
-        starts[:, 1 - latent] += width[1 - latent] * torch.from_numpy(LINES)
+        starts = centre.repeat(len(_LINES), 1)
+        starts[:, 1 - latent] += width[1 - latent] * torch.from_numpy(_LINES)
         curve = coordinate_curve(decode, starts, latent, centre[latent] + width[latent] * torch.from_numpy(ALONG))
         out.append((curve.x @ run.data.frame).numpy().round(3).tolist())  # type: ignore[attr-defined]
     return out
@@ -124,14 +124,14 @@ def grid(run: Run, member: int) -> list[Any]:
 def compute(settings: Settings, work: Work) -> Numbers:
     def way(objective: str) -> Any:
         run = shapes.train(work, objective, settings.restarts, settings.steps, shear=0.0, ratio=shapes.RATIO)
-        members = [look(run, m) for m in range(settings.restarts)]
+        members = [_look(run, m) for m in range(settings.restarts)]
         worst = int(np.argmax(pick(members, "contrast")))
         data = (run.data.batch(run.held_out()[:300]).double() @ run.data.frame).numpy().round(3)  # type: ignore[attr-defined]
         w = run.data.factors(run.held_out()[:CENTRES]).double()
         true = local_pca(run, jacobian(shapes.truth(run.data), w))["pca"]  # type: ignore[arg-type]
-        return {"members": members, "grid": grid(run, worst), "data": data.tolist(), "true": true}
+        return {"members": members, "grid": _grid(run, worst), "data": data.tolist(), "true": true}
 
-    return work.each(WAYS, way)
+    return work.each(_WAYS, way)
 
 
 def of(numbers: Numbers, way: str, what: str) -> np.ndarray:
@@ -139,7 +139,7 @@ def of(numbers: Numbers, way: str, what: str) -> np.ndarray:
 
 
 def judge(numbers: Numbers) -> list[Row]:
-    same = max(of(numbers, way, "identity").max() for way in WAYS)
+    same = max(of(numbers, way, "identity").max() for way in _WAYS)
     whole = np.concatenate([of(numbers, way, "integral").ravel() for way in ("beta-vae", "beta-vae-sigma")])
     error, angle, pca, columns = (of(numbers, "beta-vae", key) for key in ("contrast", "angle", "pca", "columns"))
     ends, near = f"{whole.min():.4f} to {whole.max():.4f}", np.abs(whole - INSIDE).max() < 5e-3
@@ -149,26 +149,26 @@ def judge(numbers: Numbers) -> list[Row]:
         identity("identity", RULES["identity"], f"at most {same:.1g} nats", same < 1e-8, "below 1e-8 nats"),
         identity("integral", RULES["integral"], ends, near, "within 0.005", note=RULES["curve"]),
         limit("angle", RULES["angle"], RULES["right"], angle, above=RIGHT, form=".1f", unit=degrees),
-        limit("error", RULES["error"], RULES["product"], error, below=SMALL, form=".4f", unit=" nats"),
-        limit("pca", RULES["pca"], RULES["local"], pca, below=CHANCE / 2, form=".1f", unit=degrees, note=note),
-        *(row for way in list(WAYS)[1:] for row in controls(way, numbers, error)),
+        limit("error", RULES["error"], RULES["product"], error, below=_SMALL, form=".4f", unit=" nats"),
+        limit("pca", RULES["pca"], RULES["local"], pca, below=_CHANCE / 2, form=".1f", unit=degrees, note=note),
+        *(row for way in list(_WAYS)[1:] for row in _controls(way, numbers, error)),
     ]
 
 
-def controls(way: str, numbers: Numbers, error: np.ndarray) -> list[Row]:
+def _controls(way: str, numbers: Numbers, error: np.ndarray) -> list[Row]:
     """The product's error above the VAE's, and how far the columns are from the local axes."""
     columns, U = (ranged(of(numbers, way, key), ".1f", " degrees") for key in ("columns", "pca"))
-    what = f"{WAYS[way]}: log-density error above the VAE's, nats"
+    what = f"{_WAYS[way]}: log-density error above the VAE's, nats"
     above = ordering(f"{way} error", what, "above", of(numbers, way, "contrast"), error, ".4f")
-    what = f"{WAYS[way]}: columns of J against the same principal axes"
+    what = f"{_WAYS[way]}: columns of J against the same principal axes"
     return [as_kind(above, "own control"), control(f"{way} pca", what, columns, note=f"left singular vectors {U}")]
 
 
 def draw(numbers: Numbers) -> Figure:
     """Component curves of the worst restart of each kind, in the plane of the data; the error of every restart."""
     fig, axes = panels(10.5, 3.1, columns=4, width_ratios=[1, 1, 1, 1.25])
-    for i, (way, label) in enumerate(WAYS.items()):
-        curves(axes[i], numbers[way])
+    for i, (way, label) in enumerate(_WAYS.items()):
+        _curves(axes[i], numbers[way])
         axes[i].set_title(f"{label}, worst restart", fontsize=9)
         axes[i].set_xlabel("blue: along z_1, orange: along z_2", fontsize=8)
         dots(axes[3], i, np.maximum(of(numbers, way, "contrast"), 1e-6), INK)
@@ -177,7 +177,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def curves(ax: Axes, cell: dict[str, Any]) -> None:
+def _curves(ax: Axes, cell: dict[str, Any]) -> None:
     data = np.array(cell["data"])
     ax.plot(*data.T, ".", color=GREY, ms=2, alpha=0.5, rasterized=True)
     for colour, lines in zip((BLUE, ORANGE), cell["grid"], strict=True):
@@ -188,8 +188,8 @@ def curves(ax: Axes, cell: dict[str, Any]) -> None:
 
 
 def conclude(numbers: Numbers, rows: Rows) -> str:
-    vae, full, ae = (np.median(of(numbers, way, "contrast")) for way in WAYS)
-    failed = [WAYS[way] for way in list(WAYS)[1:] if rows[f"{way} error"].verdict != "holds"]
+    vae, full, ae = (np.median(of(numbers, way, "contrast")) for way in _WAYS)
+    failed = [_WAYS[way] for way in list(_WAYS)[1:] if rows[f"{way} error"].verdict != "holds"]
     told = (
         f"Not told apart from the VAE by the test: {' and '.join(failed)}; the true axes turned by 45 degrees would "
         f"cost {shapes.pull(shapes.RATIO):.3f} nats, so there is not much room between good and bad."

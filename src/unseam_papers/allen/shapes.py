@@ -16,12 +16,12 @@ from unseam_papers.allen.setups import LARGER as LARGER
 from unseam_papers.allen.setups import length, mlp
 from unseam_papers.frame.exhibit import Work, beta_of
 
-S2 = 0.5  # variance of the likelihood; with beta 0.03 a VAE of variance 0.015 (Theorem 3)
-BETA = 0.03
+_S2 = 0.5  # variance of the likelihood; with beta 0.03 a VAE of variance 0.015 (Theorem 3)
+_BETA = 0.03
 LR = 3e-3
 RATIO = 1.5  # of the lengths of the two columns, unless said otherwise
 SHAPE = {"kind": "parabolic", "spread": 0.5, "size": 10_000}
-TRAINING = {"batch": 64, "latents": 2, "s2": S2, **mlp(24, 24)}
+_TRAINING = {"batch": 64, "latents": 2, "s2": _S2, **mlp(24, 24)}
 CHOICES = (
     "The data: none is given. Ours: `manifolds`, w ~ N(0, I) in the plane, stretched (and sheared), bent by "
     "z -> (2 + z)^2 / 2, which keeps right angles, and embedded in 12 dimensions. Trial runs on the stronger log-polar "
@@ -34,7 +34,9 @@ CHOICES = (
 def train(work: Work, objective: str, restarts: int, steps: int, lr: float = LR, **data_parameters: Any) -> Run:
     """Restarts of one objective on one manifold, as one stack."""
     rows = {"lr": lr, "data_parameters": {**SHAPE, **data_parameters}}
-    return work.train("manifolds", objective, **TRAINING, **rows, **length(restarts, steps), **beta_of(objective, BETA))
+    return work.train(
+        "manifolds", objective, **_TRAINING, **rows, **length(restarts, steps), **beta_of(objective, _BETA)
+    )
 
 
 def truth(data: Manifolds) -> Decoder:
@@ -47,7 +49,7 @@ def components(data: Manifolds, rows: Tensor) -> Array:  # (N,) -> (N, 2)
 
     For a conformal bend these are the right singular vectors of the linear part, the same everywhere.
     """
-    return align(truth(data), data.factors(rows).double(), s2=S2, beta=BETA).codes
+    return align(truth(data), data.factors(rows).double(), s2=_S2, beta=_BETA).codes
 
 
 def pull(ratio: float) -> float:

@@ -32,10 +32,10 @@ CLAIM = (
 )
 SOURCE = "Allen 2024, Corollary 2.1 and section 3.2.3"
 PAPER = shapes.LARGER
-RATIO = shapes.RATIO  # of the shear curve
+_RATIO = shapes.RATIO  # of the shear curve
 FOUND = 0.9  # a component counts as found above this rank correlation
 FAST = 1e-2  # a learning rate at which training itself turns the axes
-CLOSE = 0.05  # how near the medians must lie to the prediction
+_CLOSE = 0.05  # how near the medians must lie to the prediction
 CONTROLS = {"beta-vae-sigma": ("full posterior", ORANGE, "s"), "ae": ("autoencoder", GREY, "^")}
 RULES = {
     "straight": "no shear: rank correlation of each true component with one latent, the weaker",
@@ -76,16 +76,16 @@ class Settings:
     rows: int = 1000
 
 
-QUICK = (0.0, 0.2, 0.4, 0.6, 0.75, 1.0, 1.2), (1.0, 1.1, 1.3, 2.0), (0.0, 0.75)  # shears, ratios, controls
-FULL = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.05, 1.2, 1.4), (1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0)
+_QUICK = (0.0, 0.2, 0.4, 0.6, 0.75, 1.0, 1.2), (1.0, 1.1, 1.3, 2.0), (0.0, 0.75)  # shears, ratios, controls
+_FULL = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.05, 1.2, 1.4), (1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0)
 SCALES = {
     "tiny": Settings((0.0, 0.75), (1.0, 2.0), controls=(0.0,), restarts=2, steps=20, rows=200),
-    "quick": Settings(*QUICK, restarts=5, steps=6000),
-    "paper": Settings(*FULL, controls=(0.0, 0.4, 0.75, 1.2), restarts=12, steps=30_000),
+    "quick": Settings(*_QUICK, restarts=5, steps=6000),
+    "paper": Settings(*_FULL, controls=(0.0, 0.4, 0.75, 1.2), restarts=12, steps=30_000),
 }
 
 
-def predicted(shear: float, ratio: float = RATIO) -> float:
+def predicted(shear: float, ratio: float = _RATIO) -> float:
     """The rank correlation of a true component with the nearest singular direction.
 
     >>> [round(predicted(a, ratio=2.0), 3) for a in (0.0, 0.75**0.5, 10.0)]
@@ -94,7 +94,7 @@ def predicted(shear: float, ratio: float = RATIO) -> float:
     return recovery(0.5 * np.arctan2(2 * shear, 1 - shear**2 - ratio**-2))
 
 
-def measure(
+def _measure(
     settings: Settings, work: Work, objective: str, shear: float, ratio: float, lr: float = shapes.LR
 ) -> dict[str, Any]:
     """Per restart: the weakest match of a latent with a true component, and with a predicted one."""
@@ -114,9 +114,9 @@ def measure(
 def compute(settings: Settings, work: Work) -> Numbers:
     """One cohort a point of a curve; each point is remembered."""
 
-    def point(objective: str, shear: float, ratio: float = RATIO, lr: float = shapes.LR) -> Any:
+    def point(objective: str, shear: float, ratio: float = _RATIO, lr: float = shapes.LR) -> Any:
         name = f"{objective}-shear{shear}-ratio{ratio}-lr{lr}"
-        return work.once(name, lambda: measure(settings, work, objective, shear, ratio, lr))
+        return work.once(name, lambda: _measure(settings, work, objective, shear, ratio, lr))
 
     return {
         "fast": point("beta-vae-sigma", 0.0, lr=FAST),
@@ -126,7 +126,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def median(point: Mapping[str, Any], what: str = "true") -> float:
+def _median(point: Mapping[str, Any], what: str = "true") -> float:
     return float(np.median(point[what]))
 
 
@@ -134,18 +134,18 @@ def unfound(key: str, what: str, point: Mapping[str, Any], vae: Mapping[str, Any
     """A control that prefers no axis: below the VAE, and its components are not found."""
     p, note = p_above(vae["true"], point["true"]), "expected: no axis is preferred"
     rule = f"below the VAE (one-sided Mann-Whitney test, p = {p:.2g}) and a median of {FOUND} or less"
-    what, good = f"no shear, {what}: the weakest correlation", p < 0.05 and median(point) <= FOUND
+    what, good = f"no shear, {what}: the weakest correlation", p < 0.05 and _median(point) <= FOUND
     return control(key, what, ranged(point["true"]), good, rule, note)
 
 
 def judge(numbers: Numbers) -> list[Row]:
     curve, ratios = numbers["shear"], numbers["ratio"]
     straight, worst = curve[0], min(curve, key=lambda p: p["predicted"])
-    off = max(curve, key=lambda p: abs(median(p) - p["predicted"]))
-    axes, least = min(curve, key=lambda p: median(p, "theory")), min(ratios[1:], key=median)
-    far, at = median(off) - off["predicted"], f"shear {axes['shear']:g}"
+    off = max(curve, key=lambda p: abs(_median(p) - p["predicted"]))
+    axes, least = min(curve, key=lambda p: _median(p, "theory")), min(ratios[1:], key=_median)
+    far, at = _median(off) - off["predicted"], f"shear {axes['shear']:g}"
     low = f"shear {worst['shear']:g}, predicted {worst['predicted']:.2f}"
-    medians = "; ".join(f"ratio {p['ratio']:g}: {median(p):.2f}" for p in ratios[1:])
+    medians = "; ".join(f"ratio {p['ratio']:g}: {_median(p):.2f}" for p in ratios[1:])
     what = f"the curve over {len(curve)} shears against our prediction, medians"
     ours = f"largest difference {far:+.3f} at {off['shear']:g}"
     twins = ordering("equal", RULES["equal"], "not identified", ratios[-1]["true"], ratios[0]["true"])
@@ -155,7 +155,7 @@ def judge(numbers: Numbers) -> list[Row]:
         limit("directions", RULES["directions"], RULES["factors"], axes["theory"], above=FOUND, note=at),
         ordering("lost", RULES["lost"], RULES["V"], straight["true"], worst["true"], note=low),
         limit("unequal", RULES["unequal"], RULES["unique"], least["true"], above=FOUND, note=medians),
-        beyond("curve", what, ours, abs(far) < CLOSE, f"within {CLOSE}"),
+        beyond("curve", what, ours, abs(far) < _CLOSE, f"within {_CLOSE}"),
         as_kind(twins, "own control"),
         *(unfound(name, label, numbers["controls"][name][0], straight) for name, (label, _, _) in CONTROLS.items()),
         unfound("fast", fast, numbers["fast"], straight),
@@ -176,7 +176,7 @@ def draw(numbers: Numbers) -> Figure:
     left.plot(fine, [predicted(a) for a in fine], "-", color=INK, lw=1.4)
     left.annotate("predicted", (fine[60], predicted(fine[60])), (6, 6), textcoords="offset points", color=INK)
     scatter(left, curve, shears, BLUE, "o", "true")
-    left.plot(shears, [median(p) for p in curve], "_", color=BLUE, ms=12, mew=2)
+    left.plot(shears, [_median(p) for p in curve], "_", color=BLUE, ms=12, mew=2)
     left.set(title="with the true components", xlabel="shear of the true map", ylabel="weakest rank correlation")
     middle.axhline(1, color=INK, lw=1.4)
     scatter(middle, curve, shears, BLUE, "o", "theory")
@@ -191,7 +191,7 @@ def draw(numbers: Numbers) -> Figure:
     middle.set(title="with the singular directions", xlabel="shear of the true map")
     at = np.arange(len(ratios))
     scatter(right, ratios, at, GREEN, "o", "true")
-    right.plot(at, [median(p) for p in ratios], "_", color=GREEN, ms=12, mew=2)
+    right.plot(at, [_median(p) for p in ratios], "_", color=GREEN, ms=12, mew=2)
     right.plot([0, 0], [predicted(0.75**0.5, ratio=2.0), 1], "-", color=INK, lw=5, alpha=0.2)
     right.annotate("any rotation", (0, 0.72), (5, -12), textcoords="offset points", color=INK)
     right.plot(at[1:], np.ones(len(at) - 1), "-", color=INK, lw=1.4)
@@ -204,16 +204,16 @@ def draw(numbers: Numbers) -> Figure:
 
 def conclude(numbers: Numbers, rows: Rows) -> str:
     curve, ratios = numbers["shear"], numbers["ratio"]
-    off = float(np.mean([abs(median(p) - p["predicted"]) for p in curve]))
-    lowest, worst = min(curve, key=median), min(curve, key=lambda p: p["predicted"])
-    weak = [p for p in ratios[1:] if median(p) <= FOUND]
+    off = float(np.mean([abs(_median(p) - p["predicted"]) for p in curve]))
+    lowest, worst = min(curve, key=_median), min(curve, key=lambda p: p["predicted"])
+    weak = [p for p in ratios[1:] if _median(p) <= FOUND]
     slow = (
         f" At ratio {' and '.join(format(p['ratio'], 'g') for p in weak)} the median stays below {FOUND}: the pull on "
         f"the axes is {max(pull(p['ratio']) for p in weak):.3f} nats at most, likely too little for the training given."
         if weak
         else ""
     )
-    kept = min(median(p, "theory") for p in curve)
+    kept = min(_median(p, "theory") for p in curve)
     shift = (
         "The shear does not stop the model from finding components, it changes which ones: "
         if kept > FOUND
@@ -224,16 +224,16 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
         f"no free number in the prediction. It is lowest at shear {lowest['shear']:g} (predicted: "
         f"{worst['shear']:g}). {shift}against the singular directions of the sheared map the medians are {kept:.2f} or "
         f"more. With equal singular values restarts end between {min(ratios[0]['true']):.2f} and "
-        f"{max(ratios[0]['true']):.2f}.{slow} {controls(numbers, rows)}"
+        f"{max(ratios[0]['true']):.2f}.{slow} {_controls(numbers, rows)}"
     )
 
 
-def controls(numbers: Numbers, rows: Rows) -> str:
+def _controls(numbers: Numbers, rows: Rows) -> str:
     slow, fast = (numbers["controls"]["beta-vae-sigma"][0], numbers["fast"])
     worse = "does worse" if rows["beta-vae-sigma"].verdict == "holds" else "is not shown to do worse"
     text = f"The full posterior, whose loss sees no rotation, {worse} at a learning rate of {shapes.LR:g} "
-    text += f"({median(slow):.2f}) and has a median of {median(fast):.2f} at {FAST:g}."
-    if median(fast) > FOUND:
+    text += f"({_median(slow):.2f}) and has a median of {_median(fast):.2f} at {FAST:g}."
+    if _median(fast) > FOUND:
         text += (
             " So its axes are not left to chance there, the control fails, and an aligned model does not prove by "
             "itself that the diagonal posterior did it. A likely reason, which we did not test: steps of Adam are not "

@@ -58,16 +58,16 @@ SCALES = {
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    found = work.each(SETUPS, lambda name: measure(name, settings, work))
+    found = work.each(SETUPS, lambda name: _measure(name, settings, work))
     return found | {"det": work.once("det", lambda: trained_without_noise(settings, work))}
 
 
-def measure(name: str, settings: Settings, work: Work) -> list[dict[str, Any]]:  # one entry a beta
+def _measure(name: str, settings: Settings, work: Work) -> list[dict[str, Any]]:  # one entry a beta
     run = train(work, name, settings.cohort)
-    return [at_beta(run, beta, settings) for beta in settings.cohort.betas(name)]
+    return [_at_beta(run, beta, settings) for beta in settings.cohort.betas(name)]
 
 
-def at_beta(run: Run, beta: float, settings: Settings) -> dict[str, Any]:
+def _at_beta(run: Run, beta: float, settings: Settings) -> dict[str, Any]:
     """The fits of every seed; active and passive latents apart."""
     chosen = members(run, beta)
     found = [laws(run, member, beta, settings) for member in chosen]
@@ -133,7 +133,7 @@ def fits(found: Sequence[Mapping[str, Array]], law: str, passive: bool = False) 
 def judge(numbers: Numbers) -> list[Row]:
     rows = [row for name in SETUPS for entry in numbers[name] for row in at_one(name, entry)]
     what = f"Gaussian, beta = {MIDDLE['Gaussian']:g}, trained on the det-ELBO: the same"
-    det = as_kind(held("det", what, numbers["det"], "eq. 7 is its stationary point"), "beyond the paper")
+    det = as_kind(_held("det", what, numbers["det"], "eq. 7 is its stationary point"), "beyond the paper")
     return [*rows, det, *(passive(name, numbers[name]) for name in SETUPS)]
 
 
@@ -144,13 +144,15 @@ def at_one(name: str, entry: Mapping[str, Any]) -> list[Row]:
         note += f"; within a latent r = {mean(found['law'], 'within'):.2f}, with another point's M "
         note += f"{np.mean(entry['shuffled']):.2f}; beta left out: error {100 * mean(found['no beta'], 'error'):.0f} %"
         note += f"; exact H at the mean: {100 * mean(found['exact H'], 'error'):.1f} %"
-    law = held(key, f"{what}: learned variances against 1 / (1 + M_ii / beta), active latents", found["law"], note)
+    law = _held(key, f"{what}: learned variances against 1 / (1 + M_ii / beta), active latents", found["law"], note)
     what += ": the same with H averaged over the posterior"
-    price = held(f"{key} averaged", what, found["averaged"], law="1 / Sigma_ii = 1 - E_q[H_ii] / beta, Price's theorem")
+    price = _held(
+        f"{key} averaged", what, found["averaged"], law="1 / Sigma_ii = 1 - E_q[H_ii] / beta, Price's theorem"
+    )
     return [law, as_kind(price, "beyond the paper")]
 
 
-def held(key: str, what: str, found: Sequence[Mapping[str, float]], note: str = "", law: str = EQ7) -> Row:
+def _held(key: str, what: str, found: Sequence[Mapping[str, float]], note: str = "", law: str = EQ7) -> Row:
     """The law holds in more than half of the restarts."""
     if not found:
         return unrun(key, what, law, "no latent is active", ours="-")

@@ -35,7 +35,7 @@ PAPER = setups.LARGER
 SHRINK = (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125)  # Sigma -> c Sigma
 FOURTH = "the approximation is 4th-order (A.2)"
 SMALLER = "posterior variances decrease and higher order Taylor series terms decrease exponentially (A.2)"
-COLOURS = {"Gaussian": BLUE, "Bernoulli": ORANGE}
+_COLOURS = {"Gaussian": BLUE, "Bernoulli": ORANGE}
 CHOICES = (
     *setups.SETUP_CHOICES,
     "The printed eq. 5 splits the brackets of its last terms wrongly; we use log p + 1/2 tr(H Sigma) - beta KL.",
@@ -53,11 +53,11 @@ SCALES = {
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    found = work.each(SETUPS, lambda name: measure(name, settings, work))
+    found = work.each(SETUPS, lambda name: _measure(name, settings, work))
     return found | {"trained": work.once("trained", lambda: both_trained(settings, work))}
 
 
-def measure(name: str, settings: Settings, work: Work) -> dict[str, Any]:
+def _measure(name: str, settings: Settings, work: Work) -> dict[str, Any]:
     """Every member at the end; the middle beta at the first snapshot and with a shrinking Sigma; seed 0 over time."""
     run, betas = train(work, name, settings.cohort), settings.cohort.betas(name)
     middle, steps = members(run, MIDDLE[name]), run.snapshots()
@@ -65,15 +65,15 @@ def measure(name: str, settings: Settings, work: Work) -> dict[str, Any]:
     return {
         "steps": steps,
         "betas": list(betas),
-        "paths": [[moment(run, members(run, b)[0], settings, step) for step in steps] for b in betas],
-        "first": [moment(run, member, settings, steps[0]) for member in middle],
-        "middle": [moment(run, member, settings) for member in middle],
-        "ends": [moment(run, member, settings) for b in betas for member in members(run, b)],
+        "paths": [[_moment(run, members(run, b)[0], settings, step) for step in steps] for b in betas],
+        "first": [_moment(run, member, settings, steps[0]) for member in middle],
+        "middle": [_moment(run, member, settings) for member in middle],
+        "ends": [_moment(run, member, settings) for b in betas for member in members(run, b)],
         "shrink": {key: np.mean([np.abs(pick(path, key)) for path in shrink], axis=0) for key in ("gap", "without")},
     }
 
 
-def moment(run: Run, member: int, settings: Settings, step: int | None = None) -> dict[str, float]:
+def _moment(run: Run, member: int, settings: Settings, step: int | None = None) -> dict[str, float]:
     """Both ELBOs of a member at one step, and what lies between them; means over held-out points, in nats."""
     terms = expansion(run, member, settings, 1.0, step)
     det = terms["log_p"] + terms["curvature"] - beta_of(run, member) * terms["kl"]
@@ -130,10 +130,10 @@ def both_trained(settings: Settings, work: Work) -> dict[str, list[float]]:
     """Sampled ELBOs of models trained on either objective."""
     runs = {objective: train(work, "Gaussian", settings.cohort, objective) for objective in ("beta-vae", "det-vae")}
     chosen = {name: members(run, MIDDLE["Gaussian"]) for name, run in runs.items()}
-    return {name: [moment(run, m, settings)["sampled"] for m in chosen[name]] for name, run in runs.items()}
+    return {name: [_moment(run, m, settings)["sampled"] for m in chosen[name]] for name, run in runs.items()}
 
 
-def slope(values: Sequence[float]) -> float:
+def _slope(values: Sequence[float]) -> float:
     """The exponent of a power of c, from the two smallest c."""
     a, b = np.log(np.maximum(values[-2:], 1e-300))
     return float((b - a) / np.log(SHRINK[-1] / SHRINK[-2]))
@@ -148,7 +148,7 @@ def judge(numbers: Numbers) -> list[Row]:
 
 
 def of_one(name: str, found: Mapping[str, Any]) -> list[Row]:
-    exact, without = (slope(found["shrink"][key]) for key in ("gap", "without"))
+    exact, without = (_slope(found["shrink"][key]) for key in ("gap", "without"))
     gap, spread = (pick(found["ends"], key) for key in ("gap", "spread"))
     low, high = int(spread.argmin()), int(spread.argmax())
     note = f"from {gap[high]:.2g} nats at variance {spread[high]:.2g} to {gap[low]:.2g} at {spread[low]:.2g}; "
@@ -168,7 +168,7 @@ def of_one(name: str, found: Mapping[str, Any]) -> list[Row]:
 def draw(numbers: Numbers) -> Figure:
     """Both ELBOs over training; the gap against the variances; the gap as Sigma is shrunk."""
     fig, (training, sweep, shrink) = panels(10.5, columns=3)
-    for name, colour in COLOURS.items():
+    for name, colour in _COLOURS.items():
         found, unit = numbers[name], MIDDLE[name]
         path = found["paths"][found["betas"].index(unit)]
         share = np.array(found["steps"]) / found["steps"][-1]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from unseam.show.style import BARE
 
 INK, BLUE, ORANGE, GREEN, GREY, RED = "#222222", "#1f6fb4", "#d9731a", "#2d8a4e", "#8a8a8a", "#b43a3a"
-STYLE: dict[Any, Any] = {
+_STYLE: dict[Any, Any] = {
     **BARE,
     "axes.titlesize": 10,
     "axes.edgecolor": "#666666",
@@ -24,7 +24,7 @@ STYLE: dict[Any, Any] = {
 @contextmanager
 def style() -> Iterator[None]:
     """The look, for as long as the figure is drawn and saved."""
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(_STYLE):
         yield
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Scale = Literal["tiny", "quick", "large", "paper"]
 Numbers = dict[str, Any]  # what JSON can hold
 Name = TypeVar("Name", bound=Hashable)
-SPOKEN = re.compile(r"ID|TITLE|CLAIM|SOURCE|SCALES|PAPER|RULE.*|.*CHOICES|[A-Z]\d+")  # words, not settings
+_SPOKEN = re.compile(r"ID|TITLE|CLAIM|SOURCE|SCALES|PAPER|RULE.*|.*CHOICES|[A-Z]\d+")  # words, not settings
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -86,14 +86,14 @@ def exhibit_of(module: ModuleType) -> Exhibit:
 def constants(module: ModuleType) -> str:
     """The UPPER-CASE names of a module, and of the modules of the papers that it takes something from, as text."""
     return "".join(
-        f"{found.__name__}.{name}={as_text(value)}\n"
-        for found in used(module)
-        for name, value in sorted(vars(found).items())
-        if name.isupper() and not SPOKEN.fullmatch(name)
+        f"{found.__name__}.{name.lstrip('_')}={_as_text(value)}\n"
+        for found in _used(module)
+        for name, value in sorted(vars(found).items(), key=lambda item: item[0].lstrip("_"))
+        if name.isupper() and not _SPOKEN.fullmatch(name.lstrip("_"))
     )
 
 
-def used(module: ModuleType) -> list[ModuleType]:
+def _used(module: ModuleType) -> list[ModuleType]:
     """The module and those of the papers (without the frame) that it takes something from, one after another."""
     import sys
 
@@ -107,20 +107,20 @@ def used(module: ModuleType) -> list[ModuleType]:
     return [out[name] for name in sorted(out)]
 
 
-def as_text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """What stands for a constant in a digest, the same in every process.
 
-    >>> as_text({"b": np.zeros(1), "a": (1, "x", print)})[:30]
+    >>> _as_text({"b": np.zeros(1), "a": (1, "x", print)})[:30]
     "{'a':(1,'x',builtins.print,),'"
     """
     if isinstance(value, Mapping):
-        return "{" + "".join(f"{key!r}:{as_text(value[key])}," for key in sorted(value, key=repr)) + "}"
+        return "{" + "".join(f"{key!r}:{_as_text(value[key])}," for key in sorted(value, key=repr)) + "}"
     if isinstance(value, list | tuple | set | frozenset):
         items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        return "(" + "".join(f"{as_text(item)}," for item in items) + ")"
+        return "(" + "".join(f"{_as_text(item)}," for item in items) + ")"
     if is_dataclass(value) and not isinstance(value, type):
         inside = {field.name: getattr(value, field.name) for field in fields(value)}
-        return f"{type(value).__name__}{as_text(inside)}"
+        return f"{type(value).__name__}{_as_text(inside)}"
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     if hasattr(value, "tobytes"):

@@ -15,7 +15,7 @@ from unseam_papers.frame.verdicts import POLICY
 LOADER = PackageLoader("unseam_papers.frame")
 
 
-def rows_of(entry: Mapping[str, Any]) -> list[Row]:
+def _rows_of(entry: Mapping[str, Any]) -> list[Row]:
     """The rows of an entry of exhibits.json."""
     return [Row(**row) for row in entry["rows"]]
 
@@ -45,7 +45,7 @@ def total(rows: Sequence[Row]) -> str:
 
 def seen(entry: Mapping[str, Any]) -> dict[str, Any]:
     """What the templates see of an entry."""
-    rows = rows_of(entry)
+    rows = _rows_of(entry)
     texts = [(row.what, joined(row.rule, row.note)) for row in rows]
     others = sum(not row.counted for row in rows)
     notes = [f"{what}: {text}." for what, text in texts if text]
@@ -57,8 +57,8 @@ def rendered(name: str, entries: Sequence[Mapping[str, Any]], html: bool, out: P
     environment.filters |= {"cell": cell, "emphasis": emphasis}
     known = {
         "policy": POLICY,
-        "total": total([row for e in entries for row in rows_of(e)]),
-        "svg": partial(inline, out),
+        "total": total([row for e in entries for row in _rows_of(e)]),
+        "svg": partial(_inline, out),
     }
     return environment.get_template(name).render(exhibits=[seen(e) for e in entries], **known)
 
@@ -99,7 +99,7 @@ def emphasis(text: str) -> Markup:
     return Markup(re.sub(r"\*(.+?)\*", r"<em>\1</em>", str(escape(text))))
 
 
-def inline(out: Path, name: str) -> Markup:
+def _inline(out: Path, name: str) -> Markup:
     """The figure of an exhibit without its XML header, to stand inside HTML; nothing where there is none."""
     path = out / "figures" / f"{name}.svg"  # and no other: what exhibits.json says is not followed
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

@@ -12,13 +12,13 @@ from unseam.errors import BadInput
 Verdict = Literal["agrees", "differs", "not comparable", "holds", "fails", "shown"]
 Kind = Literal["published number", "published ordering", "by construction", "own control", "beyond the paper"]
 COMPARED: tuple[Verdict, ...] = ("agrees", "differs", "not comparable")  # in the order of the counts
-OURS: tuple[Verdict, ...] = ("holds", "fails", "shown")
+_OURS: tuple[Verdict, ...] = ("holds", "fails", "shown")
 KINDS: dict[Kind, tuple[Verdict, ...]] = {
     "published number": COMPARED,
     "published ordering": COMPARED,
-    "by construction": OURS,
-    "own control": OURS,
-    "beyond the paper": OURS,
+    "by construction": _OURS,
+    "own control": _OURS,
+    "beyond the paper": _OURS,
 }
 
 
@@ -87,7 +87,7 @@ def as_kind(row: Row, kind: Kind) -> Row:
     >>> as_kind(Row("a", "slope", "1", "1.01", "published number", "agrees", rule="t"), "own control").verdict
     'holds'
     """
-    verdict = dict(zip(COMPARED, OURS, strict=True))[row.verdict]
+    verdict = dict(zip(COMPARED, _OURS, strict=True))[row.verdict]
     expected = f"expected: {row.published}" if row.published else ""
     return replace(row, kind=kind, verdict=verdict, published="", note=joined(expected, row.note))
 

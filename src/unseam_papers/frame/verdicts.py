@@ -36,7 +36,7 @@ POLICY = (
 )
 LEVEL = 0.05
 ASSUMED = 10  # restarts of a source that does not print their number
-FEW = "fewer than two restarts: no spread"
+_FEW = "fewer than two restarts: no spread"
 Samples = Sequence[float] | Array
 
 
@@ -93,7 +93,7 @@ def number(
     mean, deviation, n = published
     printed, ours = f"{mean:{form}} +- {deviation:{form}}", f"{plus_minus(samples, form)} (n = {len(samples)})"
     if len(samples) < 2:
-        return Row(key, what, printed, ours, "published number", "not comparable", note, FEW)
+        return Row(key, what, printed, ours, "published number", "not comparable", note, _FEW)
     low, high = welch(samples, mean, deviation, n or ASSUMED)
     theirs = f"n = {n:g} there" if n else f"n not printed, {ASSUMED} assumed"
     rule = f"Welch's 95 % interval of the difference {low:{form}} to {high:{form}}, margin {margin:g}, {theirs}"
@@ -286,7 +286,7 @@ def alike(
     """
     ours = f"{plus_minus(samples, form)}{unit} (n = {len(samples)})"
     if len(samples) < 2:
-        return Row(key, what, published, ours, "published ordering", "not comparable", note, FEW)
+        return Row(key, what, published, ours, "published ordering", "not comparable", note, _FEW)
     low, high = welch(samples, expected, 0.0, np.inf)
     rule = (
         f"equivalence: the 95 % interval of the mean, {low + expected:{form}} to {high + expected:{form}}, within "

@@ -26,10 +26,10 @@ ID, TITLE = "L9", "Capacity: what an AnnealedVAE takes up as C grows"
 CLAIM = "As the capacity grows place is taken up first, then scale, then shape, then rotation."
 SOURCE = "Burgess et al. 2018, dSprites (slides: AnnealedVAE)"
 PUBLISHED = {"place": 3.1, "scale": 7.3, "shape": 15.4, "rotation": 23.8}  # nats at which it is reconstructed
-FACTORS = {"place": ("x", "y"), "scale": ("scale",), "shape": ("shape",), "rotation": ("orientation",)}
-COLOURS = {"place": BLUE, "scale": ORANGE, "shape": GREEN, "rotation": RED}
-FIRST = 10  # seed: 0 and 1 were looked at when gamma and TAKEN were chosen
-TAKEN, MOST = 0.1, 25.0  # share of a factor's entropy; the last capacity in nats
+_FACTORS = {"place": ("x", "y"), "scale": ("scale",), "shape": ("shape",), "rotation": ("orientation",)}
+_COLOURS = {"place": BLUE, "scale": ORANGE, "shape": GREEN, "rotation": RED}
+_FIRST = 10  # seed: 0 and 1 were looked at when gamma and TAKEN were chosen
+TAKEN, _MOST = 0.1, 25.0  # share of a factor's entropy; the last capacity in nats
 CHOICES = (
     "When a factor is taken up: the source looks at reconstructions. Ours: the first capacity at which one latent of "
     "the sampled code holds 10 % of the factor's entropy (plug-in estimate, 20 bins, whose bias is 1 to 2 %); a factor "
@@ -68,14 +68,14 @@ SCALES = {
 }  # fmt: skip
 
 
-def train(settings: Settings, work: Work) -> Run:
-    data, parameters = images(settings)
+def _train(settings: Settings, work: Work) -> Run:
+    data, parameters = _images(settings)
     return work.train(
         data,
         "annealed-vae",
-        seeds=list(range(FIRST, FIRST + settings.seeds)),
+        seeds=list(range(_FIRST, _FIRST + settings.seeds)),
         **given(settings, "steps", "snapshots", "batch", "lr", "gamma"),
-        c_max=MOST,
+        c_max=_MOST,
         ramp=1.0,
         latents=10,
         **({"network": "mlp", **both(settings.widths)} if settings.widths else {"network": "conv"}),
@@ -84,7 +84,7 @@ def train(settings: Settings, work: Work) -> Run:
     )
 
 
-def images(settings: Settings) -> tuple[str, dict[str, int]]:
+def _images(settings: Settings) -> tuple[str, dict[str, int]]:
     """Sprites: at their full size and grid the official ones, where they are here."""
     if not settings.widths and official("sprites") != "sprites":
         return official("sprites"), {}
@@ -92,11 +92,11 @@ def images(settings: Settings) -> tuple[str, dict[str, int]]:
     return "sprites", {**given(settings, "size", "scales", "orientations"), **places}
 
 
-def held(codes: Array, factors: Array) -> Array:  # (N, K), (N, F) -> (F,)
+def _held(codes: Array, factors: Array) -> Array:  # (N, K), (N, F) -> (F,)
     """The share of each factor's entropy that its best latent holds.
 
     >>> v = np.arange(40) % 2
-    >>> held(np.stack([v, 0 * v], axis=1).astype(float), v[:, None])
+    >>> _held(np.stack([v, 0 * v], axis=1).astype(float), v[:, None])
     array([1.])
     """
     bins = discretise(codes)
@@ -113,17 +113,17 @@ def of_member(run: Run, member: int, rows: torch.Tensor) -> list[list[float]]:  
     out = []
     for step in run.snapshots():
         posterior = run.model(member, step).encode(x)
-        share = held(posterior.mean.numpy() + np.sqrt(posterior.variance().numpy()) * noise, factors)
-        out.append([float(np.mean([share[names.index(part)] for part in parts])) for parts in FACTORS.values()])
+        share = _held(posterior.mean.numpy() + np.sqrt(posterior.variance().numpy()) * noise, factors)
+        out.append([float(np.mean([share[names.index(part)] for part in parts])) for parts in _FACTORS.values()])
     return out
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    run = train(settings, work)
+    run = _train(settings, work)
     rows = torch.from_numpy(numpy_generator(0, "capacity", "rows").permutation(len(run.data))[: settings.rows].copy())
     step = f"{run.config.data['name']} member "
     shares = work.each(range(settings.seeds), lambda member: of_member(run, member, rows), prefix=step)
-    capacity = [MOST * step / settings.steps for step in run.snapshots()]
+    capacity = [_MOST * step / settings.steps for step in run.snapshots()]
     return {
         "capacity": capacity,
         "shares": list(shares.values()),
@@ -135,7 +135,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
 def onsets(numbers: Numbers) -> dict[str, list[float]]:
     """Factor -> the capacity at which each restart takes it up; infinite where it never does."""
     shares, capacity = np.array(numbers["shares"]), np.array([*numbers["capacity"], np.inf])  # (S, T, F)
-    return {name: [float(capacity[first(s >= TAKEN)]) for s in shares[:, :, f]] for f, name in enumerate(FACTORS)}
+    return {name: [float(capacity[first(s >= TAKEN)]) for s in shares[:, :, f]] for f, name in enumerate(_FACTORS)}
 
 
 def first(flags: Sequence[bool] | Array) -> int:
@@ -153,28 +153,28 @@ def judge(numbers: Numbers) -> list[Row]:
     other = f"other data ({numbers['size']} x {numbers['size']}), networks and {numbers['steps']} steps"
     why = "the source reads it off reconstructions" if numbers.get("as published") else other
     for name, nats in PUBLISHED.items():
-        rows.append(unrun(name, f"{name} is taken up at", f"{nats} nats", why, spoken(found[name])))
-    for earlier, later in zip(list(FACTORS), list(FACTORS)[1:], strict=False):
-        rows.append(order(earlier, later, found))
+        rows.append(unrun(name, f"{name} is taken up at", f"{nats} nats", why, _spoken(found[name])))
+    for earlier, later in zip(list(_FACTORS), list(_FACTORS)[1:], strict=False):
+        rows.append(_order(earlier, later, found))
     final = np.array(numbers["shares"])[:, -1].mean(axis=0)
-    ours = ", ".join(f"{name} {100 * share:.0f} %" for name, share in zip(FACTORS, final, strict=True))
+    ours = ", ".join(f"{name} {100 * share:.0f} %" for name, share in zip(_FACTORS, final, strict=True))
     return [*rows, beyond("final", "held by the best latent at 25 nats, of the factor's entropy", ours)]
 
 
-def order(earlier: str, later: str, found: Mapping[str, Sequence[float]]) -> Row:
+def _order(earlier: str, later: str, found: Mapping[str, Sequence[float]]) -> Row:
     """One factor is taken up before another; where neither is, nothing can be said."""
     key, what = f"{earlier} before {later}", f"{later} is taken up after {earlier}, nats"
     published = f"{PUBLISHED[later]} against {PUBLISHED[earlier]} nats"
-    late, early = (np.minimum(found[name], 2 * MOST) for name in (later, earlier))
+    late, early = (np.minimum(found[name], 2 * _MOST) for name in (later, earlier))
     if not np.isfinite([*found[earlier], *found[later]]).any():
         return unrun(key, what, published, "neither is taken up by any restart", "none", kind="published ordering")
     row = paired(key, what, published, late, early, form=".1f", note="never counts as 50 nats")
     return after_a_look(row, "share and gamma, on two other restarts")
 
 
-def spoken(nats: Sequence[float]) -> str:
+def _spoken(nats: Sequence[float]) -> str:
     """
-    >>> spoken([3.0, 5.0, np.inf]), spoken([np.inf])
+    >>> _spoken([3.0, 5.0, np.inf]), _spoken([np.inf])
     ('median 5.0 nats, in 2 of 3 restarts', 'never, in 1 restarts')
     """
     taken = [n for n in nats if np.isfinite(n)]
@@ -191,7 +191,7 @@ def draw(numbers: Numbers) -> Figure:
     fig = figure(6.4, 3.4)
     ax = fig.subplots()
     shares = np.array(numbers["shares"])
-    for f, (name, colour) in enumerate(COLOURS.items()):
+    for f, (name, colour) in enumerate(_COLOURS.items()):
         ax.plot(numbers["capacity"], shares[:, :, f].T, color=colour, lw=0.6, alpha=0.4)
         ax.plot(numbers["capacity"], shares[:, :, f].mean(axis=0), color=colour, lw=2, label=name)
         ax.axvline(PUBLISHED[name], color=colour, ls=":", lw=1)
@@ -203,7 +203,7 @@ def draw(numbers: Numbers) -> Figure:
 
 def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
     found = onsets(numbers)
-    each = "; ".join(f"{name} {spoken(found[name])}" for name in FACTORS)
+    each = "; ".join(f"{name} {_spoken(found[name])}" for name in _FACTORS)
     return (
         f"Taken up at (10 % of a factor's entropy in one latent of the sampled code): {each}. At 25 nats the best "
         f"latent holds {rows['final'].ours}. What a code holds in several latents together is not seen by this measure."

@@ -27,7 +27,7 @@ CHOICES = (
 )
 
 
-def mean(frame: pd.DataFrame) -> float:
+def _mean(frame: pd.DataFrame) -> float:
     return float(downstream(frame)["rho"].mean())
 
 
@@ -36,7 +36,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     found = matrix(downstream(frame))
     return {
         "about": study.about(frame),
-        "mean": study.without_each(frame, mean),
+        "mean": study.without_each(frame, _mean),
         "tasks": [label(str(task)) for task in found.index],
         "metrics": [label(str(metric)) for metric in found.columns],
         "rho": found.to_numpy().tolist(),

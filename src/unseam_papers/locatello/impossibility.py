@@ -43,9 +43,9 @@ NAMES = {  # the six metrics of Locatello 2019
     "dci-disentanglement": "DCI",
     "sap": "SAP",
 }
-COLLAPSED = 0.5  # of the way from the perfect code's score down to chance
+_COLLAPSED = 0.5  # of the way from the perfect code's score down to chance
 STRONGEST = 0.25  # the a of the tests of the distribution
-MARGINS = {"marginals": 0.05, "joint": 0.03}  # distance of distribution functions; area under the curve above 1/2
+_MARGINS = {"marginals": 0.05, "joint": 0.03}  # distance of distribution functions; area under the curve above 1/2
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def sample(d: int, rows: int, seed: int) -> Array:  # (N, d) uniform on [0, 1]^d
     return numpy_generator(seed, "l1", d).uniform(size=(rows, d))
 
 
-def scores(codes: Array, u: Array, values: int) -> dict[str, float]:
+def _scores(codes: Array, u: Array, values: int) -> dict[str, float]:
     """The six metrics of codes for the factors v_i = which of `values` equal parts of [0, 1] u_i falls in."""
     factors = np.minimum((u * values).astype(np.int64), values - 1)
     space = FactorSpace(tuple(Factor(f"v{i + 1}", values) for i in range(u.shape[1])))
@@ -85,18 +85,18 @@ def codes_of(u: Array, a: float | str, seed: int) -> Array:
     return u if isinstance(a, str) else entangle(u, uniform, a)
 
 
-def table(d: int, kinds: Sequence[float | str], settings: Settings) -> dict[str, dict[str, list[float]]]:
+def _table(d: int, kinds: Sequence[float | str], settings: Settings) -> dict[str, dict[str, list[float]]]:
     """kind -> metric -> one value a repeat."""
     out: dict[str, dict[str, list[float]]] = {str(k): {n: [] for n in NAMES} for k in kinds}
     for seed in range(settings.repeats):
         u = sample(d, settings.rows, seed)
         for kind in kinds:
-            for name, value in scores(codes_of(u, kind, seed), u, settings.values).items():
+            for name, value in _scores(codes_of(u, kind, seed), u, settings.values).items():
                 out[str(kind)][name].append(value)
     return out
 
 
-def told_apart(one: Array, other: Array, seed: int) -> float:
+def _told_apart(one: Array, other: Array, seed: int) -> float:
     """Area under the curve of boosted trees that tell rows of one from rows of the other, on the second halves."""
     x = np.concatenate([one, other])
     y = np.repeat([0, 1], [len(one), len(other)])
@@ -115,8 +115,8 @@ def distribution(settings: Settings) -> dict[str, Any]:
     return {
         "rows": settings.rows,  # half of 2 N rows are tested
         "distance": [float(kstest(column, "uniform").statistic) for column in np.concatenate(f).T],
-        "auc": [told_apart(*pair, seed) for seed, pair in enumerate(zip(u, f, strict=True))],
-        "plain": [told_apart(*pair, seed) for seed, pair in enumerate(zip(u, plain, strict=True))],
+        "auc": [_told_apart(*pair, seed) for seed, pair in enumerate(zip(u, f, strict=True))],
+        "plain": [_told_apart(*pair, seed) for seed, pair in enumerate(zip(u, plain, strict=True))],
     }
 
 
@@ -135,11 +135,11 @@ def derivatives(settings: Settings) -> dict[str, float]:
 def compute(settings: Settings, work: Work) -> Numbers:
     kinds: list[float | str] = ["perfect", "permuted", "noise", *settings.a]
     sizes = {f"d{d}": d for d in settings.d}
-    found = work.each(sizes, lambda name: table(sizes[name], ["perfect", "noise", STRONGEST], settings))
+    found = work.each(sizes, lambda name: _table(sizes[name], ["perfect", "noise", STRONGEST], settings))
     return {
         "a": list(settings.a),
         "d": list(settings.d),
-        "scores": work.once("scores", lambda: table(settings.d[0], kinds, settings)),
+        "scores": work.once("scores", lambda: _table(settings.d[0], kinds, settings)),
         "size": {str(sizes[name]): value for name, value in found.items()},
         "distribution": work.once("distribution", lambda: distribution(settings)),
         "derivatives": work.once("derivatives", lambda: derivatives(settings)),
@@ -154,7 +154,7 @@ def kept(table: Mapping[str, Mapping[str, list[float]]], kind: str, name: str) -
 
 def equal(key: str, what: str, found: float, sure: float, ours: str, seen: bool = True) -> Row:
     """An equivalence test as a control: 0 <= distance < margin with 95 %; undecided where the bound is too wide."""
-    margin = MARGINS[key]
+    margin = _MARGINS[key]
     holds = True if found + sure < margin and seen else False if found - sure > margin or not seen else None
     rule = f"equivalence: {found:.3f} +- {sure:.3f} (95 %), margin {margin:g}"
     return control(key, what, ours, holds, rule)
@@ -175,7 +175,7 @@ def judge(numbers: Numbers) -> list[Row]:
         identity("density", "density of u and f(u)", ours, still, "below 1e-3 and 1e-9", published="the same"),
         identity("derivatives", "df_i/du_j", least, exact["least"] > 0, "above 0", published="!= 0 almost everywhere"),
         equal("marginals", "marginals of f(u), sampled", marginal, sure_marginal, far),
-        equal("joint", "u and f(u), sampled", abs(auc - 0.5), sure_joint, told, plain - 0.5 > MARGINS["joint"]),
+        equal("joint", "u and f(u), sampled", abs(auc - 0.5), sure_joint, told, plain - 0.5 > _MARGINS["joint"]),
     ]
     for name, label in NAMES.items():
         left = [kept(found, str(a), name) for a in numbers["a"]]
@@ -183,8 +183,8 @@ def judge(numbers: Numbers) -> list[Row]:
         after = [mean[a] for a in numbers["a"]]
         what = f"{label} of f(u), d = {d}, {len(after)} members of the family"
         ours = f"{mean['perfect']:.2f} -> {min(after):.2f} to {max(after):.2f} (chance {mean['noise']:.2f})"
-        note, rule = f"permuted and reflected: {mean['permuted']:.2f}", f"each keeps less than {COLLAPSED:.0%}"
-        rows.append(beyond(name, what, ours, max(left) < COLLAPSED, rule, note))
+        note, rule = f"permuted and reflected: {mean['permuted']:.2f}", f"each keeps less than {_COLLAPSED:.0%}"
+        rows.append(beyond(name, what, ours, max(left) < _COLLAPSED, rule, note))
     return rows
 
 
@@ -214,7 +214,7 @@ def draw(numbers: Numbers) -> Figure:
     for (name, label), colour in zip(NAMES.items(), (INK, GREY, RED, GREEN, BLUE, ORANGE), strict=True):
         left = [kept(numbers["size"][str(n)], str(STRONGEST), name) for n in d]
         sizes.plot(d, left, "o-", ms=3, color=colour, label=label)
-    sizes.axhline(COLLAPSED, color=INK, lw=0.8, ls="--")
+    sizes.axhline(_COLLAPSED, color=INK, lw=0.8, ls="--")
     sizes.set(xlabel="dimension d", ylabel="share of the score kept by f(u)", ylim=(-0.15, 1.35))
     sizes.set_title(f"a = {STRONGEST}")
     sizes.set_xticks(d)
@@ -226,7 +226,7 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     last = str(max(numbers["d"]))
     fallen = [label for name, label in NAMES.items() if rows[name].verdict == "holds"]
     left = {label: kept(numbers["size"][last], str(STRONGEST), name) for name, label in NAMES.items()}
-    high = [f"{label} {value:.0%}" for label, value in left.items() if value >= COLLAPSED]
+    high = [f"{label} {value:.0%}" for label, value in left.items() if value >= _COLLAPSED]
     same = {rows[key].verdict for key in ("marginals", "joint")} == {"holds"}
     seen = "show that u and f(u) are distributed alike" if same else "do not settle that u and f(u) are alike"
     return (

@@ -20,8 +20,8 @@ ID, TITLE = "L8", "Scores and the number of labels that are needed"
 CLAIM = "Higher scores do not reliably lead to a higher sample efficiency."
 SOURCE = "Locatello 2019, Figure 6, FactorVAE score, boosted trees, dSprites (slides: Key experimental results 5)"
 PAPER, SCALES = study.PAPER, study.SCALES
-SCORE, RATIO = "mean.factor-vae", "efficiency.trees"
-MARGIN = 0.3  # of a rank correlation: what is smaller we call no reliable gain
+_SCORE, _RATIO = "mean.factor-vae", "efficiency.trees"
+_MARGIN = 0.3  # of a rank correlation: what is smaller we call no reliable gain
 CHOICES = (
     *study.CHOICES,
     "'Not reliably': ours is a mean rank correlation (over data sets) within +-0.3 of 0, by its 95 % interval "
@@ -31,22 +31,22 @@ CHOICES = (
 )
 
 
-def mean(frame: pd.DataFrame) -> float:
+def _mean(frame: pd.DataFrame) -> float:
     found = efficiency(frame)
-    return float(found[(found["a"] == RATIO) & (found["b"] == SCORE)]["rho"].mean())
+    return float(found[(found["a"] == _RATIO) & (found["b"] == _SCORE)]["rho"].mean())
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
     frame = study.models(settings, work)
     found, points = efficiency(frame), with_efficiency(frame)
     each = found.groupby(["a", "b"], sort=False)["rho"].mean().reset_index()
-    kept = points.dropna(subset=[SCORE, RATIO]) if RATIO in points else points[:0]
+    kept = points.dropna(subset=[_SCORE, _RATIO]) if _RATIO in points else points[:0]
     return {
         "about": study.about(frame),
         "sizes": sizes(frame),
-        "mean": study.without_each(frame, mean),
+        "mean": study.without_each(frame, _mean),
         "each": each.to_dict("records"),
-        "points": kept[["data", "method", SCORE, RATIO]].to_dict("records") if len(kept) else [],
+        "points": kept[["data", "method", _SCORE, _RATIO]].to_dict("records") if len(kept) else [],
     }
 
 
@@ -67,9 +67,9 @@ def equivalent(what: str, found: Mapping[str, Any]) -> Row:
     if found["value"] is None or not found["without"]:
         return Row("mean", what, published, "none", "published ordering", "not comparable", "", "too few seeds")
     half, value = study.t_and_half(found)[1], found["value"]
-    rule = f"equivalence: the 95 % interval within 0 +- {MARGIN:g}; jackknife over {len(found['without'])} seeds"
+    rule = f"equivalence: the 95 % interval within 0 +- {_MARGIN:g}; jackknife over {len(found['without'])} seeds"
     low, high = value - half, value + half
-    ours, verdict = f"{value:.2f} ({low:.2f} to {high:.2f})", three_way(low, high, MARGIN)
+    ours, verdict = f"{value:.2f} ({low:.2f} to {high:.2f})", three_way(low, high, _MARGIN)
     return Row("mean", what, published, ours, "published ordering", verdict, "", rule)
 
 
@@ -79,7 +79,7 @@ def draw(numbers: Numbers) -> Figure:
     fig, axes = panel_each(names, 3.4, 3, sharey=True)
     for ax, data in zip(axes, names, strict=True):
         for row in (row for row in numbers["points"] if row["data"] == data):
-            ax.plot(row[SCORE], row[RATIO], "o", color=COLOURS.get(row["method"], GREY), ms=3, alpha=0.7, mew=0)
+            ax.plot(row[_SCORE], row[_RATIO], "o", color=COLOURS.get(row["method"], GREY), ms=3, alpha=0.7, mew=0)
         ax.set(title=data, xlabel="FactorVAE score")
     fig.axes[0].set_ylabel("accuracy, few / many labels")
     return fig

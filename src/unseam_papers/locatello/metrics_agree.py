@@ -27,28 +27,28 @@ CHOICES = (
 )
 
 
-def means(frame: pd.DataFrame) -> pd.DataFrame:
+def _means(frame: pd.DataFrame) -> pd.DataFrame:
     """a, b, kind, rho: the mean over data sets of each pair."""
     found = agreement(frame)
     return found.assign(kind=kinds(found)).groupby(["a", "b", "kind"], sort=False)["rho"].mean().reset_index()
 
 
 def lowest(frame: pd.DataFrame) -> float:
-    found = means(frame)
+    found = _means(frame)
     return float(found[found["kind"] != "apart"]["rho"].min())
 
 
 def modularity_behind(frame: pd.DataFrame) -> float:
-    found = means(frame)
+    found = _means(frame)
     apart = found["kind"] == "apart"
     return float(found[~apart]["rho"].mean() - found[apart]["rho"].mean())
 
 
-def lead(pair: tuple[str, str]) -> Callable[[pd.DataFrame], float]:
+def _lead(pair: tuple[str, str]) -> Callable[[pd.DataFrame], float]:
     """How far a pair's correlation is above the mean of the other pairs without Modularity."""
 
     def statistic(frame: pd.DataFrame) -> float:
-        found = means(frame)
+        found = _means(frame)
         own = (found["a"] == f"mean.{pair[0]}") & (found["b"] == f"mean.{pair[1]}")
         return float(found[own]["rho"].mean() - found[~own & (found["kind"] != "apart")]["rho"].mean())
 
@@ -63,7 +63,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
         data: [[1.0 if a == b else float(rho.get((a, b), rho.get((b, a), 0.0))) for b in names] for a in names]
         for data, rho in table.items()
     }
-    tested = {"lowest": lowest, "modularity": modularity_behind} | {"-".join(pair): lead(pair) for pair in STRONG}
+    tested = {"lowest": lowest, "modularity": modularity_behind} | {"-".join(pair): _lead(pair) for pair in STRONG}
     return {
         "about": study.about(frame),
         "names": [label(name) for name in names],

@@ -21,7 +21,7 @@ ID, TITLE = "L6", "Choosing a model: without labels, and by what was good elsewh
 CLAIM = "Scores without labels show no clear pattern; good settings transfer between seeds, hardly between data sets."
 SOURCE = "Locatello 2019 (slides: Key experimental results 4)"
 PAPER, SCALES = study.PAPER, study.SCALES
-SAME, DATA, BOTH = "same metric, same data", "same metric, other data", "other metric, other data"
+_SAME, _DATA, BOTH = "same metric, same data", "same metric, other data", "other metric, other data"
 CHOICES = (
     *study.CHOICES,
     "Transfer: the best setting (method, strength) of the models of one seed, by one metric on one data set; settings "
@@ -36,7 +36,7 @@ CHOICES = (
 )
 
 
-def rate(kind: str) -> Callable[[pd.DataFrame], float]:
+def _rate(kind: str) -> Callable[[pd.DataFrame], float]:
     def statistic(frame: pd.DataFrame) -> float:
         found = transfer(frame).set_index("kind")["rate"]
         return 100 * float(found.get(kind, float("nan")))
@@ -44,8 +44,8 @@ def rate(kind: str) -> Callable[[pd.DataFrame], float]:
     return statistic
 
 
-def behind(better: str, worse: str) -> Callable[[pd.DataFrame], float]:
-    return lambda frame: rate(better)(frame) - rate(worse)(frame)
+def _behind(better: str, worse: str) -> Callable[[pd.DataFrame], float]:
+    return lambda frame: _rate(better)(frame) - _rate(worse)(frame)
 
 
 def patterns(frame: pd.DataFrame) -> list[str]:
@@ -62,8 +62,8 @@ def patterns(frame: pd.DataFrame) -> list[str]:
 
 def compute(settings: Settings, work: Work) -> Numbers:
     frame = study.models(settings, work)
-    tested = {kind: rate(kind) for kind in KINDS}
-    tested |= {"other data behind": behind(SAME, DATA), "other metric behind": behind(DATA, BOTH)}
+    tested = {kind: _rate(kind) for kind in KINDS}
+    tested |= {"other data behind": _behind(_SAME, _DATA), "other metric behind": _behind(_DATA, BOTH)}
     chosen = selection(choices(frame)).astype(object)
     return {
         "about": study.about(frame),
@@ -146,7 +146,7 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     shown = f": {'; '.join(winners)}" if winners else ""
     return (
         f"{in_words(numbers['about'])}. The best setting of one seed beats another setting at another seed in "
-        f"{rows[SAME].ours} % on the same data, {rows[DATA].ours} % on other data and {rows[BOTH].ours} % on other "
+        f"{rows[_SAME].ours} % on the same data, {rows[_DATA].ours} % on other data and {rows[BOTH].ours} % on other "
         f"data by another metric. Does geometry choose better than chance? Of {len(ours)} label-free selectors, among "
         f"restarts or settings, {len(winners)} are shown to{shown}. Labels reach "
         f"{labels or 'nothing that can be said'}. Intervals are of one selector each, not corrected for their number."

@@ -28,10 +28,10 @@ from unseam_papers.frame.verdicts import LEVEL, shown
 COLOURS = dict(zip(METHODS, (BLUE, ORANGE, GREEN, RED, INK, GREY), strict=True))
 STANDS_FOR = {"sprites": "dSprites", "sprites-colour": "Color-dSprites", "sprites-noisy": "Noisy-dSprites"}
 OTHER = "other data, networks and training"
-FEWEST = 3  # seeds that a test needs
+_FEWEST = 3  # seeds that a test needs
 # a study of minutes on two cores: 144 models, a part of the preset `hour`
-DATA, SEEDS, TOGETHER, STEPS = ("sprites", "sprites-noisy"), (0, 1, 2, 3), 4, 2000
-EVALUATION: dict[str, Any] = {"rows": 2000, "test": 1000, "labels": (100, 2000), "tree_labels": (100, 2000),
+_DATA, SEEDS, _TOGETHER, _STEPS = ("sprites", "sprites-noisy"), (0, 1, 2, 3), 4, 2000
+_EVALUATION: dict[str, Any] = {"rows": 2000, "test": 1000, "labels": (100, 2000), "tree_labels": (100, 2000),
                               "points": 100, "kept": 500}  # fmt: skip
 CHOICES = (
     "The data: seven sets at 64 x 64 in the paper, none of which can be fetched here. Ours: sprites that we draw, 16 x "
@@ -79,12 +79,12 @@ def minutes() -> Any:
     return replace(
         hour,
         name="minutes",
-        data={name: hour.data[name] for name in DATA},
+        data={name: hour.data[name] for name in _DATA},
         methods=tuple(replace(method, strengths=method.strengths[::2]) for method in hour.methods),
         seeds=SEEDS,
-        together=TOGETHER,
-        settings={**hour.settings, "steps": STEPS},
-        evaluation=replace(hour.evaluation, **EVALUATION),
+        together=_TOGETHER,
+        settings={**hour.settings, "steps": _STEPS},
+        evaluation=replace(hour.evaluation, **_EVALUATION),
     )
 
 
@@ -117,7 +117,7 @@ def in_words(about: Mapping[str, Any]) -> str:
 def without_each(frame: pd.DataFrame, statistic: Callable[[pd.DataFrame], float]) -> Numbers:
     """The statistic of all models, and of all but those of one seed."""
     seeds = sorted(frame["seed"].unique())
-    left = [statistic(frame[frame["seed"] != seed]) for seed in seeds] if len(seeds) >= FEWEST else []
+    left = [statistic(frame[frame["seed"] != seed]) for seed in seeds] if len(seeds) >= _FEWEST else []
     value, kept = statistic(frame), [x for x in left if np.isfinite(x)]
     return {"value": value if np.isfinite(value) else None, "without": kept if len(kept) == len(left) else []}
 
@@ -141,7 +141,7 @@ def above(key: str, what: str, published: str, found: Mapping[str, Any], limit: 
     'agrees'
     """
     if found["value"] is None or not found["without"]:
-        few = f"fewer than {FEWEST} seeds, or models are missing"
+        few = f"fewer than {_FEWEST} seeds, or models are missing"
         return Row(key, what, published, "none", "published ordering", "not comparable", note, few)
     error, half = t_and_half(found)
     value, n = found["value"], len(found["without"])

@@ -22,7 +22,7 @@ CLAIM = (
 )
 SOURCE = "Locatello 2019, Figure 3, FactorVAE score on Cars3D (slides: Key experimental results 3)"
 PAPER, SCALES = study.PAPER, study.SCALES
-SCORE = "mean.factor-vae"
+_SCORE = "mean.factor-vae"
 HEAVY = 0.5  # of the overlap of two methods: 1 when each is as likely to win, 0 when one always does
 CHOICES = (
     *study.CHOICES,
@@ -35,15 +35,15 @@ CHOICES = (
 
 def heaviness(frame: pd.DataFrame) -> float:
     found = methods(frame)
-    return float(mutual(found[found["metric"] == SCORE]["p"]).mean())
+    return float(mutual(found[found["metric"] == _SCORE]["p"]).mean())
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
     frame = study.models(settings, work)
     pairs, within = methods(frame), strengths(frame)
-    pairs, within = pairs[pairs["metric"] == SCORE], within[within["metric"] == SCORE]
+    pairs, within = pairs[pairs["metric"] == _SCORE], within[within["metric"] == _SCORE]
     scores = {
-        str(data): {str(m): part[SCORE].dropna().tolist() for m, part in group.groupby("method", sort=False)}
+        str(data): {str(m): part[_SCORE].dropna().tolist() for m, part in group.groupby("method", sort=False)}
         for data, group in frame.groupby("data", sort=False)
     }
     return {

@@ -51,10 +51,10 @@ METHODS = {
     "annealed-vae": ("AnnealedVAE", GREY),
 }
 COLOURED = "sprites-colour"  # what stands for Color-dSprites in a study
-APART = "annealed-vae"  # the figure leaves it out: its strength is a capacity
-CODES = {"sampled": "gaussian-tc-sampled", "mean": "gaussian-tc"}
+_APART = "annealed-vae"  # the figure leaves it out: its strength is a capacity
+_CODES = {"sampled": "gaussian-tc-sampled", "mean": "gaussian-tc"}
 TRENDS = {"sampled": (-1, "decreases"), "mean": (1, "increases")}
-PIXELS, VARIANCE = 64 * 64, 0.25  # of the published images; of a Bernoulli pixel at 1/2
+_PIXELS, VARIANCE = 64 * 64, 0.25  # of the published images; of a Bernoulli pixel at 1/2
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,12 @@ def strengths(method: str, count: int) -> tuple[str, list[float]]:
     return name, [float(grid[i]) for i in np.linspace(0, len(grid) - 1, count).round().astype(int)]
 
 
-def train(settings: Settings, work: Work, method: str) -> Run:
+def _train(settings: Settings, work: Work, method: str) -> Run:
     name, grid = strengths(method, settings.strengths)
     more: dict[str, Any] = {name: grid}
     if method == "factor-vae":
         more |= {"width": settings.critic[0], "depth": settings.critic[1]}
-    data, parameters = images(settings)
+    data, parameters = _images(settings)
     return work.train(
         data,
         method,
@@ -123,13 +123,13 @@ def train(settings: Settings, work: Work, method: str) -> Run:
         workers=settings.workers,
         lr=settings.lr,
         latents=settings.latents,
-        **network(settings),
+        **_network(settings),
         data_parameters=parameters,
         **more,
     )
 
 
-def images(settings: Settings) -> tuple[str, dict[str, Any]]:
+def _images(settings: Settings) -> tuple[str, dict[str, Any]]:
     """Coloured sprites: at their full size and grid the official ones, where they are here."""
     if not settings.widths and official("sprites") != "sprites":
         return official("sprites"), {"colour": True}
@@ -137,19 +137,19 @@ def images(settings: Settings) -> tuple[str, dict[str, Any]]:
     return "sprites", {"size": settings.size, "colour": True, "orientations": settings.orientations, **places}
 
 
-def network(settings: Settings) -> dict[str, Any]:
+def _network(settings: Settings) -> dict[str, Any]:
     if not settings.widths:
         return {**as_in_the_study(), "holdout": 0.0}
-    s2 = VARIANCE * settings.size**2 / PIXELS  # one pixel stands for (64 / size)^2 of the published ones
+    s2 = VARIANCE * settings.size**2 / _PIXELS  # one pixel stands for (64 / size)^2 of the published ones
     return {"network": "mlp", **both(settings.widths), "likelihood": "gaussian", "s2": s2}
 
 
-def correlations(run: Run, method: str, samples: int) -> dict[str, list[float]]:
+def _correlations(run: Run, method: str, samples: int) -> dict[str, list[float]]:
     """Strength and both total correlations, one a member."""
-    scores = evaluate(run, list(CODES.values()), samples=samples, rows="all")
+    scores = evaluate(run, list(_CODES.values()), samples=samples, rows="all")
     name, _ = strengths(method, 2)
     members = range(len(run.members))
-    found = {code: [scores[m][metric].value for m in members] for code, metric in CODES.items()}
+    found = {code: [scores[m][metric].value for m in members] for code, metric in _CODES.items()}
     return {"strength": [run.members[m].hyper[name] for m in members], **found}
 
 
@@ -168,13 +168,13 @@ def compute(settings: Settings, work: Work) -> Numbers:
         return from_study(finished(load(settings.table).table()))
 
     def one(method: str) -> dict[str, list[float]]:
-        run = train(settings, work, method)
-        return correlations(run, method, settings.samples) | {"active": [float(a) for a in run.table()["active"]]}
+        run = _train(settings, work, method)
+        return _correlations(run, method, settings.samples) | {"active": [float(a) for a in run.table()["active"]]}
 
-    return work.each(settings.methods, one, prefix="" if images(settings)[0] == "sprites" else "official-")
+    return work.each(settings.methods, one, prefix="" if _images(settings)[0] == "sprites" else "official-")
 
 
-def ends(found: dict[str, list[float]], code: str) -> tuple[float, float]:
+def _ends(found: dict[str, list[float]], code: str) -> tuple[float, float]:
     """The mean at the weakest and at the strongest setting."""
     strength, value = np.array(found["strength"]), np.array(found[code])
     return float(value[strength == strength.min()].mean()), float(value[strength == strength.max()].mean())
@@ -184,13 +184,13 @@ def judge(numbers: Numbers) -> list[Row]:
     rows = []
     for method, found in numbers.items():
         for code, (sign, claim) in TRENDS.items():
-            first, last = ends(found, code)
+            first, last = _ends(found, code)
             what = f"{METHODS[method][0]}: total correlation of the {code} code over strength"
             note = f"{first:.2f} -> {last:.2f} nats from the weakest to the strongest"
             row = trend(f"{method} {code}", what, claim, found["strength"], found[code], sign, note=note)
             apart = beyond(row.key, what, row.ours, note=f"{note}; a capacity: more is weaker, and the figure has none")
-            rows.append(apart if method == APART else row)
-    above = {METHODS[m][0]: np.mean(np.greater(f["mean"], f["sampled"])) for m, f in numbers.items() if m != APART}
+            rows.append(apart if method == _APART else row)
+    above = {METHODS[m][0]: np.mean(np.greater(f["mean"], f["sampled"])) for m, f in numbers.items() if m != _APART}
     ours = ", ".join(f"{label} {share:.0%}" for label, share in above.items()) + " of the runs"
     return [*rows, beyond("above", "total correlation of the mean above that of the sampled code", ours)]
 
@@ -199,7 +199,7 @@ def draw(numbers: Numbers) -> Figure:
     """Total correlation over strength, sampled left, mean right; a dot a run, a line a method."""
     fig = figure(9.6, 3.5)
     axes = fig.subplots(1, 2, sharey=True)
-    for ax, code in zip(axes, CODES, strict=True):
+    for ax, code in zip(axes, _CODES, strict=True):
         for method, found in numbers.items():
             label, colour = METHODS[method]
             values = np.unique(found["strength"])
@@ -207,31 +207,31 @@ def draw(numbers: Numbers) -> Figure:
             shift = 0.012 * (list(METHODS).index(method) - 2.5)
             ax.plot(place + shift, found[code], "o", color=colour, ms=3, alpha=0.45, mew=0)
             middle = [np.mean(np.array(found[code])[np.array(found["strength"]) == v]) for v in values]
-            style = ":" if method == APART else "-"
+            style = ":" if method == _APART else "-"
             ax.plot(np.linspace(0, 1, len(values)) + shift, middle, style, color=colour, lw=1.8, label=label)
         ax.set_yscale("symlog", linthresh=0.1)
         ax.set(xlabel="strength (published values)", xticks=(0, 1), xticklabels=("weakest", "strongest"))
         ax.set_title(f"{code} code")
     axes[0].set_ylabel("total correlation, nats")
-    axes[0].set_ylim(0, 1.5 * max(max(found[code]) for found in numbers.values() for code in CODES))
+    axes[0].set_ylim(0, 1.5 * max(max(found[code]) for found in numbers.values() for code in _CODES))
     axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig
 
 
-def names(numbers: Numbers, code: str, sign: int) -> str:
+def _names(numbers: Numbers, code: str, sign: int) -> str:
     """The methods whose trend has this sign and is significant."""
-    found = {METHODS[m][0]: p_trend(f["strength"], f[code], sign)[1] for m, f in numbers.items() if m != APART}
+    found = {METHODS[m][0]: p_trend(f["strength"], f[code], sign)[1] for m, f in numbers.items() if m != _APART}
     return ", ".join(label for label, p in found.items() if p < 0.05) or "none"
 
 
 def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
-    kept = [f for m, f in numbers.items() if m != APART]
+    kept = [f for m, f in numbers.items() if m != _APART]
     share = np.mean(np.concatenate([np.greater(f["mean"], f["sampled"]) for f in kept]))
-    weak, strong = np.mean([ends(f, "active") for f in kept], axis=0)
+    weak, strong = np.mean([_ends(f, "active") for f in kept], axis=0)
     return (
-        f"Sampled code: the total correlation falls significantly for {names(numbers, 'sampled', -1)} and rises for "
-        f"{names(numbers, 'sampled', 1)}. Mean code: it rises for {names(numbers, 'mean', 1)} and falls for "
-        f"{names(numbers, 'mean', -1)}. In {share:.0%} of the runs the mean code has more total correlation than the "
+        f"Sampled code: the total correlation falls significantly for {_names(numbers, 'sampled', -1)} and rises for "
+        f"{_names(numbers, 'sampled', 1)}. Mean code: it rises for {_names(numbers, 'mean', 1)} and falls for "
+        f"{_names(numbers, 'mean', -1)}. In {share:.0%} of the runs the mean code has more total correlation than the "
         f"sampled one. {weak:.1f} latents are active at the weakest and {strong:.1f} at the strongest setting. A "
         "likely reason for a rise of the mean code's, which we did not test: the means of passive latents are small "
         "but not zero, and a total correlation does not see how small they are, so every latent that is switched off "

@@ -35,7 +35,7 @@ CHOICES = (
 )
 
 
-def parts(frame: pd.DataFrame) -> pd.Series[float]:
+def _parts(frame: pd.DataFrame) -> pd.Series[float]:
     """The mean adjusted share by objective, and by objective x strength."""
     return variance(frame, permutations=1).groupby("by")["adjusted"].mean().reindex(list(BY))
 
@@ -45,14 +45,14 @@ def compute(settings: Settings, work: Work) -> Numbers:
     found = variance(frame)
     shuffled = frame.assign(**{name: np.random.default_rng(1).permutation(frame[name]) for name in metrics(frame)})
     tested = {
-        "objective": lambda f: float(parts(f)["objective"]),
-        "strength adds": lambda f: float(parts(f)["objective x strength"] - parts(f)["objective"]),
-        "seed": lambda f: float(1 - parts(f)["objective x strength"]),
+        "objective": lambda f: float(_parts(f)["objective"]),
+        "strength adds": lambda f: float(_parts(f)["objective x strength"] - _parts(f)["objective"]),
+        "seed": lambda f: float(1 - _parts(f)["objective x strength"]),
     }
     return {
         "about": study.about(frame),
         "cells": found.to_dict("records"),
-        "shuffled": [float(x) for x in parts(shuffled)],
+        "shuffled": [float(x) for x in _parts(shuffled)],
         **{key: study.without_each(frame, statistic) for key, statistic in tested.items()},
     }
 
@@ -70,20 +70,20 @@ def judge(numbers: Numbers) -> list[Row]:
         for by, published in zip(BY, PUBLISHED.get(STANDS_FOR.get(data, ""), ()), strict=False):
             what = f"{data} for {STANDS_FOR[data]}, {by}: {', '.join(label(f'mean.{m}') for m in METRICS)}"
             printed = " / ".join(map(str, published)) + " %"
-            rows.append(unrun(f"{data} {by}", what, printed, OTHER, cells(numbers, data, by)))
+            rows.append(unrun(f"{data} {by}", what, printed, OTHER, _cells(numbers, data, by)))
     ours = ", ".join(f"{100 * x:.1f} %" for x in numbers["shuffled"])
     note = "the seed of this shuffle was fixed before"
     low, what = all(abs(x) < 0.1 for x in numbers["shuffled"]), "adjusted shares of shuffled scores, by the same two"
     return [*rows, control("shuffled", what, ours, low, "within 10 %", note)]
 
 
-def cells(numbers: Numbers, data: str, by: str) -> str:
+def _cells(numbers: Numbers, data: str, by: str) -> str:
     """Explained (adjusted; 95 % of shuffles are below) of each metric, in the tables' order."""
     found = {row["metric"]: row for row in numbers["cells"] if row["data"] == data and row["by"] == by}
-    return " / ".join(cell(found.get(f"mean.{metric}")) for metric in METRICS) + " %"
+    return " / ".join(_cell(found.get(f"mean.{metric}")) for metric in METRICS) + " %"
 
 
-def cell(row: Mapping[str, float] | None) -> str:
+def _cell(row: Mapping[str, float] | None) -> str:
     if row is None:
         return "none"
     return f"{100 * row['explained']:.0f} ({100 * row['adjusted']:.0f}; {100 * row['null_high']:.0f})"

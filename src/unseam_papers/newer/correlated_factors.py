@@ -45,26 +45,26 @@ CHOICES = (
     "latents, on all combinations or on those that were left out; no row was held out.",
 )
 PAPER = "our own: longer and with more seeds"
-DATA = {"size": 16, "shapes": 1, "orientations": 1, "grey": 0.1}
-PLACES = {"xs": 64, "ys": 64, "without": "x<16|x>47|y<26|y>37"}
-MLP = {"network": "mlp", "decoder_activation": "tanh", "latents": 3, "lr": 2e-3, "likelihood": "gaussian", "s2": 0.025}
-METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
+_DATA = {"size": 16, "shapes": 1, "orientations": 1, "grey": 0.1}
+_PLACES = {"xs": 64, "ys": 64, "without": "x<16|x>47|y<26|y>37"}
+_MLP = {"network": "mlp", "decoder_activation": "tanh", "latents": 3, "lr": 2e-3, "likelihood": "gaussian", "s2": 0.025}
+_METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "beta-vae": ("β-VAE", BLUE, {"beta": 1.6}),
     "factor-vae": ("FactorVAE", ORANGE, {"gamma": 10.0, "width": 100, "depth": 3}),
     "hfs": ("HFS", GREEN, {"beta": 0.0, "gamma": 20.0, "delta": 2.0}),
 }
 SIGMAS = ("none", "0.4", "0.1", "fewer")  # fewer: independent, as many rows as sigma 0.1 leaves
-METRICS = ("mig", "mcc", "dci-disentanglement")
+_METRICS = ("mig", "mcc", "dci-disentanglement")
 PAIR = "MIG of x and y"  # the two that are correlated
 SCORED = ("mig", PAIR, "mcc", "dci-disentanglement")
-RULE = "one-sided Mann-Whitney over seeds, fixed before the run"
+_RULE = "one-sided Mann-Whitney over seeds, fixed before the run"
 
 
 @dataclass(frozen=True)
 class Settings:
     seeds: int
     steps: int
-    methods: tuple[str, ...] = tuple(METHODS)
+    methods: tuple[str, ...] = tuple(_METHODS)
     widths: tuple[int, ...] = (128, 128)
     samples: int = 3000
 
@@ -77,20 +77,20 @@ SCALES = {
 
 
 def parameters(sigma: str) -> dict[str, Any]:
-    base = {**DATA, **PLACES}
+    base = {**_DATA, **_PLACES}
     if sigma == "fewer":
         thin = load_data("sprites", **parameters("0.1"))
         return {**base, "share": round(len(thin) / len(load_data("sprites", **base)), 4)}
     return base if sigma == "none" else {**base, "correlate": f"x,y={sigma}"}
 
 
-def train(settings: Settings, work: Work, method: str, sigma: str) -> Run:
-    same = {**MLP, **both(settings.widths), "holdout": 0.0, "seeds": list(range(settings.seeds))}
-    hyper = {**METHODS[method][2], "steps": settings.steps}
+def _train(settings: Settings, work: Work, method: str, sigma: str) -> Run:
+    same = {**_MLP, **both(settings.widths), "holdout": 0.0, "seeds": list(range(settings.seeds))}
+    hyper = {**_METHODS[method][2], "steps": settings.steps}
     return work.train("sprites", method, data_parameters=parameters(sigma), **same, **hyper)
 
 
-def scores(run: Run, full: Dataset, rows: torch.Tensor, metrics: tuple[str, ...] = METRICS) -> dict[str, list[float]]:
+def _scores(run: Run, full: Dataset, rows: torch.Tensor, metrics: tuple[str, ...] = _METRICS) -> dict[str, list[float]]:
     """Every member against the factors of these rows of the full grid; passive latents do not vote."""
     out: dict[str, list[float]] = {metric: [] for metric in metrics}
     for member in range(len(run.members)):
@@ -112,11 +112,11 @@ def compute(settings: Settings, work: Work) -> Numbers:
     everywhere = some(torch.arange(len(full)), settings.samples)
 
     def one(method: str, sigma: str) -> dict[str, Any]:
-        run = train(settings, work, method, sigma)
+        run = _train(settings, work, method, sigma)
         left = None if sigma == "none" else run.data.left_out  # type: ignore[attr-defined]  # of the full grid
         return {
-            "all": scores(run, full, everywhere),
-            "left out": scores(run, full, some(left, settings.samples), ("mcc",))
+            "all": _scores(run, full, everywhere),
+            "left out": _scores(run, full, some(left, settings.samples), ("mcc",))
             if left is not None and len(left)
             else None,
             "rows": len(run.data),
@@ -129,20 +129,20 @@ def compute(settings: Settings, work: Work) -> Numbers:
 def judge(numbers: Numbers) -> list[Row]:
     rows = []
     for method, found in numbers.items():
-        label = METHODS[method][0]
+        label = _METHODS[method][0]
         for metric in SCORED:
             at = {sigma: found[sigma]["all"][metric] for sigma in SIGMAS}
             ours = ", ".join(f"{sigma}: {plus_minus(values, '.2f')}" for sigma, values in at.items())
             p = p_above(at["none"], at["0.1"])
-            rule = f"falls from independent to sigma 0.1: {RULE}, p = {p:.2g}"
+            rule = f"falls from independent to sigma 0.1: {_RULE}, p = {p:.2g}"
             rows.append(beyond(f"{method} {metric}", f"{label}: {metric} on all combinations", ours, p < LEVEL, rule))
         fewer, thin = found["fewer"]["all"][PAIR], found["0.1"]["all"][PAIR]
         p, ours = p_above(fewer, thin), f"{np.mean(fewer):.2f} against {np.mean(thin):.2f}"
-        rule = f"above: {RULE}, p = {p:.2g}"
+        rule = f"above: {_RULE}, p = {p:.2g}"
         what = f"{label}: {PAIR} after as many rows of independent factors, against sigma 0.1"
         so = "so it is not the number of rows" if p < LEVEL else ""
         rows.append(beyond(f"{method} fewer", what, ours, p < LEVEL, rule, so))
-        rows.append(beyond(f"{method} left out", f"{label}: MCC on combinations that were left out", left_out(found)))
+        rows.append(beyond(f"{method} left out", f"{label}: MCC on combinations that were left out", _left_out(found)))
         used = ", ".join(f"{sigma}: {np.mean(found[sigma]['active']):.1f}" for sigma in SIGMAS)
         rows.append(beyond(f"{method} active", f"{label}: latents in use, of 3 factors, mean over seeds", used))
     return rows + [kept_more(other, numbers) for other in numbers if "hfs" in numbers and other != "hfs"]
@@ -151,12 +151,12 @@ def judge(numbers: Numbers) -> list[Row]:
 def kept_more(other: str, numbers: Numbers) -> Row:
     """What HFS was made for: to be above the others where factors go together."""
     ours, theirs = (numbers[method]["0.1"]["all"][PAIR] for method in ("hfs", other))
-    p, label = p_above(ours, theirs), METHODS[other][0]
+    p, label = p_above(ours, theirs), _METHODS[other][0]
     what, shown = f"HFS: {PAIR} at sigma 0.1 above {label}'s", f"{np.mean(ours):.2f} against {np.mean(theirs):.2f}"
-    return beyond(f"hfs above {other}", what, shown, p < LEVEL, f"{RULE}, p = {p:.2g}")
+    return beyond(f"hfs above {other}", what, shown, p < LEVEL, f"{_RULE}, p = {p:.2g}")
 
 
-def left_out(found: Mapping[str, Any]) -> str:
+def _left_out(found: Mapping[str, Any]) -> str:
     told = {s: found[s]["left out"] for s in SIGMAS if found[s]["left out"]}
     return ", ".join(f"{s}: {plus_minus(scores['mcc'], '.2f')}" for s, scores in told.items()) or "none were left out"
 
@@ -167,7 +167,7 @@ def draw(numbers: Numbers) -> Figure:
     shown = SIGMAS[:3]
     for ax, metric in zip(fig.subplots(1, len(SCORED)), SCORED, strict=True):
         for place, (method, found) in enumerate(numbers.items()):
-            label, colour, _ = METHODS[method]
+            label, colour, _ = _METHODS[method]
             values = [found[sigma]["all"][metric] for sigma in shown]
             for x, each in enumerate(values):
                 ax.plot([x + 0.06 * place] * len(each), each, "o", color=colour, ms=3, alpha=0.5, mew=0)
@@ -179,18 +179,18 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: Rows) -> str:
-    falls = [METHODS[m][0] for m in numbers if rows[f"{m} {PAIR}"].verdict == "holds"]
-    stays = [METHODS[m][0] for m in numbers if rows[f"{m} {PAIR}"].verdict != "holds"]
+    falls = [_METHODS[m][0] for m in numbers if rows[f"{m} {PAIR}"].verdict == "holds"]
+    stays = [_METHODS[m][0] for m in numbers if rows[f"{m} {PAIR}"].verdict != "holds"]
     also = f", not significantly for {', '.join(stays)}" if stays else ""
-    low = max(mean(found, "none") for found in numbers.values()) < 0.2  # a MIG that has little to lose
+    low = max(_mean(found, "none") for found in numbers.values()) < 0.2  # a MIG that has little to lose
     weak = " Even independent, x and y are hardly told apart." if low else ""
-    dead = [METHODS[m][0] for m, found in numbers.items() if np.mean(found["none"]["active"]) < 2]
+    dead = [_METHODS[m][0] for m, found in numbers.items() if np.mean(found["none"]["active"]) < 2]
     weak += (
         f" {', '.join(dead)}: fewer than two latents in use at this strength, so nothing is said of it." if dead else ""
     )
-    means = [f"{METHODS[m][0]} {' / '.join(f'{mean(found, s):.2f}' for s in SIGMAS)}" for m, found in numbers.items()]
+    means = [f"{_METHODS[m][0]} {' / '.join(f'{_mean(found, s):.2f}' for s in SIGMAS)}" for m, found in numbers.items()]
     more = [
-        METHODS[m][0] for m in numbers if m != "hfs" and "hfs" in numbers and rows[f"hfs above {m}"].verdict == "holds"
+        _METHODS[m][0] for m in numbers if m != "hfs" and "hfs" in numbers and rows[f"hfs above {m}"].verdict == "holds"
     ]
     if "hfs" in numbers:
         weak += f" At sigma 0.1 HFS is above {' and '.join(more) or 'none of the others'}."
@@ -200,5 +200,5 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     )
 
 
-def mean(found: Mapping[str, Any], sigma: str) -> float:
+def _mean(found: Mapping[str, Any], sigma: str) -> float:
     return float(np.mean(found[sigma]["all"][PAIR]))

@@ -44,8 +44,8 @@ CHOICES = (
     "The rule of the main row, a rank correlation of 0.7 over Tripod's members, was fixed before the first run.",
 )
 PAPER = "nothing is published about this: our larger scale"
-BATCH, PIXELS = 32, 256
-NETWORK: dict[str, Any] = {
+_BATCH, _PIXELS = 32, 256
+_NETWORK: dict[str, Any] = {
     "network": "mlp",
     "encoder": (64,),
     "decoder": (64,),
@@ -53,12 +53,12 @@ NETWORK: dict[str, Any] = {
     "lr": 3e-3,
 }
 MI = 1e-4  # weight of the multi-information, as the paper has it
-POINTS = 200  # held-out rows
-DRAWS = 32  # directions of each kind
-ROWS = 1000  # held-out rows behind the scores
-SAME = 0.7  # rank correlation
-VARIES = 0.05  # standard deviation of a latent that is in use
-METRICS = "mig,dci-disentanglement"
+_POINTS = 200  # held-out rows
+_DRAWS = 32  # directions of each kind
+_ROWS = 1000  # held-out rows behind the scores
+_SAME = 0.7  # rank correlation
+_VARIES = 0.05  # standard deviation of a latent that is in use
+_METRICS = "mig,dci-disentanglement"
 
 
 @dataclass(frozen=True)
@@ -77,36 +77,36 @@ SCALES = {
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    tripod = {"hessian": [PIXELS * w for w in settings.weights], "mi": PIXELS * MI, "levels": 12}
+    tripod = {"hessian": [_PIXELS * w for w in settings.weights], "mi": _PIXELS * MI, "levels": 12}
     swept: dict[str, dict[str, Any]] = {"tripod": tripod, "beta-vae": {"beta": list(settings.betas)}}
 
     def cohort(name: str) -> list[dict[str, Any]]:
         setup = SETUPS["sprites"]
         run = work.train(
             setup.data, name, seeds=list(range(settings.seeds)), latents=setup.latents, steps=settings.steps,
-            batch=BATCH, holdout=0.2, data_parameters=dict(setup.data_parameters), **NETWORK, **swept[name],
+            batch=_BATCH, holdout=0.2, data_parameters=dict(setup.data_parameters), **_NETWORK, **swept[name],
         )  # fmt: skip
-        return [measure(run, member) for member in range(len(run.members))]
+        return [_measure(run, member) for member in range(len(run.members))]
 
     return work.each(swept, cohort)
 
 
-def measure(run: Run, member: int) -> dict[str, Any]:
+def _measure(run: Run, member: int) -> dict[str, Any]:
     """Both off-diagonals of a member, what its axes are like, and what labels say."""
     model, hyper = run.model(member), run.members[member].hyper
-    seen = without_constants(represent(model, run.data, run.held_out()[:ROWS]))
-    z, std = seen.posterior.mean[:POINTS].double(), torch.as_tensor(seen.codes.std(0)).double()
+    seen = without_constants(represent(model, run.data, run.held_out()[:_ROWS]))
+    z, std = seen.posterior.mean[:_POINTS].double(), torch.as_tensor(seen.codes.std(0)).double()
     model = model.double()
     g = generator(0, "directions")
-    signs, normal = torch.randn(2, DRAWS, *z.shape, generator=g, dtype=z.dtype)
+    signs, normal = torch.randn(2, _DRAWS, *z.shape, generator=g, dtype=z.dtype)
     with torch.no_grad():
         layers = hidden(model)
         H = interaction(layers, z, std, signs.sign(), normal).mean() / max(len(layers(z[:1])), 1)
         M = pullbacks(model.decode, z, model.likelihood).pullback * std * std[:, None]
         cost = entanglement_cost(M, 1.0).mean()
-    active = in_use(seen.codes, seen.variances) & (seen.codes.std(0) > VARIES)
-    found = score(seen.codes, seen.factors, seen.space, METRICS, active=active) if active.any() else {}
-    axes = distance(run, member, points=POINTS)["relative"]
+    active = in_use(seen.codes, seen.variances) & (seen.codes.std(0) > _VARIES)
+    found = score(seen.codes, seen.factors, seen.space, _METRICS, active=active) if active.any() else {}
+    axes = distance(run, member, points=_POINTS)["relative"]
     told = {"weight": hyper.get("hessian", hyper.get("beta")), "H": float(H), "cost": float(cost), "axes": axes}
     return {**told, "active": int(active.sum()), **{name: s.value for name, s in found.items()}}
 
@@ -122,7 +122,7 @@ def rho(members: Sequence[Mapping[str, Any]], one: str, two: str) -> float | Non
     return spearman(*map(list, zip(*both, strict=True))) if len(both) > 2 else None
 
 
-def told(value: float | None) -> str:
+def _told(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
@@ -131,7 +131,7 @@ def by_weight(members: Sequence[Mapping[str, Any]], what: str) -> dict[float, Ar
     return {w: pick([m for m in members if m["weight"] == w and m.get(what) is not None], what) for w in found}
 
 
-def means(members: Sequence[Mapping[str, Any]], what: str, form: str = ".2f") -> str:
+def _means(members: Sequence[Mapping[str, Any]], what: str, form: str = ".2f") -> str:
     return "; ".join(f"{w:g}: {values.mean():{form}}" for w, values in by_weight(members, what).items() if len(values))
 
 
@@ -143,18 +143,18 @@ def judge(numbers: Numbers) -> list[Row]:
     rows = [
         control("falls", "H at the largest weight over H at the smallest", f"{falls:.2f}", falls < 0.5, "below 0.5"),
         beyond(
-            "same", "rank correlation of H and the entanglement cost over Tripod's members", told(same),
-            same is not None and same >= SAME,
-            f"at least {SAME}, fixed before the first run; {len(able(tripod))} of {len(tripod)} use two latents",
+            "same", "rank correlation of H and the entanglement cost over Tripod's members", _told(same),
+            same is not None and same >= _SAME,
+            f"at least {_SAME}, fixed before the first run; {len(able(tripod))} of {len(tripod)} use two latents",
         ),
-        beyond("vaes", "the same over beta-VAEs, which never saw H", f"{told(rho(vae, 'H', 'cost'))} (n = {len(vae)})"),
+        beyond("vaes", "the same over beta-VAEs (never saw H)", f"{_told(rho(vae, 'H', 'cost'))} (n = {len(vae)})"),
     ]  # fmt: skip
     for key, what in MEANS.items():
         form = ".3f" if key == "H" else ".2f"
-        ours = f"Tripod by weight {means(tripod, key, form) or '-'}; beta-VAE by beta {means(vae, key, form) or '-'}"
+        ours = f"Tripod by weight {_means(tripod, key, form) or '-'}; beta-VAE by beta {_means(vae, key, form) or '-'}"
         rows.append(beyond(f"mean {key}", f"mean {what}", ours))
-    for metric in METRICS.split(","):
-        found = {name: told(rho(tripod + vae, key, metric)) for key, name in NAMES.items()}
+    for metric in _METRICS.split(","):
+        found = {name: _told(rho(tripod + vae, key, metric)) for key, name in _NAMES.items()}
         ours = ", ".join(f"{name} {value}" for name, value in found.items())
         rows.append(beyond(f"labels {metric}", f"rank correlation with {metric} over all members", ours))
     return rows
@@ -167,7 +167,7 @@ MEANS = {
     "mig": "MIG",
     "dci-disentanglement": "DCI disentanglement",
 }
-NAMES = {"H": "H", "cost": "cost", "axes": "DtO over chance"}
+_NAMES = {"H": "H", "cost": "cost", "axes": "DtO over chance"}
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -181,12 +181,12 @@ def draw(numbers: Numbers) -> Figure:
             size = 12 + 20 * np.argsort(np.argsort(weight)) / max(len(weight), 1)
             how = {"s": size, "color": colour, "alpha": 0.8, "label": label, "edgecolors": GREY, "lw": 0.4}
             ax.scatter(pick(both, x), pick(both, y), **how)
-        ax.set(xlabel=LABELS[x], ylabel=LABELS[y])
+        ax.set(xlabel=_LABELS[x], ylabel=_LABELS[y])
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return fig
 
 
-LABELS = {"H": "H: share of mixed second derivatives", "cost": "entanglement cost (nats)", "mig": "MIG"}
+_LABELS = {"H": "H: share of mixed second derivatives", "cost": "entanglement cost (nats)", "mig": "MIG"}
 
 
 def conclude(numbers: Numbers, rows: Rows) -> str:
@@ -196,7 +196,7 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     verdict = "say the same" if rows["same"].verdict == "holds" else "do not say the same"
     return (
         f"The two off-diagonals {verdict} here: over Tripod's members their rank correlation is {rows['same'].ours}, "
-        f"over beta-VAEs {told(rho(vae, 'H', 'cost'))}. From weight {first:g} to {last:g} H goes from "
+        f"over beta-VAEs {_told(rho(vae, 'H', 'cost'))}. From weight {first:g} to {last:g} H goes from "
         f"{H[first].mean():.3f} to {H[last].mean():.3f} and the cost from {cost[first].mean():.2f} to "
         f"{cost[last].mean():.2f} nats. H is about second derivatives (latents that do not interact: an additive "
         f"decoder), the cost about first ones (columns at right angles): an additive decoder may have parallel columns "

@@ -7,9 +7,9 @@ from unseam_papers.frame.rows import Rows
 from unseam_papers.vu import tables
 from unseam_papers.vu.tables import PAPER, SOURCE, TABLE_CHOICES, compute, scales, title
 
-SIZE = (5, 5, 4)  # s, n, m
+_SIZE = (5, 5, 4)  # s, n, m
 PUBLISHED = {"I": (44.0, 60.0, 56.0), "SAP": (52.0, 20.0, 4.0)}
-ID, TITLE, SCALES = "V2", title(*SIZE), scales(*SIZE)
+ID, TITLE, SCALES = "V2", title(*_SIZE), scales(*_SIZE)
 CLAIM = (
     "With two groups or one, I_4 finds the true groups more often than SAP; with three, which is still fewer than the "
     "four latents, SAP is ahead (52 % against 44 %)."

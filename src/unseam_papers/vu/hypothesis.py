@@ -29,7 +29,7 @@ CHOICES = (
     "nothing of disentanglement that was learned. This was decided after a look: both showed it.",
 )
 PAPER = "nothing is published about the sweep: our larger one"
-CONTROLS = {
+_CONTROLS = {
     "untrained": "untrained codes",
     "diagonal": "codes of diagonal Sw, Sz = s2 I",
     "exact": "exact principal axes",
@@ -74,18 +74,18 @@ def compute(settings: Settings, work: Work) -> Numbers:
     return {"cells": out}
 
 
-def gaps(numbers: Numbers) -> Array:  # m - groups of every cell
+def _gaps(numbers: Numbers) -> Array:  # m - groups of every cell
     return np.array([c["m"] - c["groups"] for c in numbers["cells"]])
 
 
-def lead(numbers: Numbers, way: str) -> Array:
+def _lead(numbers: Numbers, way: str) -> Array:
     """Of I_m over SAP in points, of every cell."""
     return np.array([c[way][0] - c[way][1] for c in numbers["cells"]])
 
 
-def parts(numbers: Numbers, way: str) -> list[Row]:
+def _parts(numbers: Numbers, way: str) -> list[Row]:
     """The three parts of the hypothesis on one kind of code, each tested over the cells."""
-    gap, ahead = gaps(numbers), lead(numbers, way)
+    gap, ahead = _gaps(numbers), _lead(numbers, way)
     I, SAP = np.array([c[way] for c in numbers["cells"]]).T
     fewer, equal = gap > 0, gap == 0
     rows = [
@@ -98,14 +98,16 @@ def parts(numbers: Numbers, way: str) -> list[Row]:
 
 def judge(numbers: Numbers) -> list[Row]:
     """The hypothesis on trained codes, beside codes that nothing was learned for; then all kinds of codes, shown."""
-    rows = [told_apart(*both) for both in zip(*(parts(numbers, way) for way in ("trained", "untrained")), strict=True)]
-    for way, what in CONTROLS.items():
-        ours = "; ".join(f"{row.what}: {row.ours}, {row.rule.split(', ')[-1]}" for row in parts(numbers, way))
+    rows = [
+        _told_apart(*both) for both in zip(*(_parts(numbers, way) for way in ("trained", "untrained")), strict=True)
+    ]
+    for way, what in _CONTROLS.items():
+        ours = "; ".join(f"{row.what}: {row.ours}, {row.rule.split(', ')[-1]}" for row in _parts(numbers, way))
         rows.append(control(way, f"the same on {what}", ours))
     return rows
 
 
-def told_apart(trained: Row, untrained: Row) -> Row:
+def _told_apart(trained: Row, untrained: Row) -> Row:
     """Not comparable where untrained codes show the same."""
     if not trained.verdict == untrained.verdict == "agrees":
         return trained
@@ -117,7 +119,7 @@ def draw(numbers: Numbers) -> Figure:
     """The lead of I_m over SAP against m - groups: one point a cell, one panel a kind of code."""
     fig, axes = panels(10, 3.3, columns=3, sharey=True)
     for ax, (way, colour, marker, label) in zip(axes, SERIES, strict=True):
-        gap, ahead = gaps(numbers), lead(numbers, way)
+        gap, ahead = _gaps(numbers), _lead(numbers, way)
         shift = np.linspace(-0.22, 0.22, len(gap))
         ax.axhline(0, color=INK, lw=0.8)
         ax.plot(gap + shift, ahead, marker, color=colour, alpha=0.55, ms=5, mew=0)
@@ -129,7 +131,7 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: Rows) -> str:
-    gap, (trained, untrained, aligned) = gaps(numbers), (lead(numbers, way) for way in WAYS)
+    gap, (trained, untrained, aligned) = _gaps(numbers), (_lead(numbers, way) for way in WAYS)
     alike = np.corrcoef(trained, untrained)[0, 1] if np.ptp(trained) and np.ptp(untrained) else 0.0
     three = [rows[key] for key in ("fewer", "grows", "equal")]
     same = sum("untrained codes show it too" in row.rule for row in three)

@@ -70,7 +70,7 @@ def successes(scenario: Scenario, B: Array, Sw: Array) -> tuple[Array, Array]:  
     return by_information, by_sap
 
 
-def rates(success: Array) -> list[float]:  # (5, 5, starts) -> one success rate a start, in percent
+def _rates(success: Array) -> list[float]:  # (5, 5, starts) -> one success rate a start, in percent
     return [float(r) for r in 100 * success.mean((0, 1))]
 
 
@@ -80,10 +80,10 @@ def measure(scenario: Scenario, m: int, starts: int, steps: int, seed: int = 0) 
     for way, options in WAYS.items():
         end = runs(scenario.Sy, m, starts, seed, **{"steps": steps, **options})
         i_m, sap = successes(scenario, end.B, end.Sw)
-        out[way] = {"I": rates(i_m), "SAP": rates(sap)}
+        out[way] = {"I": _rates(i_m), "SAP": _rates(sap)}
         if way == "trained":
             reached = end.outcome == "tolerance reached"
-            out["reached"] = {"I": rates(i_m & reached), "SAP": rates(sap & reached)}
+            out["reached"] = {"I": _rates(i_m & reached), "SAP": _rates(sap & reached)}
             out["outcomes"] = [[[float((cell == o).mean()) for o in OUTCOMES] for cell in row] for row in end.outcome]
         if way == "diagonal":
             out["converged"] = float(100 * (end.outcome == "converged").mean())
@@ -97,7 +97,7 @@ def equal_variances(n: int, m: int, groups: Groups, starts: int, steps: int) -> 
     scenario = Scenario(n=n, groups=groups, variances=(1.0,))
     end = runs(scenario.Sy, m, starts, seed=0, **{"steps": steps, **WAYS["diagonal"]})
     i_m, sap = successes(scenario, end.B, end.Sw)
-    return {"I": rates(i_m), "SAP": rates(sap)}
+    return {"I": _rates(i_m), "SAP": _rates(sap)}
 
 
 def vary(n: int, m: int, groups: Groups, starts: int, steps: int) -> list[dict[str, Any]]:

@@ -17,16 +17,16 @@ from unseam_papers.frame.rows import Row, Rows, joined
 from unseam_papers.frame.verdicts import central, control, drawn, identity, paired
 from unseam_papers.vu.solutions import CHOICES, GAMMA, LAM, equal_variances, measure, percent, vary
 
-Table = Mapping[str, tuple[float, ...]]  # metric -> the published rates of scenarios 1, 2, 3, in percent
+_Table = Mapping[str, tuple[float, ...]]  # metric -> the published rates of scenarios 1, 2, 3, in percent
 METRICS = ("I", "SAP")
-MARGIN = 25.0  # points of a success rate
-CONTROLS = {
+_MARGIN = 25.0  # points of a success rate
+_CONTROLS = {
     "untrained": "code of the first random decoder, no training",
     "diagonal": "diagonal Sw, Sz = s2 I",
     "equal": "diagonal Sw, Sz = s2 I, roots of equal variance",
     "exact": "exact principal axes, closed form",
 }
-RULE = (
+_RULE = (
     "Settings that the slides leave open move some rates more than chance does. A rate whose mean moves over these "
     "settings by more than the central 95 % of our repetitions span, and an order that turns round over them, cannot "
     "be compared, whether ours is like the published one or not. A first version of this clause, made after a look, "
@@ -60,7 +60,7 @@ def title(s: int, n: int, m: int) -> str:
 
 SOURCE = "Vu 2024, slides 'Numerical Results'"
 PAPER = "as published, repeated 400 times where the slides have one table; variances, noise and starts are not printed"
-TABLE_CHOICES = (*CHOICES, RULE)
+TABLE_CHOICES = (*CHOICES, _RULE)
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
@@ -77,13 +77,13 @@ def compute(settings: Settings, work: Work) -> Numbers:
     return {"m": m, "scenarios": scenarios}
 
 
-def judge(table: Table, numbers: Numbers) -> list[Row]:
+def judge(table: _Table, numbers: Numbers) -> list[Row]:
     """Six success rates, then the orders that the slides draw from them, then what they do not report."""
     m, scenarios = numbers["m"], numbers["scenarios"]
     rows = [rate(metric, k, table[metric][k], s, m) for metric in METRICS for k, s in enumerate(scenarios)]
     rows += [order(k, table, scenario, m) for k, scenario in enumerate(scenarios)]
     done = " / ".join(f"{s['converged']:.0f}" for s in scenarios)
-    for way, what in CONTROLS.items():
+    for way, what in _CONTROLS.items():
         found = ("/".join(f"{np.mean(s[way][metric]):.0f}" for s in scenarios) for metric in METRICS)
         ours = ", ".join(f"{name(metric, m)} {rates} %" for metric, rates in zip(METRICS, found, strict=True))
         note = f"share of these runs that had converged: {done} %" if way == "diagonal" else ""
@@ -101,12 +101,12 @@ def rate(metric: str, k: int, value: float, scenario: Mapping[str, Any], m: int)
         return identity(key, what, percent(ours), True, rule, why, f"{value:.0f} %")
     span = f"means over {len(others)} settings the slides leave open: {min(others):.0f} to {max(others):.0f} %"
     only = f"if only runs that reached 5 % may succeed: {np.mean(scenario['reached'][metric]):.0f} %"
-    row = drawn(key, what, value, ours, MARGIN, " %", note=joined(span, only))
+    row = drawn(key, what, value, ours, _MARGIN, " %", note=joined(span, only))
     low, high = central(ours)
     return undecided(row) if np.ptp(others) > high - low else row
 
 
-def order(k: int, table: Table, scenario: Mapping[str, Any], m: int) -> Row:
+def order(k: int, table: _Table, scenario: Mapping[str, Any], m: int) -> Row:
     """Which metric is ahead, over our repetitions; not comparable where other settings turn the order round."""
     first, second = METRICS if table["I"][k] > table["SAP"][k] else METRICS[::-1]
     lead = np.subtract(open_means(scenario, first), open_means(scenario, second))
@@ -138,10 +138,10 @@ SERIES = (
     ("untrained", GREY, "s", "untrained"),
     ("diagonal", GREEN, "^", "diagonal Sw, Sz = s2 I"),
 )
-COLOURS = dict(zip(OUTCOMES, (GREY, "#7fb3d9", "#4aa564", "#e0b23c", RED), strict=True))
+_COLOURS = dict(zip(OUTCOMES, (GREY, "#7fb3d9", "#4aa564", "#e0b23c", RED), strict=True))
 
 
-def draw(table: Table, numbers: Numbers) -> Figure:
+def draw(table: _Table, numbers: Numbers) -> Figure:
     """Both metrics' success rates by scenario, and how training ended over the (gamma, lambda) grid."""
     fig, axes = panels(11, 3.7, columns=3, width_ratios=[1, 1, 1.1])
     for ax, metric in zip(axes, METRICS, strict=False):
@@ -172,7 +172,7 @@ def _draw_outcomes(ax: Any, outcomes: Sequence[Any]) -> None:
     """The commonest end of each (gamma, lambda), scenario 2; the number is its share in percent."""
     shares = np.asarray(outcomes)  # (5, 5, outcomes)
     top = shares.argmax(-1)
-    ax.imshow(top, cmap=ListedColormap(list(COLOURS.values())), vmin=-0.5, vmax=len(OUTCOMES) - 0.5, origin="lower")
+    ax.imshow(top, cmap=ListedColormap(list(_COLOURS.values())), vmin=-0.5, vmax=len(OUTCOMES) - 0.5, origin="lower")
     for i, j in np.ndindex(top.shape):
         ax.text(j, i, f"{100 * shares[i, j, top[i, j]]:.0f}", ha="center", va="center", color="white", fontsize=8)
     ax.set_xticks(range(len(LAM)), [f"{v:g}" for v in LAM])
@@ -180,10 +180,10 @@ def _draw_outcomes(ax: Any, outcomes: Sequence[Any]) -> None:
     ax.set(xlabel="lambda", ylabel="gamma", title="how training ends (scenario 2), % of starts")
     ax.grid(False)
     seen = [OUTCOMES[i] for i in sorted(set(top.ravel().tolist()))]
-    ax.legend(handles=[Patch(color=COLOURS[o], label=o) for o in seen], loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.legend(handles=[Patch(color=_COLOURS[o], label=o) for o in seen], loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def conclude(table: Table, numbers: Numbers, rows: Rows) -> str:
+def conclude(table: _Table, numbers: Numbers, rows: Rows) -> str:
     rates = [row.verdict for key, row in rows.items() if key[:-2] in METRICS and row.counted]
     agree, differ, open_ = (rates.count(v) for v in ("agrees", "differs", "not comparable"))
     scenarios, label = numbers["scenarios"], name("I", numbers["m"])

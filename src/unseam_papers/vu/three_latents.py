@@ -5,9 +5,9 @@ from functools import partial
 from unseam_papers.vu import tables
 from unseam_papers.vu.tables import PAPER, SOURCE, TABLE_CHOICES, compute, scales, title
 
-SIZE = (3, 4, 3)  # s, n, m
+_SIZE = (3, 4, 3)  # s, n, m
 PUBLISHED = {"I": (16.0, 64.0, 100.0), "SAP": (40.0, 92.0, 92.0)}
-ID, TITLE, CHOICES, SCALES = "V1", title(*SIZE), TABLE_CHOICES, scales(*SIZE)
+ID, TITLE, CHOICES, SCALES = "V1", title(*_SIZE), TABLE_CHOICES, scales(*_SIZE)
 CLAIM = (
     "Over 25 pairs (gamma, lambda) the best partition is the true one more often the fewer independent groups there "
     "are, and SAP leads while the groups are many."

@@ -23,9 +23,9 @@ from unseam.train import fit, resume
 from unseam_papers.frame.draw import BLUE, GREY, ORANGE
 from unseam_papers.frame.exhibit import OFFICIAL, Numbers, Work, as_in_the_study, official
 
-EPS = 0.1
-SMALL = {"size": 16, "shapes": 1, "orientations": 1, "without": "x<8|x>23|y<13|y>18", "grey": EPS}
-MLP = {"network": "mlp", "encoder": (128, 128), "decoder": (128, 128), "decoder_activation": "tanh", "lr": 2e-3}
+_EPS = 0.1
+_SMALL = {"size": 16, "shapes": 1, "orientations": 1, "without": "x<8|x>23|y<13|y>18", "grey": _EPS}
+_MLP = {"network": "mlp", "encoder": (128, 128), "decoder": (128, 128), "decoder_activation": "tanh", "lr": 2e-3}
 FRESH = 200  # the first seed of the models that are compared; trials used others
 METRICS = {
     "mig": "Table 4.2, MIG",
@@ -112,21 +112,21 @@ class World:
     methods: dict[str, dict[str, Any]]
 
 
-FREE: dict[str, dict[str, Any]] = {"ae": {}, "slow-vae": {"beta": 1.0}, "pcl": {}, "weak-gan": {}}
+_FREE: dict[str, dict[str, Any]] = {"ae": {}, "slow-vae": {"beta": 1.0}, "pcl": {}, "weak-gan": {}}
 WORLDS = {
     "dSprites": World(
         "sprites",
         0.1,
         5,
         1,
-        FREE | {"beta-vae": {"beta": 8.0}, "factor-vae": {"gamma": 35.0}, "beta-tcvae": {"beta": 6.0}},
+        _FREE | {"beta-vae": {"beta": 8.0}, "factor-vae": {"gamma": 35.0}, "beta-tcvae": {"beta": 6.0}},
     ),
     "Shapes3D": World(
         "rooms",
         0.175,
         6,
         4,
-        FREE | {"beta-vae": {"beta": 32.0}, "factor-vae": {"gamma": 7.0}, "beta-tcvae": {"beta": 32.0}},
+        _FREE | {"beta-vae": {"beta": 32.0}, "factor-vae": {"gamma": 7.0}, "beta-tcvae": {"beta": 32.0}},
     ),
 }
 
@@ -155,13 +155,13 @@ STRENGTHS: dict[str, dict[str, Any]] = {
     "weak-gan": {},
     "ae": {},
 }
-FEW = ("beta-vae", "beta-tcvae", "pcl")  # a quarter of an hour is enough for
-MORE = ("factor-vae", "slow-vae", "ae")  # the GAN takes an hour: at paper alone
+_FEW = ("beta-vae", "beta-tcvae", "pcl")  # a quarter of an hour is enough for
+_MORE = ("factor-vae", "slow-vae", "ae")  # the GAN takes an hour: at paper alone
 SCALES = {
     "tiny": Settings({m: STRENGTHS[m] for m in ("beta-vae",)}, 1, 20, 5, (1.0, 2.0), 2, learned=20),
-    "quick": Settings({m: STRENGTHS[m] for m in FEW}, restarts=6, steps=3000, rounds=800),
+    "quick": Settings({m: STRENGTHS[m] for m in _FEW}, restarts=6, steps=3000, rounds=800),
     "large": Settings(
-        {m: STRENGTHS[m] for m in (*FEW, *MORE)}, restarts=6, steps=3000, rounds=800
+        {m: STRENGTHS[m] for m in (*_FEW, *_MORE)}, restarts=6, steps=3000, rounds=800
     ),  # quick's cohorts too
 }
 PAPER = "as published, on our drawings where official files are not here; restarts, rounds and Z12's strengths are ours"
@@ -177,12 +177,12 @@ def printed(world: str) -> Settings:
 def base(settings: Settings, **more: Any) -> Dataset:
     if settings.world:
         return load_data(official(WORLDS[settings.world].data), **more)
-    return load_data("sprites", **SMALL, **more)
+    return load_data("sprites", **_SMALL, **more)
 
 
 def reach(settings: Settings) -> float:
     """The largest change of a pixel."""
-    return WORLDS[settings.world].eps if settings.world else EPS
+    return WORLDS[settings.world].eps if settings.world else _EPS
 
 
 def whose(settings: Settings) -> str:
@@ -197,7 +197,7 @@ def training(settings: Settings) -> dict[str, Any]:
     if settings.world:
         latents = WORLDS[settings.world].latents
         return {**as_in_the_study(), "lr": 1e-4, "batch": 64, "latents": latents, "steps": settings.steps}
-    return {**MLP, "latents": 3, "steps": settings.steps, "likelihood": "gaussian", "s2": 0.05}
+    return {**_MLP, "latents": 3, "steps": settings.steps, "likelihood": "gaussian", "s2": 0.05}
 
 
 def named(*parts: Any) -> str:
@@ -206,7 +206,7 @@ def named(*parts: Any) -> str:
 
 def broken(settings: Settings, work: Work) -> Dataset:
     """The perturbed data set, made once."""
-    data, game = base(settings), Game(eps=EPS, rounds=settings.rounds)
+    data, game = base(settings), Game(eps=_EPS, rounds=settings.rounds)
     told: dict[str, Any] = {"steps": settings.learned}
     how: dict[str, Any] = {}
     if settings.world:
@@ -229,7 +229,7 @@ def data_at(settings: Settings, work: Work, place: str) -> Dataset:
     return base(settings, noise=largest, noise_fixed=True)
 
 
-def train(settings: Settings, work: Work, place: str, data: Dataset, method: str, **hyper: Any) -> Run:
+def _train(settings: Settings, work: Work, place: str, data: Dataset, method: str, **hyper: Any) -> Run:
     """A cohort of fresh seeds, trained once."""
     told = {**training(settings), **settings.methods[method], **hyper}
     seeds = [FRESH + seed for seed in range(settings.restarts)]
@@ -240,17 +240,17 @@ def train(settings: Settings, work: Work, place: str, data: Dataset, method: str
     return fit(data, method, seeds=seeds, out=folder, **told)
 
 
-def scored(run: Run, metrics: Sequence[str] = tuple(METRICS)) -> Numbers:
+def _scored(run: Run, metrics: Sequence[str] = tuple(METRICS)) -> Numbers:
     """Of every restart the scores, MIG of each factor, and how many latents are in use (mean variance below 0.8)."""
     found = evaluate(run, list(metrics))
     return {
         **{name: [found[m][name].value for m in sorted(found)] for name in metrics},
         "mig_per_factor": [np.asarray(found[m]["mig"].per_factor).tolist() for m in sorted(found)],
-        "active": [active(run, m) for m in sorted(found)],
+        "active": [_active(run, m) for m in sorted(found)],
     }
 
 
-def active(run: Run, member: int) -> int:
+def _active(run: Run, member: int) -> int:
     if run.config.objective in ("ae", "pcl", "weak-gan"):
         return run.config.architecture.latents  # their noise says nothing
     posterior = represent(run.model(member), run.data, some(torch.arange(len(run.data)), 2000)).posterior
@@ -265,7 +265,7 @@ def at(settings: Settings, work: Work, place: str, method: str, **hyper: Any) ->
 
 
 def _at(settings: Settings, work: Work, place: str, method: str, hyper: dict[str, Any]) -> Numbers:
-    return scored(train(settings, work, place, data_at(settings, work, place), method, **hyper))
+    return _scored(_train(settings, work, place, data_at(settings, work, place), method, **hyper))
 
 
 def size(settings: Settings, work: Work) -> tuple[float, float]:

@@ -32,18 +32,18 @@ CLAIM = (
     "angle and radius (polar, low MIG)."
 )
 SOURCE = "Zietlow 2022, section 4.3.6, Figures 4.10 and 4.11"
-WALL, VIEW = 1, 5  # the two factors, of floor, wall, object, scale, shape, orientation
-LATENTS = 6  # as many as factors (4.3.2)
-BETA, SIDE = 32.0, 64  # of the thesis, for Shapes3D's 64 x 64 pixels
+_WALL, VIEW = 1, 5  # the two factors, of floor, wall, object, scale, shape, orientation
+_LATENTS = 6  # as many as factors (4.3.2)
+_BETA, SIDE = 32.0, 64  # of the thesis, for Shapes3D's 64 x 64 pixels
 EXTREME = 4  # restarts of the highest and of the lowest MIG
 HELD = 0.25  # share of a factor's entropy that a pair must know for it to hold the factor
 CELLS = 8  # of a latent, in the information of a pair
-SHUFFLES = 20  # of the labels: what information a code has by chance
-TABLE = 7  # pictures a side of a traversal
-FACTORS = ("floor", "wall", "object", "scale", "shape", "orientation")
+_SHUFFLES = 20  # of the labels: what information a code has by chance
+_TABLE = 7  # pictures a side of a traversal
+_FACTORS = ("floor", "wall", "object", "scale", "shape", "orientation")
 ORDERING: Kind = "published ordering"
-KINDS = ("cartesian", "undecided", "polar")
-COLOURS = dict(zip(KINDS, (BLUE, GREY, ORANGE), strict=True))
+_KINDS = ("cartesian", "undecided", "polar")
+_COLOURS = dict(zip(_KINDS, (BLUE, GREY, ORANGE), strict=True))
 CHOICES = (
     "The data: Shapes3D in the thesis, and here at scale paper where its file is in the data folder. Else: `rooms`, "
     "the same six factors with the same numbers of values (480,000 images), at the quick scale 16 x 16 pixels.",
@@ -76,18 +76,18 @@ class Settings:
 SCALES = {
     "tiny": Settings(restarts=2, steps=20, size=8, beta=0.5, widths=(16,), samples=400),
     "quick": Settings(restarts=8, steps=15_000, size=16, beta=0.5),
-    "paper": Settings(restarts=50, steps=300_000, size=SIDE, beta=BETA, widths=(), lr=1e-4, samples=10_000),
+    "paper": Settings(restarts=50, steps=300_000, size=SIDE, beta=_BETA, widths=(), lr=1e-4, samples=10_000),
 }
 
 
-def train(settings: Settings, work: Work) -> Run:
+def _train(settings: Settings, work: Work) -> Run:
     data = official("rooms") if settings.size == SIDE else "rooms"
     return work.train(
         data,
         "beta-vae",
         seeds=list(range(settings.restarts)),
         **given(settings, "beta", "steps", "batch", "lr"),
-        latents=LATENTS,
+        latents=_LATENTS,
         **(as_in_the_study() if not settings.widths else {"network": "mlp", **both(settings.widths)}),
         **({"data_parameters": {"size": settings.size}} if data == "rooms" else {}),
     )
@@ -114,25 +114,25 @@ def holders(z: Array, v: Array) -> tuple[list[int], Array]:  # (N, K), (N, 2) ->
 
 
 def shufflings(v: Array) -> list[Array]:
-    return [numpy_generator(i, "z14").permutation(v) for i in range(SHUFFLES)]
+    return [numpy_generator(i, "z14").permutation(v) for i in range(_SHUFFLES)]
 
 
-def cut(z: Array, hue: Array) -> int:  # (N,), (N,) int
+def _cut(z: Array, hue: Array) -> int:  # (N,), (N,) int
     """Where a line has cut the circle of hues: after which hue the mean code jumps most.
 
-    >>> cut(np.array([3.0, 4.0, 0.0, 1.0, 2.0]), np.arange(5))
+    >>> _cut(np.array([3.0, 4.0, 0.0, 1.0, 2.0]), np.arange(5))
     1
     """
     mean = np.array([z[hue == h].mean() for h in range(hue.max() + 1)])
     return int(np.abs(np.roll(mean, -1) - mean).argmax())
 
 
-def look(run: Run, member: int, samples: int) -> dict[str, Any]:
+def _look(run: Run, member: int, samples: int) -> dict[str, Any]:
     """The pair that holds wall hue and orientation, both verdicts on it, the MIG, and a table of pictures over it."""
     model = run.model(member)
     seen = represent(model, run.data, sample(run, "all", samples).rows)
     assert seen.factors is not None
-    codes, v, beta = seen.codes, seen.factors[:, [WALL, VIEW]], beta_of(run, member)
+    codes, v, beta = seen.codes, seen.factors[:, [_WALL, VIEW]], beta_of(run, member)
     pair, known = holders(codes, v)
     z, some = codes[:, pair], codes[:1000]
     M = metrics(model.decode, torch.from_numpy(some), model.likelihood, dtype=torch.float64).pullback.detach().numpy()
@@ -148,8 +148,8 @@ def look(run: Run, member: int, samples: int) -> dict[str, Any]:
         "labelled": told.kind,
         "hue": by_hue,
         "view": by_view,
-        "cut": cut(codes[:, int(np.argmax(np.asarray(score.matrix)[WALL]))], v[:, 0]),
-        "pictures": pictures(model, codes, pair),
+        "cut": _cut(codes[:, int(np.argmax(np.asarray(score.matrix)[_WALL]))], v[:, 0]),
+        "pictures": _pictures(model, codes, pair),
     }
 
 
@@ -163,25 +163,25 @@ def roles(shifted: Array, v: Array) -> tuple[bool, bool]:  # (N, 2), (N, 2)
 
 
 @torch.no_grad()
-def pictures(model: Any, codes: Array, pair: Sequence[int]) -> list[Any]:  # (N, K)
+def _pictures(model: Any, codes: Array, pair: Sequence[int]) -> list[Any]:  # (N, K)
     """TABLE x TABLE decoded images over the middle 90 % of the pair's codes, the others at their medians, as bytes."""
     low, high = np.quantile(codes, [0.05, 0.95], axis=0)
-    values = torch.from_numpy(np.linspace(low, high, TABLE, axis=1)).float()  # (K, T)
+    values = torch.from_numpy(np.linspace(low, high, _TABLE, axis=1)).float()  # (K, T)
     z = torch.from_numpy(np.median(codes, axis=0)).float()
     return table(traverse_pair(model.mean, z, pair[0], pair[1], values)).tolist()
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    run = train(settings, work)
+    run = _train(settings, work)
     names = [str(m) for m in range(len(run.members))]
     step = f"{run.config.data['name']}-"
-    found = work.each(names, lambda m: look(run, int(m), settings.samples), prefix=f"{step}member-")
-    moved = work.once(f"{step}moved", lambda: moves(run.data, settings.samples))
+    found = work.each(names, lambda m: _look(run, int(m), settings.samples), prefix=f"{step}member-")
+    moved = work.once(f"{step}moved", lambda: _moves(run.data, settings.samples))
     told = {"data": run.config.data["name"], **given(settings, "beta", "size")}
     return {**told, "moved": moved, "members": list(found.values())}
 
 
-def moves(data: Any, samples: int) -> list[float]:
+def _moves(data: Any, samples: int) -> list[float]:
     """How far each factor moves the pixels: half the mean squared change when it alone is drawn anew, as shares."""
     v = data.factors(some(torch.arange(len(data)), samples))
     other, out = v[some(torch.arange(len(v)), len(v), seed=1)], []
@@ -192,14 +192,14 @@ def moves(data: Any, samples: int) -> list[float]:
     return (np.array(out) / sum(out)).tolist()
 
 
-def held(numbers: Numbers) -> list[dict[str, Any]]:
+def _held(numbers: Numbers) -> list[dict[str, Any]]:
     """The restarts with a pair of latents that holds both factors: in the others there is nothing to tell apart."""
     return [m for m in numbers["members"] if min(m["known"]) >= HELD]
 
 
 def spelled(members: Sequence[Mapping[str, Any]]) -> str:
     kinds = [m["kind"] for m in members]
-    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in KINDS) + f" of {len(kinds)}"
+    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in _KINDS) + f" of {len(kinds)}"
 
 
 def ranked(numbers: Numbers) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -211,7 +211,7 @@ def ranked(numbers: Numbers) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
 
 def both_kinds(numbers: Numbers) -> Row:
     """Both kinds among the restarts: not finding one says something only of as many restarts as the thesis shows."""
-    members, every = held(numbers), numbers["members"]
+    members, every = _held(numbers), numbers["members"]
     found = {m["kind"] for m in members} >= {"cartesian", "polar"}
     enough = len(members) >= 2 * EXTREME
     verdict: Verdict = "agrees" if found else "differs" if enough else "not comparable"
@@ -221,9 +221,9 @@ def both_kinds(numbers: Numbers) -> Row:
     return Row("both", what, "cartesian and polar", spelled(members), ORDERING, verdict, note, rule)
 
 
-def gaps(numbers: Numbers) -> Row:
+def _gaps(numbers: Numbers) -> Row:
     """MIG of cartesian against polar restarts, and who is at the ends."""
-    high, low = ([m["mig"] for m in held(numbers) if m["kind"] == kind] for kind in ("cartesian", "polar"))
+    high, low = ([m["mig"] for m in _held(numbers) if m["kind"] == kind] for kind in ("cartesian", "polar"))
     (top, bottom), every = ranked(numbers), pick(numbers["members"], "mig")
     ends = f"of the {len(top)} highest MIGs {spelled(top)}; of the lowest {spelled(bottom)}"
     note = f"MIG {every.min():.2f} to {every.max():.2f}; {ends}"
@@ -241,7 +241,7 @@ def counted(key: str, what: str, published: str, hits: Sequence[bool]) -> Row:
 
 
 def judge(numbers: Numbers) -> list[Row]:
-    members = held(numbers)
+    members = _held(numbers)
     cartesian, polar = ([m for m in members if m["kind"] == kind] for kind in ("cartesian", "polar"))
     cuts = [m["cut"] for m in cartesian]
     commonest = max(cuts, key=cuts.count, default=0)
@@ -252,7 +252,7 @@ def judge(numbers: Numbers) -> list[Row]:
     reliably = "cartesian restarts: the circle of hues is cut at the commonest hue"
     return [
         both_kinds(numbers),
-        gaps(numbers),
+        _gaps(numbers),
         counted("hue", "polar restarts: the hue is the angle", "the angular component", [m["hue"] for m in polar]),
         counted("view", "polar restarts: the view is the radius", "the radial component", [m["view"] for m in polar]),
         counted("cut", reliably, "reliably encode the color in the same way", [c == commonest for c in cuts]),
@@ -269,7 +269,7 @@ def draw(numbers: Numbers) -> Figure:
             ax.set_axis_off()
         for ax, m in zip(line, group, strict=False):
             ax.imshow(np.array(m["pictures"], np.uint8), rasterized=True)
-            kind, colour = (m["kind"], COLOURS[m["kind"]]) if min(m["known"]) >= HELD else ("not both held", INK)
+            kind, colour = (m["kind"], _COLOURS[m["kind"]]) if min(m["known"]) >= HELD else ("not both held", INK)
             knows = "hue {:.0%}, view {:.0%}".format(*m["known"])
             ax.set_title(f"{label}: {m['mig']:.2f}\n{kind} ({knows})", color=colour, fontsize=8)
     fig.suptitle("the two latents that know most about wall hue and orientation, middle 90 % of each", fontsize=9)
@@ -277,9 +277,9 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: Rows) -> str:
-    members, every = held(numbers), numbers["members"]
+    members, every = _held(numbers), numbers["members"]
     factors = np.mean([m["per_factor"] for m in every], axis=0)
-    best = ", ".join(f"{name} {value:.2f}" for name, value in zip(FACTORS, factors, strict=True))
+    best = ", ".join(f"{name} {value:.2f}" for name, value in zip(_FACTORS, factors, strict=True))
     what = {
         "agrees": "Both kinds occur among restarts of one model, as in the thesis.",
         "differs": "Only one of the two kinds, or none, occurs, where the thesis has both.",
@@ -287,9 +287,9 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     }
     weak = numbers["moved"][VIEW]
     return (
-        f"beta-VAEs with {LATENTS} latents on {numbers['data']}, all six factors, {numbers['size']} pixels a side, "
+        f"beta-VAEs with {_LATENTS} latents on {numbers['data']}, all six factors, {numbers['size']} pixels a side, "
         f"beta {numbers['beta']:g}. In {len(members)} of {len(every)} restarts a pair of latents holds wall hue and "
         f"orientation: {spelled(members)}. {what[rows['both'].verdict]} {rows['labels'].ours} get the same verdict "
         f"from the decoder's metric alone and from the labels. MIG by factor: {best}. Of what the factors move in the "
-        f"pixels, the orientation has {weak:.1%} and the wall's hue {numbers['moved'][WALL]:.0%}."
+        f"pixels, the orientation has {weak:.1%} and the wall's hue {numbers['moved'][_WALL]:.0%}."
     )

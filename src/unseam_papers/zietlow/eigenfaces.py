@@ -43,8 +43,8 @@ CHOICES = (
     "within 2.5) were counted before.",
 )
 PAPER = "as published, where CelebA's files are; image size, batch, likelihood and number of restarts are not printed"
-ALPHA, SHOWN = 2.5, 5
-BETA, NUMBERS = 4.0, 64 * 64 * 3  # beta of the thesis, and the numbers of an image that we take it to be for
+ALPHA, _SHOWN = 2.5, 5
+_BETA, NUMBERS = 4.0, 64 * 64 * 3  # beta of the thesis, and the numbers of an image that we take it to be for
 ORDERS = 200  # random orders of the active latents
 LOOKED = 2000  # images that are looked at
 PHOTOGRAPHS = ("faces", "celeba")
@@ -84,13 +84,13 @@ def available(size: int) -> tuple[str, dict[str, int]]:
     return ("digits", {"size": 8}) if absent("faces", size=size) else ("faces", {"size": size})
 
 
-def train(settings: Settings, work: Work) -> Run:
+def _train(settings: Settings, work: Work) -> Run:
     name, parameters = available(settings.size)
     pixels = int(np.prod(load_data(name, **parameters).shape))
     return work.train(
         name,
         "beta-vae",
-        beta=BETA * pixels / NUMBERS,
+        beta=_BETA * pixels / NUMBERS,
         seeds=list(range(settings.seeds)),
         **given(settings, "steps", "batch", "latents"),
         network="mlp",
@@ -105,7 +105,7 @@ def train_printed(settings: Printed, work: Work) -> Run:
     return work.train(
         "celeba",
         "beta-vae",
-        beta=BETA,
+        beta=_BETA,
         seeds=list(range(settings.seeds)),
         steps=round(settings.epochs * rows * (1 - settings.holdout) / settings.batch),
         **given(settings, "batch", "latents", "lr", "holdout"),
@@ -121,7 +121,7 @@ def looked(run: Run) -> Tensor:
 
 
 @torch.no_grad()
-def look(run: Run, member: int) -> dict[str, Any]:
+def _look(run: Run, member: int) -> dict[str, Any]:
     """Per latent: mean sigma and impact; how much of the variance the first k latents explain; the traversals."""
     model, rows = run.model(member), looked(run)
     x, seen = run.data.batch(rows), represent(model, run.data, rows)
@@ -132,8 +132,8 @@ def look(run: Run, member: int) -> dict[str, Any]:
     start = model.encode(x[draw.choice(len(x), min(300, len(x)), replace=False)].mean(0, keepdim=True)).mean[0]
     tail = np.abs(seen.codes[:, active] - start.numpy()[active]) if len(active) else np.zeros((1, 1))
     used = order[np.isin(order, active)]
-    chance = [explained(model, x, z, draw.permutation(used)) for _ in range(ORDERS)]
-    curve = explained(model, x, z, used)
+    chance = [_explained(model, x, z, draw.permutation(used)) for _ in range(ORDERS)]
+    curve = _explained(model, x, z, used)
     impact, moved = effects(model, x, z)
     return {
         "sigma": sigma.tolist(),
@@ -144,7 +144,7 @@ def look(run: Run, member: int) -> dict[str, Any]:
         "by_chance": np.mean(chance, axis=0).tolist(),
         "as_good": float(np.mean([sum(c) >= sum(curve) for c in chance])),
         "inside": float((tail < ALPHA).mean()),
-        "pictures": traversals(model, start, order[:SHOWN]) if member == 0 else [],
+        "pictures": _traversals(model, start, order[:_SHOWN]) if member == 0 else [],
     }
 
 
@@ -161,7 +161,7 @@ def effects(model: Any, x: Tensor, z: Tensor) -> tuple[list[float], list[float]]
 
 
 @torch.no_grad()
-def explained(model: Any, x: Tensor, z: Tensor, order: Array) -> list[float]:
+def _explained(model: Any, x: Tensor, z: Tensor, order: Array) -> list[float]:
     """1 - |x - xhat|^2 / |x - mean|^2 with the first k = 0..K latents of this order kept, the others at their means."""
     total = (x - x.mean(0)).square().sum()
     kept, out = z.mean(0).repeat(len(z), 1), []
@@ -172,16 +172,16 @@ def explained(model: Any, x: Tensor, z: Tensor, order: Array) -> list[float]:
     return out
 
 
-def pictures(images: Tensor) -> Tensor:  # (N, C, H, W) -> (N, H, W), or (N, H, W, 3) in colour
+def _pictures(images: Tensor) -> Tensor:  # (N, C, H, W) -> (N, H, W), or (N, H, W, 3) in colour
     return images.movedim(1, -1).squeeze(-1)
 
 
-def traversals(model: Any, start: Tensor, latents: Array) -> list[Any]:  # 3 x SHOWN pictures
+def _traversals(model: Any, start: Tensor, latents: Array) -> list[Any]:  # 3 x SHOWN pictures
     """z_mean - alpha e_i, z_mean, z_mean + alpha e_i."""
     steps = torch.zeros(3, len(latents), len(start))
     for column, latent in enumerate(latents):
         steps[0, column, latent], steps[2, column, latent] = -ALPHA, ALPHA
-    images = pictures(model.mean((start + steps).flatten(0, 1)))
+    images = _pictures(model.mean((start + steps).flatten(0, 1)))
     return images.unflatten(0, (3, len(latents))).numpy().round(3).tolist()
 
 
@@ -190,19 +190,19 @@ def eigenfaces(x: Array, count: int) -> dict[str, Any]:  # (N, H, W), or (N, H, 
     flat = x.reshape(len(x), -1)
     _, s, Vt = np.linalg.svd(flat - flat.mean(0), full_matrices=False)
     l = s**2 / (len(x) - 1)
-    reach = ALPHA * np.sqrt(l[:SHOWN])[:, None] * Vt[:SHOWN]
+    reach = ALPHA * np.sqrt(l[:_SHOWN])[:, None] * Vt[:_SHOWN]
     tiles = flat.mean(0) + np.stack([-reach, 0 * reach, reach])
     share = np.concatenate([[0], np.cumsum(l) / l.sum()])
-    sheet = tiles.reshape(3, SHOWN, *x.shape[1:]).clip(0, 1).round(3)
+    sheet = tiles.reshape(3, _SHOWN, *x.shape[1:]).clip(0, 1).round(3)
     return {"pictures": sheet.tolist(), "share": share[: count + 1].tolist()}
 
 
 def compute(settings: Settings | Printed, work: Work) -> Numbers:
     if isinstance(settings, Printed) and (why := absent("celeba", split="all")):
         return {"missing": why}
-    run = train_printed(settings, work) if isinstance(settings, Printed) else train(settings, work)
-    x = pictures(run.data.batch(looked(run))).double().numpy()
-    members = work.each([str(m) for m in range(len(run.members))], lambda m: look(run, int(m)), prefix="member-")
+    run = train_printed(settings, work) if isinstance(settings, Printed) else _train(settings, work)
+    x = _pictures(run.data.batch(looked(run))).double().numpy()
+    members = work.each([str(m) for m in range(len(run.members))], lambda m: _look(run, int(m)), prefix="member-")
     return {
         "data": run.config.data["name"],
         "members": list(members.values()),
@@ -210,7 +210,7 @@ def compute(settings: Settings | Printed, work: Work) -> Numbers:
     }
 
 
-def ranks(key: str, what: str, published: str, numbers: Numbers, name: str) -> Row:
+def _ranks(key: str, what: str, published: str, numbers: Numbers, name: str) -> Row:
     """Mean sigma against a value of each active latent: Spearman a restart, p-values combined over restarts."""
     pairs = [np.array([m["sigma"], m[name]])[:, m["active"]] for m in numbers["members"]]
     found = [p_trend(sigma, values, -1) for sigma, values in pairs]
@@ -241,14 +241,14 @@ PUBLISHED = {  # key: what, and the words of the thesis
 def judge(numbers: Numbers) -> list[Row]:
     if "missing" in numbers:
         return [unrun(key, *words, numbers["missing"], kind="published ordering") for key, words in PUBLISHED.items()]
-    members, five = numbers["members"], numbers["pca"]["share"][SHOWN]
+    members, five = numbers["members"], numbers["pca"]["share"][_SHOWN]
     count = [len(m["active"]) for m in members]
     p = [(ORDERS * m["as_good"] + 1) / (ORDERS + 1) for m in members]
     order = ", ".join(f"{m['as_good']:.1%}" for m in members)
     test, good = "permutation tests of the area under the curve", f"as good at random: {order} of {ORDERS} orders"
     rows = [
-        ranks("impact", *PUBLISHED["impact"], numbers, "impact"),
-        ranks("moved", *PUBLISHED["moved"], numbers, "moved"),
+        _ranks("impact", *PUBLISHED["impact"], numbers, "impact"),
+        _ranks("moved", *PUBLISHED["moved"], numbers, "moved"),
         combined("order", *PUBLISHED["order"], good, numbers, p, test),
     ]
     note = f"{min(count)} to {max(count)} of {len(members[0]['sigma'])} latents active; five of PCA: {five:.0%}"
@@ -278,14 +278,14 @@ def draw(numbers: Numbers) -> Figure:
         (middle, numbers["pca"]["pictures"], f"classical eigenfaces: mean ∓ {ALPHA} s.d."),
     ):
         tiles = np.array(pictures)
-        sheet = tiles.swapaxes(1, 2).reshape(3 * tiles.shape[2], SHOWN * tiles.shape[3], *tiles.shape[4:])
+        sheet = tiles.swapaxes(1, 2).reshape(3 * tiles.shape[2], _SHOWN * tiles.shape[3], *tiles.shape[4:])
         ax.imshow(sheet, cmap="gray", vmin=0, vmax=1, rasterized=True)
         ax.set(yticks=(np.arange(3) + 0.5) * tiles.shape[2], yticklabels=(f"−{ALPHA}", "0", f"+{ALPHA}"))
-        ax.set(xticks=(np.arange(SHOWN) + 0.5) * tiles.shape[3], title=title)
+        ax.set(xticks=(np.arange(_SHOWN) + 0.5) * tiles.shape[3], title=title)
         ax.grid(False)
-    left.set_xticklabels([f"σ {s:.2f}" for s in sorted(first["sigma"])[:SHOWN]])
+    left.set_xticklabels([f"σ {s:.2f}" for s in sorted(first["sigma"])[:_SHOWN]])
     share = np.array(numbers["pca"]["share"])
-    middle.set_xticklabels([f"{d:.0%}" for d in np.diff(share)[:SHOWN]])
+    middle.set_xticklabels([f"{d:.0%}" for d in np.diff(share)[:_SHOWN]])
     middle.set_xlabel("share of the variance")
     k = np.arange(len(share))
     for values, colour, label, kind in (
@@ -294,7 +294,7 @@ def draw(numbers: Numbers) -> Figure:
         (first["by_chance"], GREY, "in random order", "--"),
     ):
         right.plot(k[: len(values)], values, kind, color=colour, label=label)
-    right.axvline(SHOWN, color=ORANGE, lw=0.8)
+    right.axvline(_SHOWN, color=ORANGE, lw=0.8)
     right.set(xlabel="active latents kept", ylabel="variance explained", ylim=(-0.05, 1))
     right.set_title("does the order matter?")
     right.legend(loc="lower right")
@@ -315,7 +315,7 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     return (
         f"Trained on {data[numbers['data']]}. Mean sigma against impact on the loss, active latents only: "
         f"{rows['impact'].ours}. The half of the active latents with the smallest sigma explains {half[0]:.0%} of the "
-        f"variance, a random half {half[1]:.0%}, and five principal components {numbers['pca']['share'][SHOWN]:.0%}. "
+        f"variance, a random half {half[1]:.0%}, and five principal components {numbers['pca']['share'][_SHOWN]:.0%}. "
         + (
             "So sigma does for a VAE what the eigenvalue does for PCA: it orders the components without looking at "
             "the reconstructions."

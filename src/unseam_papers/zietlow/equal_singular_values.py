@@ -26,13 +26,13 @@ ID, TITLE = "Z7", "Table 3.4: degenerate singular values"
 CLAIM = "A linear beta-VAE finds the factors when their scales differ, and random axes when they are equal."
 SOURCE = "Zietlow 2022, Table 3.4 and Figure 3.5; Proposition 1"
 PAPER = "as published (its number of restarts is not printed); ratios 1.1 and 2 and beta = 0.01 are ours"
-NAME = "Synth. Lin."
+_NAME = "Synth. Lin."
 PUBLISHED = {  # ratio: DS, DtO
     1.0: {"DS": (0.51, 0.28), "DtO": (0.49, 0.32)},
     1.2: {"DS": (0.76, 0.25), "DtO": (0.20, 0.24)},
     1.5: {"DS": (0.98, 0.06), "DtO": (0.01, 0.06)},
 }
-STRONG = 1e-2  # a beta with a stronger pull, still far below the first collapse at 0.16
+_STRONG = 1e-2  # a beta with a stronger pull, still far below the first collapse at 0.16
 STRETCHED = 2.0  # the ratio of Synth. Lin. itself: its cohort is Table 3.3's
 
 
@@ -48,8 +48,8 @@ class Settings:
 
 def compute(settings: Settings, work: Work) -> Numbers:
     """DS and DtO of every restart at every ratio, at the end and over training."""
-    points = work.each(settings.ratios, partial(point, work, settings))
-    strong = work.each(settings.ratios, partial(turned, work, settings), prefix="strong-")
+    points = work.each(settings.ratios, partial(_point, work, settings))
+    strong = work.each(settings.ratios, partial(_turned, work, settings), prefix="strong-")
     return {
         "points": [{"ratio": ratio, **found} for ratio, found in points.items()],
         "strong": list(strong.values()),
@@ -57,31 +57,31 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def point(work: Work, settings: Settings, ratio: float) -> Numbers:
+def _point(work: Work, settings: Settings, ratio: float) -> Numbers:
     if ratio == STRETCHED:
-        run = setups.search(work, NAME, settings.size)
-        chosen = setups.members(run, SETUPS[NAME].beta)
+        run = setups.search(work, _NAME, settings.size)
+        chosen = setups.members(run, SETUPS[_NAME].beta)
     else:
-        run = setups.train(work, NAME, "beta-vae", settings.equal if ratio == 1 else settings.size, ratio=ratio)
+        run = setups.train(work, _NAME, "beta-vae", settings.equal if ratio == 1 else settings.size, ratio=ratio)
         chosen = list(range(len(run.members)))
     return {**scores(run, chosen), **setups.over_training(run, chosen)}
 
 
-def turned(work: Work, settings: Settings, ratio: float) -> Numbers:
-    run = setups.train(work, NAME, "beta-vae", settings.strong, (STRONG,), ratio=ratio)
+def _turned(work: Work, settings: Settings, ratio: float) -> Numbers:
+    run = setups.train(work, _NAME, "beta-vae", settings.strong, (_STRONG,), ratio=ratio)
     return scores(run, range(len(run.members)))
 
 
 def judge(numbers: Numbers) -> list[Row]:
     points = {point["ratio"]: point for point in numbers["points"]}
-    short = SETUPS[NAME].short(numbers["epochs"])
-    table = [compared(ratio, score, points[ratio]) for ratio, published in PUBLISHED.items() for score in published]
+    short = SETUPS[_NAME].short(numbers["epochs"])
+    table = [_compared(ratio, score, points[ratio]) for ratio, published in PUBLISHED.items() for score in published]
     strong = [stronger(ratio, found) for ratio, found in zip(points, numbers["strong"], strict=True)]
     return [unless(short, row) for row in (*table, *boundary(points))] + strong
 
 
-def compared(ratio: float, score: str, found: Numbers) -> Row:
-    samples, missing = setups.complete(found, SETUPS[NAME].latents) if score == "DtO" else (found["DS"], "")
+def _compared(ratio: float, score: str, found: Numbers) -> Row:
+    samples, missing = setups.complete(found, SETUPS[_NAME].latents) if score == "DtO" else (found["DS"], "")
     published = (*PUBLISHED[ratio][score], None)
     return number(f"{score} at {ratio}", f"{score} at ratio {ratio}", published, samples, MARGIN, note=missing)
 
@@ -89,7 +89,7 @@ def compared(ratio: float, score: str, found: Numbers) -> Row:
 def stronger(ratio: float, found: Numbers) -> Row:
     ours = f"DS {plus_minus(found['DS'], '.2f')}, DtO {plus_minus(known(found['DtO']), '.2f')}"
     note = joined("beta added after a look at results", left_out(found["DtO"]))
-    return beyond(f"strong {ratio:g}", f"ratio {ratio:g} at beta = {STRONG:g}", ours, note=note)
+    return beyond(f"strong {ratio:g}", f"ratio {ratio:g} at beta = {_STRONG:g}", ours, note=note)
 
 
 def boundary(points: dict[float, Numbers]) -> list[Row]:
@@ -149,7 +149,7 @@ def draw(numbers: Numbers) -> Figure:
         for ratio, published in PUBLISHED.items():
             axes[0].errorbar(ratio + 3 * place, *published[score], fmt="_", color=INK, lw=1)
     strong = [average(found["DtO"]) for found in numbers["strong"]]
-    axes[0].plot(ratios, strong, "--", color=BLUE, label=f"DtO at beta = {STRONG:g}")
+    axes[0].plot(ratios, strong, "--", color=BLUE, label=f"DtO at beta = {_STRONG:g}")
     axes[0].axvline(1, color=GREY, ls="--", lw=1)
     axes[0].axhline(CHANCE, color=GREY, ls=":", lw=1)
     axes[0].set(title="not identified at ratio 1 (dashed)", xlabel="ratio of the singular values", ylim=(-0.05, 1.4))
@@ -191,7 +191,7 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     return (
         f"{start}{small}{waiting}The optimum is aligned at every ratio above 1, but the pull towards it, in nats per "
         f"beta, is {forces}: near 1 it is so weak that a spread over restarts is likely to be a matter of training "
-        f"time rather than of identifiability (right panel). At beta = {STRONG:g}, with a pull a hundred times as "
+        f"time rather than of identifiability (right panel). At beta = {_STRONG:g}, with a pull a hundred times as "
         f"strong, the mean DtO is {closer}."
     )
 
@@ -199,7 +199,7 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
 CHOICES = (
     *setups.CHOICES[:3],
     "The scale of the loss decides how much beta = 1e-4 is. Ours sums over dimensions. As the restarts had not "
-    f"settled after 600 epochs, beta = {STRONG:g} was added after a look at the results, for fewer epochs.",
+    f"settled after 600 epochs, beta = {_STRONG:g} was added after a look at the results, for fewer epochs.",
     f"A published value agrees within {MARGIN:g} of DS or of DtO. Its deviations of 0.2 to 0.3 are so large that ten "
     "restarts on each side rarely show that.",
 )

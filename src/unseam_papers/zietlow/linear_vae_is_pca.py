@@ -29,39 +29,39 @@ ID, TITLE = "Z10", "Linear VAEs perform PCA"
 CLAIM = "The linear VAE's decoder M = U S V^T has a signed permutation for V and the data's principal axes for U."
 SOURCE = "Zietlow 2022, Theorem 2 and section 5.2"
 PAPER = "as published (beta = 1e-4; the other betas are ours)"
-NAME = "Synth. Lin."
-S2 = 0.5
-KINDS = {
+_NAME = "Synth. Lin."
+_S2 = 0.5
+_KINDS = {
     "beta-vae": ("beta-VAE", BLUE),
     "beta-vae-sigma": ("beta-VAE, full posterior", ORANGE),
     "ae": ("autoencoder", GREY),
 }
 SIGNED_PERMUTATION = 0.1  # |V - P|_F below which V counts as one; a random rotation has 0.55 on average (CHANCE)
-DEGREES = 5.0
+_DEGREES = 5.0
 BETAS = (1e-4, 1e-3, 1e-2, 5e-2)  # the published one first; the second latent collapses at 0.17
 TINY_NOISE = 1e-9
 
 
 def compute(size: Size, work: Work) -> Numbers:
     """From the cohorts of Z9 (all betas) and Z5 (full posterior, autoencoder)."""
-    found = work.each(KINDS, partial(measure, size, work))
-    return {**found, "exact": work.once("exact", partial(exact, size, work)), "epochs": size.epochs}
+    found = work.each(_KINDS, partial(_measure, size, work))
+    return {**found, "exact": work.once("exact", partial(_exact, size, work)), "epochs": size.epochs}
 
 
 def cohort(size: Size, work: Work, kind: str) -> Run:
-    return search(work, NAME, size) if kind == "beta-vae" else train(work, NAME, kind, size)
+    return search(work, _NAME, size) if kind == "beta-vae" else train(work, _NAME, kind, size)
 
 
-def measure(size: Size, work: Work, kind: str) -> list[dict[str, Any]]:
+def _measure(size: Size, work: Work, kind: str) -> list[dict[str, Any]]:
     """V and U of every member's decoder W = U S V^T, one entry a beta."""
     run = cohort(size, work, kind)
-    axes = principal(data_covariance(run.data))
-    whole = {0.0 if kind == "ae" else SETUPS[NAME].beta: list(range(len(run.members)))}
+    axes = _principal(data_covariance(run.data))
+    whole = {0.0 if kind == "ae" else SETUPS[_NAME].beta: list(range(len(run.members)))}
     groups = {beta: members(run, beta) for beta in BETAS} if kind == "beta-vae" else whole
-    return [{"beta": beta, **parts(run, chosen, axes)} for beta, chosen in groups.items()]
+    return [{"beta": beta, **_parts(run, chosen, axes)} for beta, chosen in groups.items()]
 
 
-def parts(run: Run, chosen: list[int], axes: Array) -> dict[str, Any]:
+def _parts(run: Run, chosen: list[int], axes: Array) -> dict[str, Any]:
     """|V - nearest signed permutation|, the angle of V, and the largest angle of U to a principal axis."""
     found = [np.linalg.svd(decoder(run, m), full_matrices=False) for m in chosen]
     return {
@@ -77,7 +77,7 @@ def data_covariance(data: Any) -> Array:  # (n, n)
     return np.cov(x.T, bias=True) + TINY_NOISE * np.eye(x.shape[1])
 
 
-def principal(S: Array) -> Array:  # (n, 2)
+def _principal(S: Array) -> Array:  # (n, 2)
     return ppca.principal_axes(S)[1][:, :2]
 
 
@@ -91,14 +91,14 @@ def turn(V: Array) -> float:  # (2, 2)
     return float((angle + 45) % 90 - 45)
 
 
-def exact(size: Size, work: Work) -> dict[str, Any]:
+def _exact(size: Size, work: Work) -> dict[str, Any]:
     """The closed form of the linear VAE on this data, and the theorem's objective over the rotation."""
     run = cohort(size, work, "beta-vae")
     S = data_covariance(run.data)
-    best = linear_vae.optimum(S, 2, S2, SETUPS[NAME].beta)
+    best = linear_vae.optimum(S, 2, _S2, SETUPS[_NAME].beta)
     C, t = np.diag(ppca.principal_axes(S)[0][:2]), np.radians(np.linspace(-45, 45, 91))
     return {
-        "U": angles(best.W, principal(S)).max(),
+        "U": angles(best.W, _principal(S)).max(),
         "V": distances(np.linalg.svd(best.W)[2].T[None])[0],
         "angles": np.degrees(t),
         "loss": [stochastic_loss(C, angle) / np.sqrt(np.linalg.det(C)) for angle in t],
@@ -126,27 +126,27 @@ def judge(numbers: Numbers) -> list[Row]:
         identity("objective", "the theorem's objective is least on the principal axes", f"{best:.0f} degrees off",
                  abs(best) < 0.5, "below 0.5 degrees", "Hadamard's inequality for a diagonal covariance"),
     ]  # fmt: skip
-    short = SETUPS[NAME].short(numbers["epochs"])
-    rows += [unless(short, row) for entry in numbers["beta-vae"] for row in trained(entry)]
+    short = SETUPS[_NAME].short(numbers["epochs"])
+    rows += [unless(short, row) for entry in numbers["beta-vae"] for row in _trained(entry)]
     return [*rows, *(free(kind, numbers[kind][0]) for kind in ("beta-vae-sigma", "ae"))]
 
 
-def trained(entry: dict[str, Any]) -> list[Row]:
+def _trained(entry: dict[str, Any]) -> list[Row]:
     """One beta of the trained beta-VAE; the theorem names none, the set-up of the thesis has the first."""
     what = f"trained beta-VAE, beta = {entry['beta']:g}:"
     rows = [
         limit(f"V at {entry['beta']:g}", f"{what} |V - P|", "a signed permutation", entry["V"],
               below=SIGNED_PERMUTATION, form=".2g"),
         limit(f"U at {entry['beta']:g}", f"{what} U from the principal axes", "principal axes", entry["U"],
-              below=DEGREES, form=".2g", unit=" degrees"),
+              below=_DEGREES, form=".2g", unit=" degrees"),
     ]  # fmt: skip
-    ours = entry["beta"] != SETUPS[NAME].beta
+    ours = entry["beta"] != SETUPS[_NAME].beta
     return [after_a_look(row, "this beta is ours, added after 1e-4") if ours else row for row in rows]
 
 
 def free(kind: str, entry: dict[str, Any]) -> Row:
     """Where no axis is preferred V should be any rotation: its distance that of random ones, shown or not."""
-    what = f"{KINDS[kind][0]}: |V - P| that of random rotations"
+    what = f"{_KINDS[kind][0]}: |V - P| that of random rotations"
     note = f"U: {ranged(entry['U'], '.2g', ' degrees off the principal axes')}"
     expected = f"any rotation, {CHANCE:.2f} on average"
     return as_kind(alike(kind, what, expected, entry["V"], CHANCE, CHANCE - NARROW, note=note), "own control")
@@ -159,7 +159,7 @@ def draw(numbers: Numbers) -> Figure:
     left.plot(exact["angles"], exact["loss"], color=INK, lw=1.5)
     low, high = 1.0, max(exact["loss"])
     lines = [(f"beta-VAE, beta = {e['beta']:g}", BLUE, e["turn"]) for e in numbers["beta-vae"]]
-    lines += [(*KINDS[kind], numbers[kind][0]["turn"]) for kind in ("beta-vae-sigma", "ae")]
+    lines += [(*_KINDS[kind], numbers[kind][0]["turn"]) for kind in ("beta-vae-sigma", "ae")]
     for place, (label, colour, turns) in enumerate(lines):
         level = low - (place + 1) * 0.13 * (high - low)
         left.plot(turns, np.full(len(turns), level), "o", color=colour, alpha=0.6, mew=0)
@@ -168,11 +168,11 @@ def draw(numbers: Numbers) -> Figure:
     left.text(0, low + 0.8 * (high - low), objective, ha="center", fontsize=8)
     left.set(xlabel="rotation of the latents from the principal axes, degrees", ylabel="loss / its least value")
     left.set(xticks=range(-45, 46, 15), xlim=(-48, 80))
-    for kind, (_, colour) in reversed(KINDS.items()):
+    for kind, (_, colour) in reversed(_KINDS.items()):
         for entry in numbers[kind]:
-            filled = "none" if kind == "beta-vae" and entry["beta"] != SETUPS[NAME].beta else colour
+            filled = "none" if kind == "beta-vae" and entry["beta"] != SETUPS[_NAME].beta else colour
             right.plot(entry["V"], entry["U"], "o", mec=colour, mfc=filled, alpha=0.7)
-    right.set_title(f"hollow: beta above {SETUPS[NAME].beta:g}")
+    right.set_title(f"hollow: beta above {SETUPS[_NAME].beta:g}")
     right.set(xlabel="|V - nearest signed permutation|", ylabel="U from the principal axes, degrees")
     right.set_xlim(-0.03, None)
     return fig
@@ -199,7 +199,7 @@ CHOICES = (
     "and Z9, and larger betas, of which the theorem's claim is the same. The data is not centred; biases take the "
     "mean.",
     f"What counts: a median |V - P| below {SIGNED_PERMUTATION} over restarts, and a median angle of U below "
-    f"{DEGREES:g} degrees; judged only after all 600 epochs.",
+    f"{_DEGREES:g} degrees; judged only after all 600 epochs.",
     "Our first version judged beta = 1e-4 after 20 of the 600 epochs, and differed; 1e-3, 1e-2 and 0.05 were added "
     "after that, 0.05 last.",
     "The theorem's own objective needs no training: it is evaluated over the rotation with the data's covariance.",

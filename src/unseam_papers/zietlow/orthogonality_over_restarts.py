@@ -17,8 +17,8 @@ CLAIM = "Restarts of one beta-VAE on dSprites whose decoders are nearer to ortho
 SOURCE = "Zietlow 2022, Figure 3.4"
 PAPER = "as published: runs of 10, 30 and 50 epochs, in our drawing where dSprites is not here; how many is not printed"
 AGES = (0.2, 0.6, 1.0)  # of the training
-COLOURS = (ORANGE, GREEN, BLUE)
-PRINTED = "clear correlation between DtO and DS"
+_COLOURS = (ORANGE, GREEN, BLUE)
+_PRINTED = "clear correlation between DtO and DS"
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     def one(name: str, size: Size) -> Numbers:
         run = search(work, name, size)
         if settings.lengths and name == "dSprites":
-            return apart(work, name, size, settings.lengths, run)
+            return _apart(work, name, size, settings.lengths, run)
         chosen, kept = members(run, SETUPS[name].beta), run.snapshots()
         steps = [kept[round(age * len(kept)) - 1] for age in AGES]
         found = work.each(steps, partial(scores, run, chosen), prefix=setups.step_name(name))
@@ -44,7 +44,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     return setups.over_sets(settings.sizes, one)
 
 
-def apart(work: Work, name: str, size: Size, lengths: Sequence[int], longest: Run) -> Numbers:
+def _apart(work: Work, name: str, size: Size, lengths: Sequence[int], longest: Run) -> Numbers:
     """Runs of several lengths, with seeds of their own; the longest are members of the search."""
     runs = [
         train(work, name, "beta-vae", Size(size.restarts, epochs), first=size.restarts * (place + 1))
@@ -56,7 +56,7 @@ def apart(work: Work, name: str, size: Size, lengths: Sequence[int], longest: Ru
     return {"steps": list(found), "ages": list(measured.values()), "beta": beta, "apart": True}
 
 
-def points(ages: Sequence[Numbers]) -> tuple[list[float], list[float], str]:
+def _points(ages: Sequence[Numbers]) -> tuple[list[float], list[float], str]:
     """Relative DtO and DS of the restarts that have a DtO, and how many have none."""
     distance, ds = ([value for age in ages for value in age[score]] for score in ("relative", "DS"))
     pairs = [(a, b) for a, b in zip(distance, ds, strict=True) if a is not None]
@@ -67,9 +67,9 @@ def judge(numbers: Numbers) -> list[Row]:
     rows: list[Row] = []
     for name, found in numbers["sets"].items():
         images = setups.whose(name, found.get("data", ""))
-        distance, ds, missing = points(found["ages"][-1:])
+        distance, ds, missing = _points(found["ages"][-1:])
         what = f"{name}, finished runs: DS falls as DtO over random axes' rises"
-        row = trend(name, what, PRINTED, distance, ds, -1, note=joined(images, missing))
+        row = trend(name, what, _PRINTED, distance, ds, -1, note=joined(images, missing))
         of_dsprites = "dSprites" in (name, SETUPS[name].stands_in)
         both = (row, ages(name, found, images))
         rows += both if of_dsprites else [as_kind(each, "beyond the paper") for each in both]
@@ -78,13 +78,13 @@ def judge(numbers: Numbers) -> list[Row]:
 
 def ages(name: str, found: Numbers, images: str) -> Row:
     """All three ages together: tested where they are runs of their own."""
-    distance, ds, missing = points(found["ages"])
+    distance, ds, missing = _points(found["ages"])
     what = f"{name}, {'runs of three lengths' if found['apart'] else 'three ages of each'}"
-    row = trend(f"{name}, ages", what, PRINTED, distance, ds, -1, note=joined(images, missing))
+    row = trend(f"{name}, ages", what, _PRINTED, distance, ds, -1, note=joined(images, missing))
     if found["apart"]:
         return row
     why = "one restart gives three points here, three trainings there: not independent, so not tested"
-    return unrun(row.key, row.what, PRINTED, joined(why, missing), row.ours, "published ordering")
+    return unrun(row.key, row.what, _PRINTED, joined(why, missing), row.ours, "published ordering")
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -92,8 +92,8 @@ def draw(numbers: Numbers) -> Figure:
     count = len(numbers["sets"])
     fig, axes = panels(3.2 * count + 0.6, 3.3, columns=count, squeeze=False)
     for ax, (name, found) in zip(axes[0], numbers["sets"].items(), strict=True):
-        for age, step, colour in zip(found["ages"], found["steps"], COLOURS, strict=True):
-            distance, ds, _ = points([age])
+        for age, step, colour in zip(found["ages"], found["steps"], _COLOURS, strict=True):
+            distance, ds, _ = _points([age])
             ax.plot(distance, ds, "o", color=colour, ms=5, alpha=0.8, mew=0, label=f"{step:,} batches")
         ax.set(title=f"{name}, beta = {found['beta']:g}", xlabel="DtO (random axes: 1)")
         ax.legend()

@@ -22,10 +22,10 @@ CLAIM = (
 )
 SOURCE = "Zietlow 2022, Table 3.3"
 PAPER = "as published, dSprites in our drawing where its file is not here; batch size and restarts are not printed"
-PRINTED = "dSprites"  # the cell that is trained as printed, as far as it goes, below the paper scale
-MODELS = ("beta-VAE", "VAE", "AE", "beta-VAE_Sigma", "random")
-COLOURS = dict(zip(MODELS, (BLUE, GREEN, ORANGE, RED, GREY), strict=True))
-TABLE: dict[tuple[str, str], tuple[tuple[float, float] | None, ...]] = {  # mean and deviation, in the order of MODELS
+_PRINTED = "dSprites"  # the cell that is trained as printed, as far as it goes, below the paper scale
+_MODELS = ("beta-VAE", "VAE", "AE", "beta-VAE_Sigma", "random")
+_COLOURS = dict(zip(_MODELS, (BLUE, GREEN, ORANGE, RED, GREY), strict=True))
+_TABLE: dict[tuple[str, str], tuple[tuple[float, float] | None, ...]] = {  # mean and deviation, in the order of MODELS
     ("dSprites", "DS"): ((0.33, 0.15), (0.21, 0.10), (0.09, 0.04), (0.12, 0.06), None),
     ("dSprites", "DtO"): ((0.76, 0.08), (1.08, 0.15), (1.62, 0.03), (1.73, 0.14), (1.86, 0.11)),
     ("Synth. Lin.", "DS"): ((0.99, 0.01), None, (0.71, 0.19), (0.71, 0.31), None),
@@ -35,13 +35,13 @@ TABLE: dict[tuple[str, str], tuple[tuple[float, float] | None, ...]] = {  # mean
     ("MNIST", "DtO"): (None, (1.59, 0.08), (1.83, 0.05), (1.93, 0.08), (2.11, 0.11)),
     ("fMNIST", "DtO"): (None, (1.36, 0.05), (1.87, 0.03), (2.02, 0.08), (2.11, 0.11)),
 }
-PUBLISHED = {row: {m: v for m, v in zip(MODELS, values, strict=True) if v} for row, values in TABLE.items()}
-DIAGONAL, FREE = ("beta-VAE", "VAE"), ("AE", "beta-VAE_Sigma")
+PUBLISHED = {row: {m: v for m, v in zip(_MODELS, values, strict=True) if v} for row, values in _TABLE.items()}
+DIAGONAL, _FREE = ("beta-VAE", "VAE"), ("AE", "beta-VAE_Sigma")
 READINGS = {  # of the loss: another beta, centred data, both
     "Synth. Lin.": {"mean over outputs": (3e-4, False), "centred": (1e-4, True), "both": (3e-4, True)},
     "Synth. Non-Lin.": {"mean over outputs": (6e-3, False), "centred": (1e-3, True), "both": (6e-3, True)},
 }
-WORDS = {
+_WORDS = {
     "mean over outputs": "the error is a mean over outputs",
     "centred": "the data is centred",
     "both": "a mean over outputs of centred data",
@@ -67,15 +67,15 @@ def compute(settings: Settings, work: Work) -> Numbers:
         models["random"] = {"all": work.once(f"{step}random", random)}
         asked = [which for which, (_, centred) in READINGS.get(name, {}).items() if settings.centred or not centred]
         readings = work.each(asked, partial(reading, work, name, size), step)
-        return {"epochs": size.epochs, "models": models, "readings": readings, "chance": chance(name)}
+        return {"epochs": size.epochs, "models": models, "readings": readings, "chance": _chance(name)}
 
     found = setups.over_sets(settings.sizes, one)
-    alone = {PRINTED: Size(1, settings.printed)} if settings.printed else {}
+    alone = {_PRINTED: Size(1, settings.printed)} if settings.printed else {}
     printed = setups.over_sets(alone, partial(as_printed, work))
     return {"sets": printed["sets"] | found["sets"]}
 
 
-def chance(name: str) -> float:
+def _chance(name: str) -> float:
     """DtO of random axes in as many latents."""
     return haar(SETUPS[name].latents)[0]
 
@@ -86,7 +86,7 @@ def as_printed(work: Work, name: str, size: Size) -> Numbers:
     step = f"{setups.step_name(name)}printed-{run.config.training.steps}"
     found = work.once(step, lambda: {**scores(run, [0]), **setups.over_training(run, [0])})
     epochs = SETUPS[name].trained(run)
-    return {"epochs": epochs, "models": {"beta-VAE": found}, "readings": {}, "chance": chance(name)}
+    return {"epochs": epochs, "models": {"beta-VAE": found}, "readings": {}, "chance": _chance(name)}
 
 
 def reading(work: Work, name: str, size: Size, which: str) -> Numbers:
@@ -103,7 +103,7 @@ def cohorts(work: Work, name: str, size: Size) -> dict[str, tuple[Run, list[int]
     if setup.betas:
         run = search(work, name, size)
         runs["beta-VAE"] = (run, members(run, setup.beta))
-        if PRINTED in (name, setup.stands_in):  # on the synthetic data a VAE prunes everything
+        if _PRINTED in (name, setup.stands_in):  # on the synthetic data a VAE prunes everything
             runs["VAE"] = (run, members(run, 1.0))
     else:
         run = train(work, name, "beta-vae", size)  # beta = 1
@@ -116,11 +116,13 @@ def cohorts(work: Work, name: str, size: Size) -> dict[str, tuple[Run, list[int]
 
 def judge(numbers: Numbers) -> list[Row]:
     table = [
-        cell(name, score, model, value, *of_set(numbers, name, model))
+        _cell(name, score, model, value, *of_set(numbers, name, model))
         for (name, score), columns in PUBLISHED.items()
         for model, value in columns.items()
     ]
-    return table + [row for part in (order, read) for name, found in here(numbers).items() for row in part(name, found)]
+    return table + [
+        row for part in (_order, _read) for name, found in here(numbers).items() for row in part(name, found)
+    ]
 
 
 def samples_of(result: Numbers, score: str, latents: int) -> tuple[list[float], str]:
@@ -130,32 +132,32 @@ def samples_of(result: Numbers, score: str, latents: int) -> tuple[list[float], 
     return setups.complete(result, latents) if "active" in result else (result["all"], "")
 
 
-def cell(name: str, score: str, model: str, value: tuple[float, float], trained: str, found: Numbers) -> Row:
+def _cell(name: str, score: str, model: str, value: tuple[float, float], trained: str, found: Numbers) -> Row:
     """A cell of the table; `trained` is the set-up, or what stands in for it."""
     key = f"{name} {score} {model}"
     if "missing" in found:
         return unrun(key, f"{name}, {score} of {model}", f"{value[0]:.2f} +- {value[1]:.2f}", found["missing"])
     short = SETUPS[trained].short(found["epochs"])
-    what = f"{name}{f' as printed, {short}' if short and name == PRINTED else ''}, {score} of {model}"
+    what = f"{name}{f' as printed, {short}' if short and name == _PRINTED else ''}, {score} of {model}"
     samples, missing = samples_of(found["models"][model], score, SETUPS[trained].latents)
     why = setups.why_not(trained, found["epochs"], found.get("data", ""))
     unknown = "how its weights were drawn is not printed; ours: PyTorch's" if model == "random" else ""
     return unless(unknown or why, number(key, what, (*value, None), samples, MARGIN, note=missing))
 
 
-def order(name: str, found: Numbers) -> list[Row]:
+def _order(name: str, found: Numbers) -> list[Row]:
     """The claim: the diagonal posterior is more orthogonal, and its code more disentangled, than AE's and Sigma's."""
     best = next(model for model in DIAGONAL if model in found["models"])
     short, images = SETUPS[name].short(found["epochs"]), setups.whose(name, found.get("data", ""))
     return [
-        unless(short, lead(SETUPS[name].stands_in or name, score, best, other, found["models"], images))
-        for other in FREE
+        unless(short, _lead(SETUPS[name].stands_in or name, score, best, other, found["models"], images))
+        for other in _FREE
         for score in ("DtO", "DS")
         if (SETUPS[name].stands_in or name, score) in PUBLISHED and other in found["models"]
     ]
 
 
-def lead(name: str, score: str, best: str, other: str, models: Numbers, images: str) -> Row:
+def _lead(name: str, score: str, best: str, other: str, models: Numbers, images: str) -> Row:
     """`best` below `other` in DtO relative to random axes, or above it in DS."""
     printed = " against ".join(f"{PUBLISHED[name, score][model][0]:.2f}" for model in (best, other))
     column, side = ("relative", "below") if score == "DtO" else ("DS", "above")
@@ -167,13 +169,13 @@ def lead(name: str, score: str, best: str, other: str, models: Numbers, images: 
     return ordering(f"{name}: {score}, {best}, {other}", what, printed, high, low, names=names, note=note)
 
 
-def read(name: str, found: Numbers) -> list[Row]:
+def _read(name: str, found: Numbers) -> list[Row]:
     """The published numbers of the beta-VAE against ours under other readings of the loss."""
     rows, setup = [], SETUPS[name]
     for which, result in found["readings"].items():
         for score in ("DS", "DtO"):
             samples, missing = samples_of(result, score, setup.latents)
-            what = f"{name}, {score} of beta-VAE if {WORDS[which]} (beta = {READINGS[name][which][0]:g})"
+            what = f"{name}, {score} of beta-VAE if {_WORDS[which]} (beta = {READINGS[name][which][0]:g})"
             value = (*PUBLISHED[name, score]["beta-VAE"], None)
             row = number(f"{name} {score} if {which}", what, value, samples, MARGIN, note=missing)
             rows.append(as_kind(unless(setup.short(found["epochs"]), row), "beyond the paper"))
@@ -192,8 +194,8 @@ def draw(numbers: Numbers) -> Figure:
         for model, result in models.items():
             if "trend" in result:
                 means = [setups.average(moment) for moment in result["trend"]]
-                column[2].plot(result["steps"], means, "o-", ms=2.5, color=COLOURS[model])
-        column[0].set_title(name if name != PRINTED else f"{name}, {found['epochs']:g} epochs")
+                column[2].plot(result["steps"], means, "o-", ms=2.5, color=_COLOURS[model])
+        column[0].set_title(name if name != _PRINTED else f"{name}, {found['epochs']:g} epochs")
         column[2].xaxis.set_major_formatter(EngFormatter(sep=""))
         column[1].set_ylim(bottom=0)
         column[2].set(xlabel="batches", ylim=(0, None))
@@ -204,13 +206,13 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def _points(ax: Any, name: str, score: str, models: Numbers) -> None:
-    if (name, score) not in TABLE:  # a digit's label is not a factor
+    if (name, score) not in _TABLE:  # a digit's label is not a factor
         ax.axis("off")
         return
-    ax.set(xlim=(-0.5, len(MODELS) - 0.5), xticks=range(len(MODELS)))
+    ax.set(xlim=(-0.5, len(_MODELS) - 0.5), xticks=range(len(_MODELS)))
     ax.set_xticklabels(["b-VAE", "VAE", "AE", "b-VAE\n_Sigma", "random"], fontsize=7)
-    for place, model in enumerate(MODELS):
-        dots(ax, place, models.get(model, {}).get("all" if score == "DtO" else score, ()), COLOURS[model])
+    for place, model in enumerate(_MODELS):
+        dots(ax, place, models.get(model, {}).get("all" if score == "DtO" else score, ()), _COLOURS[model])
         if model in PUBLISHED.get((name, score), {}):
             mean, deviation = PUBLISHED[name, score][model]
             ax.errorbar(place + 0.34, mean, deviation, fmt="_", color=INK, lw=1.2, ms=6)
@@ -222,13 +224,13 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     held, same = (sum(row.verdict == "agrees" for row in some) for some in (orders, cells))
     return (
         f"{held} of {len(orders)} orderings are shown; {same} of {len(cells)} published values that can be compared "
-        f"agree within {MARGIN:g}. {explained(numbers, rows)}The black marks are the published means and spreads. An "
+        f"agree within {MARGIN:g}. {_explained(numbers, rows)}The black marks are the published means and spreads. An "
         "orthogonality that comes from dead latents alone does not count: orderings of DtO compare active latents with "
         f"random axes in as many. {drift(here(numbers))}"
     )
 
 
-def explained(numbers: Numbers, rows: Rows) -> str:
+def _explained(numbers: Numbers, rows: Rows) -> str:
     """What each reading of the loss explains of the beta-VAE's row, and what no reading can."""
     parts = []
     for name in READINGS:
@@ -236,7 +238,7 @@ def explained(numbers: Numbers, rows: Rows) -> str:
         if not done:
             continue
         said = {"agrees": "agrees", "holds": "agrees", "differs": "differs", "fails": "differs"}
-        ways = {"the sum over outputs": "beta-VAE"} | {WORDS[which]: f"if {which}" for which in done}
+        ways = {"the sum over outputs": "beta-VAE"} | {_WORDS[which]: f"if {which}" for which in done}
         told = []
         for words, key in ways.items():
             DS, DtO = (said.get(rows[f"{name} {score} {key}"].verdict, "open") for score in ("DS", "DtO"))

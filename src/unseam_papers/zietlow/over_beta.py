@@ -19,20 +19,20 @@ ID, TITLE = "Z9", "Figure 3.7: a search over beta"
 CLAIM = "Over beta the disentanglement score reaches a plateau, and then the latents collapse in discrete stages."
 SOURCE = "Zietlow 2022, Figure 3.7 and section 3.3.6"
 PAPER = "as published, dSprites on our drawing where its file is not here; betas and restarts are not printed"
-LINEAR = "Synth. Lin."
+_LINEAR = "Synth. Lin."
 PLATEAU = (1e-3, 1e-2)  # well below the first collapse; fixed before the search was run
 HIGH = 0.95  # what "almost 1.0" is
 NATS = 0.02  # KL above which a latent is in use
 LAW = 0.1  # nats within which the KL of a latent follows the closed form
 
 
-def collapse_points(run: Run) -> Array:
+def _collapse_points(run: Run) -> Array:
     """beta_i = l_i / s2 with l_i the variances along the data's principal axes, largest first."""
     x = run.data.batch(run.held_out()).flatten(1).double().numpy()
     return np.linalg.eigvalsh(np.cov(x.T))[::-1] / run.config.architecture.s2
 
 
-def information(run: Run, chosen: Sequence[int]) -> list[list[float]]:
+def _information(run: Run, chosen: Sequence[int]) -> list[list[float]]:
     """KL of each latent at the end, largest first, one row a member."""
     rows = run.latents()
     last = rows[rows["step"] == run.config.training.steps]
@@ -44,16 +44,16 @@ def compute(settings: Settings, work: Work) -> Numbers:
 
     def one(name: str, size: Size) -> Numbers:
         run, setup = setups.search(work, name, size), SETUPS[name]
-        points = work.each(setup.betas, partial(at_beta, run), prefix=setups.step_name(name))
-        collapse = {"collapse": collapse_points(run)[: setup.latents].tolist()} if name == LINEAR else {}
+        points = work.each(setup.betas, partial(_at_beta, run), prefix=setups.step_name(name))
+        collapse = {"collapse": _collapse_points(run)[: setup.latents].tolist()} if name == _LINEAR else {}
         return {"betas": setup.betas, "points": list(points.values()), "epochs": size.epochs, **collapse}
 
     return setups.over_sets(settings.sizes, one)
 
 
-def at_beta(run: Run, beta: float) -> Numbers:
+def _at_beta(run: Run, beta: float) -> Numbers:
     chosen = members(run, beta)
-    return {**setups.scores(run, chosen), "KL": information(run, chosen)}
+    return {**setups.scores(run, chosen), "KL": _information(run, chosen)}
 
 
 def predicted(beta: float, collapse: Sequence[float]) -> Array:
@@ -67,7 +67,7 @@ def predicted(beta: float, collapse: Sequence[float]) -> Array:
 
 def judge(numbers: Numbers) -> list[Row]:
     rows = {name: rise_and_fall(name, found) for name, found in numbers["sets"].items()}
-    rows[LINEAR] = linear(numbers["sets"][LINEAR]) + rows[LINEAR]
+    rows[_LINEAR] = linear(numbers["sets"][_LINEAR]) + rows[_LINEAR]
     sets = numbers["sets"]
     return [unless(SETUPS[name].short(sets[name]["epochs"]), row) for name, some in rows.items() for row in some]
 
@@ -132,7 +132,7 @@ def draw(numbers: Numbers) -> Figure:
         for latent in kl.T:
             bottom.plot(betas, latent, "o-", ms=3, color=INK, lw=0.8)
         fine = np.geomspace(betas.min(), betas.max(), 300)
-        if name == LINEAR:
+        if name == _LINEAR:
             curves = np.array([predicted(beta, found["collapse"]) for beta in fine])
             bottom.plot(fine, curves, color=ORANGE, lw=2.5, alpha=0.5)
         for ax in (top, bottom):
@@ -150,7 +150,7 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: Rows) -> str:
-    found = numbers["sets"][LINEAR]
+    found = numbers["sets"][_LINEAR]
     first = [float(np.mean(p["DS"])) for p in found["points"]][:2]
     collapse = " and ".join(f"{value:.3f}" for value in sorted(found["collapse"]))
     stages = {

@@ -38,10 +38,10 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def printed(metric: str, method: str, first: int, second: int, world: str = "") -> str:
+def _printed(metric: str, method: str, first: int, second: int, world: str = "") -> str:
     """What the tables print for two of the three places, on one data set or on both.
 
-    >>> printed("mig", "beta-vae", 0, 1)
+    >>> _printed("mig", "beta-vae", 0, 1)
     '0.23 -> 0.07 dSprites, 0.60 -> 0.09 Shapes3D'
     """
     pairs = zip(broken.WORLDS, PUBLISHED[metric][method], strict=True)
@@ -50,52 +50,52 @@ def printed(metric: str, method: str, first: int, second: int, world: str = "") 
 
 def judge(numbers: Numbers) -> list[Row]:
     """The rows of the data set, and those of the other one where there is one, by its name."""
-    rows, also = rows_of(numbers), numbers.get("also")
+    rows, also = _rows_of(numbers), numbers.get("also")
     named = (
-        [replace(r, key=f"{also['world']} {r.key}", what=f"{also['world']}: {r.what}") for r in rows_of(also)]
+        [replace(r, key=f"{also['world']} {r.key}", what=f"{also['world']}: {r.what}") for r in _rows_of(also)]
         if also
         else []
     )
     return rows + named
 
 
-def rows_of(numbers: Numbers) -> list[Row]:
+def _rows_of(numbers: Numbers) -> list[Row]:
     scores, about = numbers["scores"], (numbers["world"], numbers["whose"])
-    rows = [dropped(m, metric, scores[m], *about) for m in VARIATIONAL if m in scores for metric in METRICS]
+    rows = [_dropped(m, metric, scores[m], *about) for m in VARIATIONAL if m in scores for metric in METRICS]
     others = [m for m in ("pcl", "weak-gan") if m in scores]
     rows += [
-        kept(m, metric, scores[m], "perturbed", *about) for m in others for metric in METRICS if m in PUBLISHED[metric]
+        _kept(m, metric, scores[m], "perturbed", *about) for m in others for metric in METRICS if m in PUBLISHED[metric]
     ]
-    rows += [kept(m, "mig", scores[m], "noise", *about) for m in (*VARIATIONAL, *others) if m in scores]
+    rows += [_kept(m, "mig", scores[m], "noise", *about) for m in (*VARIATIONAL, *others) if m in scores]
     rows += [
-        unrun(f"unrun-{m}", f"{NAMES[m]}: MIG on perturbed data", printed("mig", m, 0, 1), "at the scale large only")
+        unrun(f"unrun-{m}", f"{NAMES[m]}: MIG on perturbed data", _printed("mig", m, 0, 1), "at the scale large only")
         for m in UNRUN
         if m not in scores
     ]
-    return rows + controls(numbers)
+    return rows + _controls(numbers)
 
 
-def dropped(method: str, metric: str, found: Numbers, world: str, whose: str) -> Row:
+def _dropped(method: str, metric: str, found: Numbers, world: str, whose: str) -> Row:
     """(a) a variational method drops."""
     what = f"(a) {NAMES[method]}, {METRICS[metric]}: original above perturbed"
     high, low = found["original"][metric], found["perturbed"][metric]
-    published = printed(metric, method, 0, 1, world)
+    published = _printed(metric, method, 0, 1, world)
     return ordering(f"{method}-{metric}", what, published, high, low, names=("original", "perturbed"), note=whose)
 
 
-def kept(method: str, metric: str, found: Numbers, place: str, world: str, whose: str) -> Row:
+def _kept(method: str, metric: str, found: Numbers, place: str, world: str, whose: str) -> Row:
     """(b) PCL does similarly well, (c) noise has little effect."""
     letter, words = ("b", "similarly well") if place == "perturbed" else ("c", "little effect of noise on Shapes3D")
     expected = float(np.mean(found["original"][metric]))
     what = f"({letter}) {NAMES[method]}, {METRICS[metric]}: {place} as on the original ({expected:.2f})"
-    printed_ = printed(metric, method, 0, 1 if place == "perturbed" else 2, world)
+    printed_ = _printed(metric, method, 0, 1 if place == "perturbed" else 2, world)
     return alike(
         f"{method}-{metric}-{place}", what, f"{words}: {printed_}", found[place][metric], expected, SIMILAR,
         note=whose,
     )  # fmt: skip
 
 
-def controls(numbers: Numbers) -> list[Row]:
+def _controls(numbers: Numbers) -> list[Row]:
     """Is it the perturbation, and does it do what it must?"""
     vae = numbers["scores"]["beta-vae"]
     before, after = vae["original"]["mig"], vae["perturbed"]["mig"]

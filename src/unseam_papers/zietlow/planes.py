@@ -39,10 +39,10 @@ CHOICES = (
 )
 PAPER = "nothing is published about sizes: our larger scale"
 ALIGNED = 1.0  # degrees
-UNEVEN = 0.2  # largest distance of two distribution functions that count as one
-LINEAR = {"ae": "linear AE", "beta-vae": "linear VAE", "beta-vae-sigma": "linear VAE, full posterior"}
+_UNEVEN = 0.2  # largest distance of two distribution functions that count as one
+_LINEAR = {"ae": "linear AE", "beta-vae": "linear VAE", "beta-vae-sigma": "linear VAE, full posterior"}
 CURVED = {"ae": "non-linear AE", "beta-vae": "non-linear VAE"}
-LINES, DOTS = 9, 25  # of the drawn grid
+_LINES, DOTS = 9, 25  # of the drawn grid
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def cloud(rows: int) -> Array:  # (N, 3)
     return (x - x.mean(0)) @ tilt.T
 
 
-def train(settings: Settings, work: Work, objective: str, network: str) -> Run:
+def _train(settings: Settings, work: Work, objective: str, network: str) -> Run:
     linear = network == "linear"
     restarts = settings.restarts if objective == "beta-vae" else settings.loose
     length = {"steps": settings.linear_steps if linear else settings.curved_steps, **given(settings, "batch", "lr")}
@@ -97,7 +97,7 @@ def to_axes(W: Array, U: Array) -> Array:  # (3, 2), (3, 2) -> (2,)
 
 
 @torch.no_grad()
-def look(run: Run, member: int, U: Array) -> dict[str, Any]:
+def _look(run: Run, member: int, U: Array) -> dict[str, Any]:
     """Angles to the principal axes and plane, DtO, cosine of the columns, squared error; of member 0 a grid to draw."""
     model, rows = run.model(member), torch.arange(len(run.data))
     z = torch.from_numpy(represent(model, run.data, rows).codes)
@@ -109,20 +109,20 @@ def look(run: Run, member: int, U: Array) -> dict[str, Any]:
         "dto": dto(gram),
         "cosine": float(cosines(gram)[:, 0, 1].abs().mean()),
         "error": float((run.data.batch(rows) - model.mean(z)).square().sum(1).mean()),
-        "grid": [] if member else grid(model, z),
+        "grid": [] if member else _grid(model, z),
     }
 
 
 @torch.no_grad()
-def grid(model: Any, z: torch.Tensor) -> list[Any]:  # 2 x LINES x DOTS x 3
+def _grid(model: Any, z: torch.Tensor) -> list[Any]:  # 2 x LINES x DOTS x 3
     """Lines along each latent through the middle 96 % of the codes."""
     low, high = torch.quantile(z, torch.tensor([0.02, 0.98]), dim=0)
     out = []
     for latent in (0, 1):
-        along = torch.linspace(float(low[latent]), float(high[latent]), DOTS).repeat(LINES, 1)
-        other = torch.linspace(float(low[1 - latent]), float(high[1 - latent]), LINES)[:, None].expand(LINES, DOTS)
+        along = torch.linspace(float(low[latent]), float(high[latent]), DOTS).repeat(_LINES, 1)
+        other = torch.linspace(float(low[1 - latent]), float(high[1 - latent]), _LINES)[:, None].expand(_LINES, DOTS)
         points = torch.stack([along, other] if latent == 0 else [other, along], -1)
-        out.append(model.mean(points.reshape(-1, 2)).view(LINES, DOTS, 3).double().numpy().round(3).tolist())
+        out.append(model.mean(points.reshape(-1, 2)).view(_LINES, DOTS, 3).double().numpy().round(3).tolist())
     return out
 
 
@@ -132,10 +132,10 @@ def compute(settings: Settings, work: Work) -> Numbers:
 
     def one(name: str) -> list[dict[str, Any]]:
         network, objective = name.split(" ")
-        run = train(settings, work, objective, network)
-        return [look(run, m, U) for m in range(len(run.members))]
+        run = _train(settings, work, objective, network)
+        return [_look(run, m, U) for m in range(len(run.members))]
 
-    names = [f"{network} {m}" for network, models in (("linear", LINEAR), ("mlp", CURVED)) for m in models]
+    names = [f"{network} {m}" for network, models in (("linear", _LINEAR), ("mlp", CURVED)) for m in models]
     return {"axes": U.tolist(), "cloud": x[:300].round(3).tolist(), **work.each(names, one)}
 
 
@@ -151,11 +151,11 @@ def randomly(key: str, what: str, angles: Array) -> Row:
     """
     distance, n = float(kstest(angles, uniform(0, 45).cdf).statistic), len(angles)
     sure = float(np.sqrt(np.log(2 / 0.05) / (2 * n)))
-    verdict = three_way(distance - sure, distance + sure, UNEVEN)
+    verdict = three_way(distance - sure, distance + sure, _UNEVEN)
     ours = f"median {np.median(angles):.0f} degrees, {distance:.2f} from the uniform distribution (n = {n})"
     rule = (
-        f"equivalence: distance of the distribution functions, {distance:.2f} +- {sure:.2f} (95 %), within {UNEVEN:g}; "
-        "angles on 0 to 30 degrees only would be 0.33 away"
+        f"equivalence: distance of the distribution functions, {distance:.2f} +- {sure:.2f} (95 %), within {_UNEVEN:g}"
+        "; angles on 0 to 30 degrees only would be 0.33 away"
     )
     return Row(key, what, "randomly aligned", ours, "published ordering", verdict, rule=rule)
 
@@ -190,7 +190,7 @@ def draw(numbers: Numbers) -> Figure:
     parts: Any = fig.subfigures(2, 1, height_ratios=(2.1, 1))
     top, bottom = parts
     x, U = np.array(numbers["cloud"]), np.array(numbers["axes"])
-    panels = [(f"{net} {m}", names[m]) for net, names in (("linear", LINEAR), ("mlp", CURVED)) for m in CURVED]
+    panels = [(f"{net} {m}", names[m]) for net, names in (("linear", _LINEAR), ("mlp", CURVED)) for m in CURVED]
     normal, near = np.cross(*U.T), x[np.linalg.norm(x, axis=1) < 4]
     elev, azim = np.degrees(np.arcsin(normal[2])) - 18, np.degrees(np.arctan2(normal[1], normal[0])) + 18
     for i, (name, title) in enumerate(panels):
@@ -198,7 +198,9 @@ def draw(numbers: Numbers) -> Figure:
         ax.scatter(*near.T, s=4, color=GREEN, alpha=0.6, lw=0, rasterized=True)
         for lines, colour in zip(np.array(numbers[name][0]["grid"]), (BLUE, ORANGE), strict=True):
             for k, line in enumerate(lines):
-                ax.plot(*line.T, color=colour, lw=2.2 if k == LINES // 2 else 0.5, alpha=1 if k == LINES // 2 else 0.6)
+                ax.plot(
+                    *line.T, color=colour, lw=2.2 if k == _LINES // 2 else 0.5, alpha=1 if k == _LINES // 2 else 0.6
+                )
         if name.startswith("linear"):
             for axis, length in zip(U.T, (3.4, 2.2), strict=True):
                 ax.plot(*np.outer(axis, (-length, length)), color=INK, lw=1, ls=":")
@@ -208,10 +210,10 @@ def draw(numbers: Numbers) -> Figure:
         ax.set_box_aspect((1, 1, 1), zoom=1.2)
         ax.set_axis_off()
     left, right = bottom.subplots(1, 2)
-    strips(left, LINEAR, {m: first_axis(numbers, f"linear {m}") for m in LINEAR})
+    _strips(left, _LINEAR, {m: first_axis(numbers, f"linear {m}") for m in _LINEAR})
     left.set_xlim(-1, 46)
     left.set_xlabel("first axis to the nearer principal axis (dotted above), degrees")
-    strips(right, CURVED, {m: pick(numbers[f"mlp {m}"], "dto") for m in CURVED})
+    _strips(right, CURVED, {m: pick(numbers[f"mlp {m}"], "dto") for m in CURVED})
     right.axvline(haar(2)[0], color=INK, lw=0.8, ls="--")
     right.text(haar(2)[0] + 0.01, 1.45, "chance", va="top")
     right.set_xlim(0, 1)
@@ -219,7 +221,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def strips(ax: Axes, names: Mapping[str, str], values: Mapping[str, Array]) -> None:
+def _strips(ax: Axes, names: Mapping[str, str], values: Mapping[str, Array]) -> None:
     """One line of ticks a model, the first on top."""
     for row, (objective, one) in enumerate(values.items()):
         colour = BLUE if objective == "beta-vae" else GREY

@@ -19,9 +19,9 @@ ID, TITLE = "Z4", "Table 3.2: the polarized regime"
 CLAIM = "The KL of a beta-VAE is that of its active latents alone, to 3 %, for all but the first steps of training."
 SOURCE = "Zietlow 2022, Table 3.2 and eq. 3.38"
 PAPER = "as published, dSprites in our drawing where its file is not here; batch size and restarts are not printed"
-LIMIT = 0.03
-WIDE = 10  # latents of the second column
-POINTS = 1.0  # margin, in per cent of the training
+_LIMIT = 0.03
+_WIDE = 10  # latents of the second column
+_POINTS = 1.0  # margin, in per cent of the training
 PUBLISHED = {  # per cent of the training, with the exact number of latents and with 10
     "dSprites": (97.8, 90.6),
     "fMNIST": (99.8, 97.7),
@@ -45,21 +45,21 @@ def compute(settings: Settings, work: Work) -> Numbers:
     def one(name: str, size: Size) -> Numbers:
         more, step = settings.wide.get(name, size), setups.step_name(name)
         return {
-            "exact": {"epochs": size.epochs} | work.once(f"{step}exact", partial(exact, work, name, size)),
+            "exact": {"epochs": size.epochs} | work.once(f"{step}exact", partial(_exact, work, name, size)),
             "wide": {"epochs": more.epochs} | work.once(f"{step}wide", partial(wide, work, name, more)),
         }
 
     return setups.over_sets(settings.sizes, one)
 
 
-def exact(work: Work, name: str, size: Size) -> Numbers:
+def _exact(work: Work, name: str, size: Size) -> Numbers:
     setup = SETUPS[name]
     run = search(work, name, size) if setup.betas else train(work, name, "beta-vae", size)
     return deltas(run, members(run, setup.beta))
 
 
 def wide(work: Work, name: str, size: Size) -> Numbers:
-    run = train(work, name, "beta-vae", size, latents=WIDE)
+    run = train(work, name, "beta-vae", size, latents=_WIDE)
     return deltas(run, range(len(run.members)))
 
 
@@ -69,7 +69,7 @@ def deltas(run: Run, chosen: Sequence[int]) -> Numbers:
     curve = np.minimum([delta for _, delta in found], 10.0)
     kept = np.unique(np.geomspace(1, curve.shape[1], min(120, curve.shape[1])).astype(int)) - 1
     return {
-        "shares": [100 * polarized_share(delta, LIMIT) for _, delta in found],
+        "shares": [100 * polarized_share(delta, _LIMIT) for _, delta in found],
         "steps": found[0][0][kept],
         "delta": curve[:, kept],
     }
@@ -90,7 +90,7 @@ def before(name: str, found: Numbers) -> float:
 
 def row(name: str, kind: str, value: float, trained: str, sets: Numbers) -> Row:
     """A cell of the table; `trained` is the set-up, or what stands in for it."""
-    setup, d = SETUPS[trained], SETUPS[trained].latents if kind == "exact" else WIDE
+    setup, d = SETUPS[trained], SETUPS[trained].latents if kind == "exact" else _WIDE
     key, what = f"{name}, {kind}", f"{name}, d = {d}{' (of 3 factors that vary)' if setup.stands_in else ''}"
     if "missing" in sets:
         return unrun(key, what, f"{value} %", sets["missing"])
@@ -98,7 +98,7 @@ def row(name: str, kind: str, value: float, trained: str, sets: Numbers) -> Row:
     step = 100 * EVERY / steps  # one evaluation more or less
     note = f"the regime began after {before(trained, found):,.0f} of {steps:,} batches"
     why = setups.why_not(trained, found["epochs"], sets.get("data", ""))
-    return unless(why, drawn(key, what, value, found["shares"], POINTS, " %", ".1f", resolution=step, note=note))
+    return unless(why, drawn(key, what, value, found["shares"], _POINTS, " %", ".1f", resolution=step, note=note))
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -108,10 +108,10 @@ def draw(numbers: Numbers) -> Figure:
     for ax, (name, found) in zip(axes[0], sets.items(), strict=True):
         for kind, colour in (("exact", BLUE), ("wide", ORANGE)):
             steps, delta = np.array(found[kind]["steps"]) + 1, np.array(found[kind]["delta"])
-            d = SETUPS[name].latents if kind == "exact" else WIDE
+            d = SETUPS[name].latents if kind == "exact" else _WIDE
             ax.fill_between(steps, delta.min(0), delta.max(0), color=colour, alpha=0.2, lw=0)
             ax.plot(steps, np.median(delta, 0), color=colour, lw=1.5, label=f"d = {d}")
-        ax.axhline(LIMIT, color=INK, lw=1, ls="--")
+        ax.axhline(_LIMIT, color=INK, lw=1, ls="--")
         ax.set(title=name, xscale="log", yscale="log", xlabel="batches", ylim=(1e-5, 20))
         ax.legend()
     axes[0, 0].set_ylabel("Delta_KL (dashed: 3 %)")

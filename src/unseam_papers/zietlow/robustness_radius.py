@@ -39,15 +39,15 @@ CLAIM = (
 )
 SOURCE = "ours; after Zietlow 2022, section 4.2.4"
 PAPER = "nothing is published about it: our larger scale"
-RATIO, RADIUS = 1.5, 15.0  # r, and T in degrees: axes turned by more count as lost
-MIX = 45 + RADIUS  # b in degrees: the mixture that needs least
-CLOSE, NEAR = 3.0, 0.05  # degrees, and rank correlation: how close the medians must lie to the prediction
-SIZE = 10_000
-S2, LATENTS = 0.05, 2  # beta = 1
+RATIO, _RADIUS = 1.5, 15.0  # r, and T in degrees: axes turned by more count as lost
+MIX = 45 + _RADIUS  # b in degrees: the mixture that needs least
+_CLOSE, _NEAR = 3.0, 0.05  # degrees, and rank correlation: how close the medians must lie to the prediction
+_SIZE = 10_000
+_S2, _LATENTS = 0.05, 2  # beta = 1
 STILL = 1e-7  # of the gradient's largest entry: training stops here
 CHOICES = (
     f"The ratio of lengths {RATIO:g} is ours, and so is the mixture, at {MIX:g} degrees: of all it turns axes by "
-    f"{RADIUS:g} degrees soonest.",
+    f"{_RADIUS:g} degrees soonest.",
     "The change uses a direction that the data did not (a dark pixel). A direction inside the data's plane turns axes "
     "sooner; its curve is drawn, not trained.",
     "w is Gaussian with a covariance of exactly I, so that the prediction has no free number and rank correlations are "
@@ -55,7 +55,7 @@ CHOICES = (
     "Training: encoder, decoder and noise of a linear VAE by L-BFGS on the exact loss of all rows (expectations over "
     f"the noise are traces), from random starts, until no entry of the gradient exceeds {STILL:g}. Mini-batches and "
     "Adam were tried first and had not settled in 3,000 steps.",
-    f"Limits: medians within {CLOSE:g} degrees and {NEAR:g} of the prediction, the radius within 10 %; fixed for "
+    f"Limits: medians within {_CLOSE:g} degrees and {_NEAR:g} of the prediction, the radius within 10 %; fixed for "
     "the runs by mini-batches, and kept.",
 )
 
@@ -95,7 +95,7 @@ def predicted(e: float, ratio: float = RATIO, mix: float = MIX) -> float:
     return float(np.degrees(0.5 * np.arctan2(e**2 * np.sin(b), ratio**2 - 1 + e**2 * np.cos(b))))
 
 
-def radius(ratio: float = RATIO, mix: float = MIX, turn: float = RADIUS) -> float:
+def radius(ratio: float = RATIO, mix: float = MIX, turn: float = _RADIUS) -> float:
     """The change that turns by `turn` degrees.
 
     >>> round(predicted(radius()), 6), radius(mix=60.0) < min(radius(mix=55.0), radius(mix=65.0))
@@ -105,7 +105,7 @@ def radius(ratio: float = RATIO, mix: float = MIX, turn: float = RADIUS) -> floa
     return float(np.sqrt((ratio**2 - 1) * np.sin(T) / np.sin(b - T)))
 
 
-def anywhere(ratio: float = RATIO, turn: float = RADIUS) -> float:
+def anywhere(ratio: float = RATIO, turn: float = _RADIUS) -> float:
     """The same when the change may point anywhere: the smallest root of F over b and over both senses of turning.
 
     >>> anywhere() < radius(), round(anywhere(1.0), 6)
@@ -121,16 +121,16 @@ def anywhere(ratio: float = RATIO, turn: float = RADIUS) -> float:
 
 def factors() -> Array:  # (N, 2)
     """Gaussian, with mean 0 and covariance I exactly."""
-    w = numpy_generator(0, "Z16").standard_normal((SIZE, 2))
+    w = numpy_generator(0, "Z16").standard_normal((_SIZE, 2))
     w -= w.mean(0)
-    return w @ np.linalg.inv(np.linalg.cholesky(w.T @ w / SIZE)).T
+    return w @ np.linalg.inv(np.linalg.cholesky(w.T @ w / _SIZE)).T
 
 
 def observations(e: float, noise: bool = False) -> Array:  # (N, 3)
     """x', or x with isotropic noise of the same mean square."""
     A, w = load_data("synth-linear", ratio=RATIO).matrix.numpy(), factors()  # type: ignore[attr-defined]
     if noise:
-        change = e / np.sqrt(3) * numpy_generator(1, "Z16").standard_normal((SIZE, 3))
+        change = e / np.sqrt(3) * numpy_generator(1, "Z16").standard_normal((_SIZE, 3))
     else:
         unused = np.cross(A[:, 0], A[:, 1])
         b = np.radians(MIX)
@@ -153,14 +153,14 @@ def loss(W: torch.Tensor, V: torch.Tensor, logs: torch.Tensor, S: torch.Tensor) 
     """1/(2 s2) [tr((I - WV) S (I - WV)') + tr(W Sigma W')] + 1/2 [tr(V S V') + tr Sigma - log|Sigma|]."""
     left = torch.eye(len(S), dtype=S.dtype) - W @ V
     square = (left @ S * left).sum() + (W.square() * logs.exp()).sum()
-    return square / (2 * S2) + ((V @ S * V).sum() + logs.exp().sum() - logs.sum()) / 2
+    return square / (2 * _S2) + ((V @ S * V).sum() + logs.exp().sum() - logs.sum()) / 2
 
 
-def trained(S: torch.Tensor, seed: int, steps: int) -> tuple[Array, Array, float]:
+def _trained(S: torch.Tensor, seed: int, steps: int) -> tuple[Array, Array, float]:
     """Encoder (2, n) and posterior variances (2,) of a linear VAE on data of covariance S, and what is left to go."""
     draw = generator(seed, "Z16")
-    W, V = (0.3 * torch.randn(*shape, generator=draw).double() for shape in ((len(S), LATENTS), (LATENTS, len(S))))
-    parts = [part.requires_grad_() for part in (W, V, torch.zeros(LATENTS, dtype=torch.float64))]
+    W, V = (0.3 * torch.randn(*shape, generator=draw).double() for shape in ((len(S), _LATENTS), (_LATENTS, len(S))))
+    parts = [part.requires_grad_() for part in (W, V, torch.zeros(_LATENTS, dtype=torch.float64))]
     search = torch.optim.LBFGS(
         parts, max_iter=steps, tolerance_grad=STILL, tolerance_change=0, line_search_fn="strong_wolfe"
     )
@@ -177,11 +177,11 @@ def trained(S: torch.Tensor, seed: int, steps: int) -> tuple[Array, Array, float
     return parts[1].detach().numpy(), parts[2].detach().exp().numpy(), rest
 
 
-def measure(settings: Settings, noise: bool, e: float) -> Numbers:
+def _measure(settings: Settings, noise: bool, e: float) -> Numbers:
     """Of each restart the direction of its strongest latent, and the weakest match of a factor."""
     x, w = observations(e, noise), factors()
     S = torch.as_tensor(np.cov(x.T, bias=True))
-    found = [trained(S, seed, settings.steps) for seed in range(settings.restarts)]
+    found = [_trained(S, seed, settings.steps) for seed in range(settings.restarts)]
     codes = [x @ V.T for V, _, _ in found]
     return {
         "change": e,
@@ -194,43 +194,43 @@ def measure(settings: Settings, noise: bool, e: float) -> Numbers:
 
 def compute(settings: Settings, work: Work) -> Numbers:
     changes = [round(float(e), 4) for e in np.linspace(0, 1.5 * swap(), settings.changes)]
-    points = work.each(changes, partial(measure, settings, False), prefix="change-")
-    noises = work.each(changes[1:], partial(measure, settings, True), prefix="noise-")
+    points = work.each(changes, partial(_measure, settings, False), prefix="change-")
+    noises = work.each(changes[1:], partial(_measure, settings, True), prefix="noise-")
     return {"points": list(points.values()), "noise": list(noises.values())}
 
 
-def off(point: Mapping[str, list[float]]) -> float:
+def _off(point: Mapping[str, list[float]]) -> float:
     """The median distance of the measured turns from the predicted one, degrees; directions have no sign."""
     return float(np.median([abs((turn - point["predicted"] + 90) % 180 - 90) for turn in point["turns"]]))  # type: ignore[operator]
 
 
-def crossing(points: list[Numbers]) -> float:
+def _crossing(points: list[Numbers]) -> float:
     """The change at which the median turn passes RADIUS, between the measured ones (e^2 is what the angle follows)."""
     turns = np.maximum.accumulate([np.median(np.abs(p["turns"])) for p in points])
-    return float(np.sqrt(np.interp(RADIUS, turns, [p["change"] ** 2 for p in points])))
+    return float(np.sqrt(np.interp(_RADIUS, turns, [p["change"] ** 2 for p in points])))
 
 
 def judge(numbers: Numbers) -> list[Row]:
     points, noises = numbers["points"], numbers["noise"]
-    worst, lowest = max(points, key=off), max(points, key=missing)
-    found, expected = crossing(points), radius()
-    shaken = max(noises, key=off)
-    most = f"at most {off(shaken):.1f} degrees, at {shaken['change']:.2f}"
+    worst, lowest = max(points, key=_off), max(points, key=_missing)
+    found, expected = _crossing(points), radius()
+    shaken = max(noises, key=_off)
+    most = f"at most {_off(shaken):.1f} degrees, at {shaken['change']:.2f}"
     return [
         beyond("turn", f"the axes' turn over {len(points)} changes against the prediction, medians",
-               f"largest difference {off(worst):.1f} degrees, at {worst['change']:.2f}", off(worst) <= CLOSE,
-               f"within {CLOSE:g} degrees"),
+               f"largest difference {_off(worst):.1f} degrees, at {worst['change']:.2f}", _off(worst) <= _CLOSE,
+               f"within {_CLOSE:g} degrees"),
         beyond("recovery", "the weakest rank correlation with the factors against the prediction, medians",
-               f"largest difference {missing(lowest):.3f}, at {lowest['change']:.2f}", missing(lowest) <= NEAR,
-               f"within {NEAR:g}"),
-        beyond("radius", f"the change that turns axes by {RADIUS:g} degrees, ratio {RATIO:g}",
+               f"largest difference {_missing(lowest):.3f}, at {lowest['change']:.2f}", _missing(lowest) <= _NEAR,
+               f"within {_NEAR:g}"),
+        beyond("radius", f"the change that turns axes by {_RADIUS:g} degrees, ratio {RATIO:g}",
                f"{found:.2f}, predicted {expected:.2f}", abs(found / expected - 1) <= 0.1, "within 10 %"),
-        control("noise", "noise of the same mean square: the turn, medians", most, off(shaken) <= CLOSE,
-                f"at most {CLOSE:g} degrees"),
+        control("noise", "noise of the same mean square: the turn, medians", most, _off(shaken) <= _CLOSE,
+                f"at most {_CLOSE:g} degrees"),
     ]  # fmt: skip
 
 
-def missing(point: Numbers) -> float:
+def _missing(point: Numbers) -> float:
     return abs(float(np.median(point["recoveries"])) - recovery(np.radians(point["predicted"])))
 
 
@@ -245,7 +245,7 @@ def draw(numbers: Numbers) -> Figure:
         for place, point in enumerate(numbers[kind]):
             column(left, point["change"], np.abs(point["turns"]), colour, label=label * (place == 0), **how)
             column(middle, point["change"], point["recoveries"], colour, **how)
-    left.axhline(RADIUS, color=GREY, lw=0.8, ls="--")
+    left.axhline(_RADIUS, color=GREY, lw=0.8, ls="--")
     left.axvline(swap(), color=GREY, lw=0.8, ls=":")
     left.set(title="dotted: columns equally long", xlabel="change e", ylabel="turn of the strongest latent, degrees")
     left.legend()
@@ -253,8 +253,8 @@ def draw(numbers: Numbers) -> Figure:
     ratios = np.linspace(1, 3, 100)
     right.plot(ratios, [radius(r) for r in ratios], color=INK, label="in an unused direction")
     right.plot(ratios, [anywhere(r) for r in ratios], color=INK, ls="--", label="in any direction")
-    right.plot([RATIO], [crossing(numbers["points"])], "o", color=BLUE, ms=5, label="trained")
-    right.set(title=f"the change that turns by {RADIUS:g} degrees", xlabel="ratio of lengths")
+    right.plot([RATIO], [_crossing(numbers["points"])], "o", color=BLUE, ms=5, label="trained")
+    right.set(title=f"the change that turns by {_RADIUS:g} degrees", xlabel="ratio of lengths")
     right.set_ylabel("robustness radius")
     right.legend()
     return fig
@@ -266,6 +266,6 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     return (
         f"The axes that linear VAEs find {follows} the closed form, which has no free number; noise of the same mean "
         f"square {still}. For columns of lengths {RATIO:g} and 1 a change of {radius():.2f} in an unused direction "
-        f"({anywhere():.2f} in any) turns axes by {RADIUS:g} degrees; for 1.05 and 1 it takes {radius(1.05):.2f} "
+        f"({anywhere():.2f} in any) turns axes by {_RADIUS:g} degrees; for 1.05 and 1 it takes {radius(1.05):.2f} "
         f"({anywhere(1.05):.2f}). Data whose factors reach almost equally far is easy to break."
     )

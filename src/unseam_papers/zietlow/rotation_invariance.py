@@ -40,10 +40,10 @@ CHOICES = (
     "means over them; both parts together within 5 % of the loss, the linear approximation within 10 % of its part.",
 )
 PAPER = "nothing is published about sizes: our larger scale"
-KINDS = {"beta-vae": "trained with a diagonal posterior", "beta-vae-sigma": "trained with a full posterior"}
-SAME = 1e-6  # nats
-SEEN = 0.01  # nats: what a rotation must cost a diagonal posterior to count as a dependence
-MARGINS = (0.05, 0.10)  # of the split and of the linear approximation
+_KINDS = {"beta-vae": "trained with a diagonal posterior", "beta-vae-sigma": "trained with a full posterior"}
+_SAME = 1e-6  # nats
+_SEEN = 0.01  # nats: what a rotation must cost a diagonal posterior to count as a dependence
+_MARGINS = (0.05, 0.10)  # of the split and of the linear approximation
 
 
 @dataclass(frozen=True)
@@ -68,23 +68,23 @@ SCALES = {
 def compute(settings: Settings, work: Work) -> Numbers:
     def turning(kind: str) -> list[dict[str, Any]]:
         run = train(work, "Gaussian", settings.cohort, kind)
-        return [curves(run, member, settings) for member in members(run, MIDDLE["Gaussian"])]
+        return [_curves(run, member, settings) for member in members(run, MIDDLE["Gaussian"])]
 
     def splitting() -> list[dict[str, float]]:
         run = train(work, "Gaussian", settings.cohort)
-        return [parts(run, member, 8 * settings.points) for member in range(len(run.members))]
+        return [_parts(run, member, 8 * settings.points) for member in range(len(run.members))]
 
-    return {"angles": settings.angles(), **work.each(KINDS, turning), "split": work.once("split", splitting)}
+    return {"angles": settings.angles(), **work.each(_KINDS, turning), "split": work.once("split", splitting)}
 
 
-def parts(run: Run, member: int, points: int) -> dict[str, float]:
+def _parts(run: Run, member: int, points: int) -> dict[str, float]:
     """The reconstruction split of one member: means over held-out points."""
     model, seen = look(run, member, points)
     split = reconstruction_split(model.mean, seen.x, seen.posterior.mean, seen.posterior.variance())
     return {"beta": beta_of(run, member), **{name: float(value.mean()) for name, value in split._asdict().items()}}
 
 
-def curves(run: Run, member: int, settings: Settings) -> dict[str, Any]:
+def _curves(run: Run, member: int, settings: Settings) -> dict[str, Any]:
     """log p(x) and both ELBOs for every angle: means over held-out points, in nats of the VAE with variance beta s2."""
     model, seen = look(run, member, settings.points)
     for parameter in model.parameters():
@@ -112,7 +112,7 @@ def best_angle(numbers: Numbers, kind: str) -> Array:
     return np.abs([numbers["angles"][int(np.argmax(member["diagonal"]))] for member in numbers[kind]])
 
 
-def ratios(numbers: Numbers, beta: float) -> Array:  # (2, members)
+def _ratios(numbers: Numbers, beta: float) -> Array:  # (2, members)
     """(deterministic + stochastic) / whole and linear / stochastic at one beta."""
     found = [m for m in numbers["split"] if m["beta"] == beta]
     whole, stochastic = pick(found, "whole"), pick(found, "stochastic")
@@ -121,23 +121,23 @@ def ratios(numbers: Numbers, beta: float) -> Array:  # (2, members)
 
 def judge(numbers: Numbers) -> list[Row]:
     rows = []
-    for kind, label in KINDS.items():
+    for kind, label in _KINDS.items():
         for what, name in (("likelihood", "log p(x)"), ("full", "ELBO, posterior turned")):
             moved, printed = change(numbers, kind, what).max(), "does not depend on the choice of U"
-            ours, rule = f"changes by {moved:.1g} nats", f"below {SAME:g} nats over all angles and members"
-            rows.append(identity(f"{what} {kind}", f"{label}: {name}", ours, moved < SAME, rule, published=printed))
+            ours, rule = f"changes by {moved:.1g} nats", f"below {_SAME:g} nats over all angles and members"
+            rows.append(identity(f"{what} {kind}", f"{label}: {name}", ours, moved < _SAME, rule, published=printed))
         moved, what = change(numbers, kind, "diagonal"), f"{label}: change of the ELBO with the best diagonal posterior"
-        rows.append(limit(f"diagonal {kind}", what, "disrupts the symmetry", moved, above=SEEN, unit=" nats"))
-    own, other = (best_angle(numbers, kind) for kind in KINDS)
+        rows.append(limit(f"diagonal {kind}", what, "disrupts the symmetry", moved, above=_SEEN, unit=" nats"))
+    own, other = (best_angle(numbers, kind) for kind in _KINDS)
     ours = f"trained with a diagonal posterior {own.tolist()} degrees; with a full one {other.tolist()}"
     rows.append(beyond("best", "best rotation for a diagonal posterior, from where training left the model", ours))
-    whole, linear = ratios(numbers, MIDDLE["Gaussian"])
+    whole, linear = _ratios(numbers, MIDDLE["Gaussian"])
     what = "deterministic + stochastic part over the reconstruction loss"
-    rows.append(alike("split", what, "equal, if unbiased", whole, 1.0, MARGINS[0], form=".3f"))
+    rows.append(alike("split", what, "equal, if unbiased", whole, 1.0, _MARGINS[0], form=".3f"))
     what = "sum_j |c_j|^2 sigma_j^2 over the stochastic part"
-    rows.append(alike("linear", what, "approximates it", linear, 1.0, MARGINS[1], form=".3f"))
+    rows.append(alike("linear", what, "approximates it", linear, 1.0, _MARGINS[1], form=".3f"))
     betas = sorted({m["beta"] for m in numbers["split"]})
-    means = [f"{b:g}: {w:.3f}, {l:.3f}" for b in betas for w, l in [ratios(numbers, b).mean(1)]]
+    means = [f"{b:g}: {w:.3f}, {l:.3f}" for b in betas for w, l in [_ratios(numbers, b).mean(1)]]
     return [*rows, beyond("over beta", "the same two ratios over beta", "; ".join(means))]
 
 
@@ -145,7 +145,7 @@ def draw(numbers: Numbers) -> Figure:
     """ELBOs over the angle, relative to the full posterior's at 0; dotted: what the entanglement cost predicts."""
     fig, axes = panels(columns=2, sharey=True)
     angles = numbers["angles"]
-    for ax, (kind, label) in zip(axes, KINDS.items(), strict=True):
+    for ax, (kind, label) in zip(axes, _KINDS.items(), strict=True):
         for number, member in enumerate(numbers[kind]):
             start = member["full"][angles.index(0)]
             base = np.mean(np.add(member["diagonal"], member["cost"]))
@@ -166,11 +166,11 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: Rows) -> str:
-    flat = max(change(numbers, kind, what).max() for kind in KINDS for what in ("likelihood", "full"))
-    diagonal = np.concatenate([change(numbers, kind, "diagonal") for kind in KINDS])
-    own, other = (best_angle(numbers, kind) for kind in KINDS)
-    fits = [np.corrcoef(m["diagonal"], np.negative(m["cost"]))[0, 1] for kind in KINDS for m in numbers[kind]]
-    whole, linear = ratios(numbers, MIDDLE["Gaussian"])
+    flat = max(change(numbers, kind, what).max() for kind in _KINDS for what in ("likelihood", "full"))
+    diagonal = np.concatenate([change(numbers, kind, "diagonal") for kind in _KINDS])
+    own, other = (best_angle(numbers, kind) for kind in _KINDS)
+    fits = [np.corrcoef(m["diagonal"], np.negative(m["cost"]))[0, 1] for kind in _KINDS for m in numbers[kind]]
+    whole, linear = _ratios(numbers, MIDDLE["Gaussian"])
     share = np.mean([m["stochastic"] / m["whole"] for m in numbers["split"] if m["beta"] == MIDDLE["Gaussian"]])
     return (
         f"Turning encoder and decoder together moves the likelihood and the ELBO with a full posterior by at most "

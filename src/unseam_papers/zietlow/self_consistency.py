@@ -31,7 +31,7 @@ CLAIM = (
     "regulariser."
 )
 SOURCE = "Zietlow 2022, section 7.6 and Figure 7.6 (Reizinger et al. 2022)"
-CLOSE = 0.02  # nats at the highest precision: below this two objectives count as one
+_CLOSE = 0.02  # nats at the highest precision: below this two objectives count as one
 INVERTED = 1e-3  # of a latent's variance of 1
 CHOICES = (
     "The decoder and the data: not given in the thesis. Ours: random networks 2-2-2 with a bijective activation "
@@ -83,10 +83,10 @@ def conformal(seed: int) -> Decoder:
     return f
 
 
-DECODERS: dict[str, Callable[[int], Decoder]] = {"mixed": mixed, "conformal": conformal}
+_DECODERS: dict[str, Callable[[int], Decoder]] = {"mixed": mixed, "conformal": conformal}
 
 
-def measure(f: Decoder, settings: Settings, seed: int) -> list[dict[str, float]]:
+def _measure(f: Decoder, settings: Settings, seed: int) -> list[dict[str, float]]:
     """One row a precision: means over the points, in nats."""
     z = torch.randn(settings.points, 2, generator=generator(seed, "z15-points"), dtype=torch.float64)
     x = f(z)
@@ -114,28 +114,28 @@ def measure(f: Decoder, settings: Settings, seed: int) -> list[dict[str, float]]
 
 def compute(settings: Settings, work: Work) -> Numbers:
     """kind -> decoder -> one row a precision."""
-    names = {f"{kind}-{i}": (kind, i) for kind in DECODERS for i in range(settings.decoders)}
-    found = work.each(names, lambda name: measure(DECODERS[names[name][0]](names[name][1]), settings, names[name][1]))
-    return {kind: [found[name] for name in names if names[name][0] == kind] for kind in DECODERS}
+    names = {f"{kind}-{i}": (kind, i) for kind in _DECODERS for i in range(settings.decoders)}
+    found = work.each(names, lambda name: _measure(_DECODERS[names[name][0]](names[name][1]), settings, names[name][1]))
+    return {kind: [found[name] for name in names if names[name][0] == kind] for kind in _DECODERS}
 
 
-def column(numbers: Numbers, kind: str, name: str) -> Array:  # (decoders, precisions)
+def _column(numbers: Numbers, kind: str, name: str) -> Array:  # (decoders, precisions)
     return np.array([[row[name] for row in rows] for rows in numbers[kind]])
 
 
 def short_of(numbers: Numbers, kind: str, bound: str = "elbo") -> Array:  # (decoders, precisions)
     """log p(x) - the bound."""
-    return column(numbers, kind, "likelihood") - column(numbers, kind, bound)
+    return _column(numbers, kind, "likelihood") - _column(numbers, kind, bound)
 
 
 def judge(numbers: Numbers) -> list[Row]:
-    precisions, apart, law = (column(numbers, "mixed", name) for name in ("precision", "apart", "law"))
-    inverse, contrast = column(numbers, "mixed", "inverse"), column(numbers, "mixed", "contrast")[:, -1]
+    precisions, apart, law = (_column(numbers, "mixed", name) for name in ("precision", "apart", "law"))
+    inverse, contrast = _column(numbers, "mixed", "inverse"), _column(numbers, "mixed", "contrast")[:, -1]
     gaps, top = short_of(numbers, "mixed"), f"at gamma^2 = {precisions[0, -1]:g}"
     falls = ", ".join(f"{value:.1g}" for value in apart.mean(0)[:: max(1, apart.shape[1] // 5)])
     both = f"gap {gaps[:, -1].mean():.3f}, regulariser {contrast.mean():.3f} nats on average"
     off, exactly = np.abs(gaps[:, -1] - contrast), "the gap is exactly the IMA regularizer"
-    near: dict[str, Any] = {"below": CLOSE, "form": ".1g", "unit": " nats"}
+    near: dict[str, Any] = {"below": _CLOSE, "form": ".1g", "unit": " nats"}
     falls = f"over gamma^2: {falls}"
     rows = [
         limit("vanishes", f"|ELBO* - IMA objective| {top}", "vanishes", apart[:, -1], note=falls, **near),
@@ -150,7 +150,7 @@ def judge(numbers: Numbers) -> list[Row]:
         ("orthogonal", "orthogonal columns", "conformal", "elbo"),
     ):
         left = short_of(numbers, kind, bound)[:, -1]
-        small, rule = bool((np.abs(left) < CLOSE).all()), f"below {CLOSE} nats for each decoder"
+        small, rule = bool((np.abs(left) < _CLOSE).all()), f"below {_CLOSE} nats for each decoder"
         what = f"{what}: log-likelihood - ELBO* {top}"
         rows.append(control(key, what, f"{left.mean():.1g} nats", small, rule, "theory: 0"))
     ours = f"predicted to {np.abs(gaps - law).mean():.2g} nats (IMA regulariser alone: {apart.mean():.2g})"
@@ -173,7 +173,7 @@ def draw(numbers: Numbers) -> Figure:
     left.set(xlabel="decoder precision γ²", ylabel="nats a sample", title="Figure 7.6: one mixed decoder")
     left.legend(loc="lower right")
     curves = (
-        ("|ELBO* − IMA|", column(numbers, "mixed", "apart"), BLUE),
+        ("|ELBO* − IMA|", _column(numbers, "mixed", "apart"), BLUE),
         ("full posterior: log p − ELBO", short_of(numbers, "mixed", "full"), GREEN),
         ("orthogonal decoder: log p − ELBO*", short_of(numbers, "conformal"), ORANGE),
         ("mixed decoder: log p − ELBO*", short_of(numbers, "mixed"), INK),
@@ -182,7 +182,7 @@ def draw(numbers: Numbers) -> Figure:
         right.loglog(p, np.maximum(np.abs(values), 1e-7).T, color=colour, lw=0.7, alpha=0.5)
         right.loglog(p, np.maximum(np.abs(values).mean(0), 1e-7), color=colour, lw=2, label=label)
     half = len(p) // 2
-    at = column(numbers, "mixed", "apart").mean(0)[half] * 0.25
+    at = _column(numbers, "mixed", "apart").mean(0)[half] * 0.25
     right.loglog(p[half:], at * p[half] / p[half:], ":", color=INK, lw=1)
     right.text(p[half] * 0.9, at, "1/γ²", ha="right", va="center")
     right.set(xlabel="decoder precision γ²", ylabel="gap, nats a sample", title="All decoders: thin lines one each")
@@ -191,7 +191,7 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: Rows) -> str:
-    precisions, apart = column(numbers, "mixed", "precision")[0], column(numbers, "mixed", "apart").mean(0)
+    precisions, apart = _column(numbers, "mixed", "precision")[0], _column(numbers, "mixed", "apart").mean(0)
     controls = sum(rows[key].verdict == "holds" for key in ("full", "orthogonal"))
     why = "So it is the diagonal posterior that turns the likelihood into the IMA objective. "
     return (

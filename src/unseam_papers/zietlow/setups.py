@@ -18,14 +18,14 @@ from unseam.runs.represent import represent, without_constants
 from unseam_papers.frame.exhibit import OFFICIAL, Numbers, Work, absent, beta_of, official
 from unseam_papers.frame.rows import joined
 
-BATCH = 64
+_BATCH = 64
 HOLDOUT = 0.2  # 80 % training; evaluation and test (10 % each) are one held-out part here: nothing is chosen on it
 EVERY = 500  # batches between evaluations of Delta_KL
 WATCH = 1000  # fixed held-out samples behind each of them
-MOMENTS = 10  # of training at which weights are kept
-POINTS = 1000  # held-out samples behind a DtO
+_MOMENTS = 10  # of training at which weights are kept
+_POINTS = 1000  # held-out samples behind a DtO
 TREND = 200  # and behind one on the way
-ROWS = 5000  # held-out samples behind a DS
+_ROWS = 5000  # held-out samples behind a DS
 MARGIN = 0.1  # of DS (0 to 1) and of DtO (random axes: 0.55 in the plane): closer than that is the same
 CHANCE = float(32 / np.pi * np.sqrt(2) * np.sin(np.pi / 16) ** 2)  # mean DtO of random axes in the plane: 0.548
 NARROW = float(48 / np.pi * np.sqrt(2) * np.sin(np.pi / 24) ** 2)  # of angles on 0 to 30 degrees only: 0.368
@@ -81,7 +81,7 @@ class Setup:
         return "" if self.stands_in or epochs >= self.epochs else f"{epochs:g} of {self.epochs} epochs"
 
     def steps(self, epochs: float) -> int:
-        return round(epochs * self.rows * (1 - HOLDOUT) / BATCH)
+        return round(epochs * self.rows * (1 - HOLDOUT) / _BATCH)
 
     def trained(self, run: Run) -> float:
         """The epochs of a run."""
@@ -90,13 +90,13 @@ class Setup:
 
 ADAM, ADAGRAD = {"optimiser": "adam", "lr": 1e-3}, {"optimiser": "adagrad", "lr": 1e-2}
 DIGITS = {"network": "mlp", "encoder": (400,), "decoder": (500, 500), "decoder_activation": "tanh", **ADAGRAD}
-SMALL = {"network": "mlp", "encoder": (128, 128), "decoder": (128, 128), "decoder_activation": "tanh", **ADAM}
+_SMALL = {"network": "mlp", "encoder": (128, 128), "decoder": (128, 128), "decoder_activation": "tanh", **ADAM}
 TANH = {"encoder_activation": "tanh", "decoder_activation": "tanh"}
-WIDE = {"network": "mlp", "encoder": (1200,) * 2, "decoder": (1200,) * 3, "decoder_activation": "tanh", **ADAGRAD}
+_WIDE = {"network": "mlp", "encoder": (1200,) * 2, "decoder": (1200,) * 3, "decoder_activation": "tanh", **ADAGRAD}
 SETUPS: dict[str, Setup] = {
-    "dSprites": Setup("sprites", 5, 50, 4.0, WIDE, 737_280, (0.25, 1.0, 2.0, 4.0, 8.0, 16.0)),
+    "dSprites": Setup("sprites", 5, 50, 4.0, _WIDE, 737_280, (0.25, 1.0, 2.0, 4.0, 8.0, 16.0)),
     "sprites": Setup(
-        "sprites", 5, 50, 2.0, SMALL, 1536, (0.25, 0.5, 1.0, 2.0, 4.0),
+        "sprites", 5, 50, 2.0, _SMALL, 1536, (0.25, 0.5, 1.0, 2.0, 4.0),
         (("size", 16), ("shapes", 1), ("orientations", 1), ("xs", 16), ("ys", 16)), stands_in="dSprites",
     ),
     "Synth. Lin.": Setup(
@@ -212,11 +212,11 @@ def train(
         seeds=list(range(first, first + size.restarts)),
         latents=latents or setup.latents,
         steps=setup.steps(size.epochs),
-        batch=BATCH,
+        batch=_BATCH,
         holdout=HOLDOUT,
         log_every=EVERY,
         watch=WATCH,
-        snapshots=MOMENTS,
+        snapshots=_MOMENTS,
         **setup.network,
         **beta_of(objective, list(betas or (setup.beta,))),
         **({"data_parameters": parameters} if parameters else {}),
@@ -245,7 +245,7 @@ def in_use(codes: Array, variances: Array) -> Array:  # (N, K), (N, K) -> (K,) b
     return active_latents(spread, variances.mean(0))
 
 
-def distance(run: Run, member: int, step: int | None = None, points: int = POINTS) -> dict[str, Any]:
+def distance(run: Run, member: int, step: int | None = None, points: int = _POINTS) -> dict[str, Any]:
     """DtO of a member at held-out rows: over all latents, over the active ones, and that relative to random axes."""
     model = run.model(member, step)
     seen = represent(model, run.data, run.held_out()[:points])
@@ -258,9 +258,9 @@ def distance(run: Run, member: int, step: int | None = None, points: int = POINT
     return {"all": dto(M), "DtO": found, "relative": relative, "active": count}
 
 
-def disentanglement(run: Run, member: int, step: int | None = None) -> float:
+def _disentanglement(run: Run, member: int, step: int | None = None) -> float:
     """DS of a member on held-out rows; of discrete factors the one whose ceiling is 1."""
-    seen = without_constants(represent(run.model(member, step), run.data, run.held_out()[:ROWS]))
+    seen = without_constants(represent(run.model(member, step), run.data, run.held_out()[:_ROWS]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # passive latents vote in the thesis' DS too
         found = score(seen.codes, seen.factors, seen.space, metrics="ds")["ds"]
@@ -272,7 +272,7 @@ def scores(run: Run, chosen: Iterable[int], step: int | None = None) -> dict[str
     chosen = list(chosen)
     found = [distance(run, member, step) for member in chosen]
     out = {name: [one[name] for one in found] for name in ("all", "DtO", "relative", "active")}
-    return out if run.data.space is None else {**out, "DS": [disentanglement(run, m, step) for m in chosen]}
+    return out if run.data.space is None else {**out, "DS": [_disentanglement(run, m, step) for m in chosen]}
 
 
 def over_training(run: Run, chosen: Sequence[int]) -> dict[str, Any]:
@@ -332,7 +332,7 @@ def random_decoders(run: Run, restarts: int) -> list[float]:
     out = []
     for seed in range(restarts):
         model = run.config.architecture.build(run.data.shape, seed).eval()
-        z = torch.randn(POINTS, model.latents, generator=generator(seed, "prior"))
+        z = torch.randn(_POINTS, model.latents, generator=generator(seed, "prior"))
         with torch.no_grad():
             out.append(dto(metrics(model.decode, z, model.likelihood, dtype=torch.float64).pullback))
     return out

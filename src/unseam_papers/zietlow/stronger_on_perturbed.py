@@ -16,7 +16,7 @@ CLAIM = "On perturbed data no strength from 0.75 to 2 times the original one bri
 SOURCE = "Zietlow 2022, Figures 4.4 to 4.7"
 PAPER = broken.PAPER
 SCALES = broken.SCALES | {"paper": broken.printed("Shapes3D")}  # the figures show that set only
-FACTORS = 3  # that vary: a model with fewer latents in use is over-pruned and left out, as in the source
+_FACTORS = 3  # that vary: a model with fewer latents in use is over-pruned and left out, as in the source
 CHOICES = (
     *broken.CHOICES,
     "Which strengths: not printed. Ours: 0.75, 1, 1.5 and 2 times that of Z11 (paper: 1.25 too), beta-VAE only. The "
@@ -58,11 +58,11 @@ def judge(numbers: Numbers) -> list[Row]:
         rows.append(
             ordering(metric, what, said, high, low, names=("original", "perturbed"), note=numbers.get("whose", ""))
         )
-    lost = "; ".join(f"x{f} {dropped(found, numbers['latents'])}" for f, found in numbers["scaled"].items())
+    lost = "; ".join(f"x{f} {_dropped(found, numbers['latents'])}" for f, found in numbers["scaled"].items())
     return [*rows, beyond("pruned", "models left out as over-pruned", lost)]
 
 
-def dropped(found: Numbers, latents: int) -> str:
+def _dropped(found: Numbers, latents: int) -> str:
     return f"{sum(a < latents for a in found['active'])} of {len(found['active'])}"
 
 

@@ -16,7 +16,7 @@ from unseam.geometry import metrics
 from unseam.models.likelihood import Gaussian
 from unseam.rng import generator
 
-ROUNDS = 8  # of the fixed point for the diagonal Sigma
+_ROUNDS = 8  # of the fixed point for the diagonal Sigma
 
 
 def rotation(degrees: float) -> Tensor:  # (2, 2)
@@ -56,7 +56,7 @@ class Turned:
     def best_diagonal(self, U: Tensor, mean: Tensor, start: Tensor) -> float:
         """The ELBO with the best diagonal Sigma: d E_q log p / d log Sigma_ii = Sigma_ii E_q[H_ii] / 2."""
         variance = start
-        for _ in range(ROUNDS):
+        for _ in range(_ROUNDS):
             log_variance = variance.log().requires_grad_()
             value = self.expected(U, mean, torch.diag_embed((log_variance / 2).exp())).sum()
             (slope,) = torch.autograd.grad(value, log_variance)

@@ -22,11 +22,11 @@ from unseam.data.base import within
 from unseam.errors import BadInput
 from unseam.readers import refusing
 
-LARGEST = 1 << 26  # bytes of one file; the official ones unpack to 6.3 MB
-PATTERNS = ("data/cars/list.txt", "cars/list.txt", "list.txt")
+_LARGEST = 1 << 26  # bytes of one file; the official ones unpack to 6.3 MB
+_PATTERNS = ("data/cars/list.txt", "cars/list.txt", "list.txt")
 
 
-def models(listing: Path) -> list[Path]:
+def _models(listing: Path) -> list[Path]:
     """The MATLAB files that list.txt names, all of which must be there."""
     with refusing(f"file {str(listing)!r}", "no list of names"):
         names = [
@@ -61,7 +61,7 @@ def element(content: bytes, at: int) -> Element:
     return kind, content[start:end], after
 
 
-def matrices(content: bytes) -> Iterator[tuple[str, int, tuple[int, ...], Element]]:
+def _matrices(content: bytes) -> Iterator[tuple[str, int, tuple[int, ...], Element]]:
     """(name, class, shape, values) of the matrices in a file, in order."""
     if content[126:128] != b"IM":
         raise ValueError("it does not start like a little-endian MATLAB 5 file")
@@ -70,7 +70,7 @@ def matrices(content: bytes) -> Iterator[tuple[str, int, tuple[int, ...], Elemen
         kind, body, at = element(content, at)
         if kind == COMPRESSED:
             unpack = zlib.decompressobj()
-            kind, body, _ = element(unpack.decompress(body, LARGEST), 0)
+            kind, body, _ = element(unpack.decompress(body, _LARGEST), 0)
             if not unpack.eof:
                 raise EOFError("a compressed matrix is too long, or torn")
         if kind == MATRIX:
@@ -84,10 +84,10 @@ def matrices(content: bytes) -> Iterator[tuple[str, int, tuple[int, ...], Elemen
 def views(path: Path, like: tuple[int, ...] | None = None) -> Array:  # (H, W, 3, azimuths, elevations) uint8
     """All pictures of one model."""
     where = f"file {str(path)!r}"
-    if path.stat().st_size > LARGEST:
+    if path.stat().st_size > _LARGEST:
         raise BadInput(f"{where} has {path.stat().st_size:,} bytes, too many for one car")
     with refusing(where, "damaged or no MATLAB 5 file"):
-        for name, kind, shape, (coded, values, _) in matrices(path.read_bytes()):
+        for name, kind, shape, (coded, values, _) in _matrices(path.read_bytes()):
             if name != "im":
                 continue
             fits = len(shape) == 5 and shape[2] == 3 and shape[0] == shape[1] and like in (None, shape)
@@ -101,7 +101,7 @@ def views(path: Path, like: tuple[int, ...] | None = None) -> Array:  # (H, W, 3
 @lru_cache(maxsize=2)
 def read(listing: Path, size: int) -> tuple[Array, tuple[int, int, int]]:
     """(images (N, size, size, 3) by rows, (elevations, azimuths, models)); rows: elevation, azimuth, then model."""
-    paths = models(listing)
+    paths = _models(listing)
     shape = views(paths[0]).shape
     azimuths, elevations = shape[3:]
 
@@ -143,11 +143,11 @@ class Cars3D(GridArchive):
 
     @staticmethod
     def locate() -> None:
-        find("cars3d", *PATTERNS)
+        find("cars3d", *_PATTERNS)
 
     @cached_property
     def _read(self) -> tuple[Array, tuple[int, int, int]]:
-        return read(located("cars3d", self.path, *PATTERNS), self.size)
+        return read(located("cars3d", self.path, *_PATTERNS), self.size)
 
     @cached_property
     def images(self) -> Any:

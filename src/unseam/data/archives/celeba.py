@@ -20,7 +20,7 @@ from unseam.data.table import Table, TableDataset
 from unseam.errors import BadInput, lookup
 from unseam.readers import refusing
 
-SPLITS = {"train": 0, "valid": 1, "test": 2, "all": None}
+_SPLITS = {"train": 0, "valid": 1, "test": 2, "all": None}
 
 
 def folder_of(path: str | None) -> Path:
@@ -52,7 +52,7 @@ def attributes(path: Path) -> tuple[tuple[str, ...], tuple[str, ...], Array]:
     return names, tuple(row[0] for row in rows), (values + 1) // 2
 
 
-def partition(path: Path, files: tuple[str, ...]) -> Array:  # (N,): 0 train, 1 valid, 2 test
+def _partition(path: Path, files: tuple[str, ...]) -> Array:  # (N,): 0 train, 1 valid, 2 test
     where = f"file {str(path)!r}"
     with refusing(where, "damaged"):
         part = dict(line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
@@ -81,11 +81,11 @@ class Photographs:
 
     def __getitem__(self, index: Array) -> Array:  # (B,) -> (B, size, size, 3)
         names = (self.files[int(row)] for row in index)
-        out = [middle(decode(io.BytesIO(self.content(name)), name, "RGB"), self.crop, self.size) for name in names]
+        out = [_middle(decode(io.BytesIO(self.content(name)), name, "RGB"), self.crop, self.size) for name in names]
         return np.stack(out) if out else np.zeros((0, *self.shape[1:]), np.uint8)
 
 
-def middle(picture: Array, crop: int, size: int) -> Array:  # (H, W, 3) -> (size, size, 3)
+def _middle(picture: Array, crop: int, size: int) -> Array:  # (H, W, 3) -> (size, size, 3)
     """The square of `crop` pixels in the middle, resized with Pillow's bilinear filter."""
     from PIL import Image
 
@@ -108,7 +108,7 @@ class CelebA(TableDataset):
     def __post_init__(self) -> None:
         within("size", self.size, 4, 512)
         within("crop", self.crop, 4, 178)
-        lookup(SPLITS, self.split, "split")
+        lookup(_SPLITS, self.split, "split")
         self.table  # noqa: B018  missing or damaged files are reported now
 
     @staticmethod
@@ -117,9 +117,9 @@ class CelebA(TableDataset):
 
     @cached_property
     def table(self) -> Table:
-        folder, number = folder_of(self.path), SPLITS[self.split]
+        folder, number = folder_of(self.path), _SPLITS[self.split]
         names, files, values = attributes(folder / "list_attr_celeba.txt")
-        part = partition(folder / "list_eval_partition.txt", files)
+        part = _partition(folder / "list_eval_partition.txt", files)
         kept = np.flatnonzero(part == number) if number is not None else np.arange(len(files))
         if not len(kept):
             raise BadInput(f"celeba: split={self.split!r} has no picture")

@@ -22,7 +22,7 @@ from unseam.data.base import GridDataset, factor_rows
 from unseam.errors import BadInput
 from unseam.readers import load_array
 
-FACTORS: tuple[tuple[str, Kind], ...] = (
+_FACTORS: tuple[tuple[str, Kind], ...] = (
     ("colour", "categorical"),
     ("shape", "categorical"),
     ("scale", "ordinal"),
@@ -30,7 +30,7 @@ FACTORS: tuple[tuple[str, Kind], ...] = (
     ("x", "ordinal"),
     ("y", "ordinal"),
 )
-PATTERNS = ("dsprites_*.hdf5", "dsprites_*.h5", "dsprites_*.npz")
+_PATTERNS = ("dsprites_*.hdf5", "dsprites_*.h5", "dsprites_*.npz")
 
 
 @lru_cache(maxsize=2)
@@ -44,8 +44,8 @@ def packed_images(path: Path) -> tuple[Array, tuple[int, ...], tuple[int, ...]]:
         raise BadInput(f"{where}: imgs has dtype {imgs.dtype} and shape {shape}; it must be uint8 (N, H, W)")
     name = "latents_classes" if packed else "latents/classes"
     classes = np.asarray(load_array(path, where, name)[:])
-    if classes.shape != (shape[0], len(FACTORS)) or classes.dtype.kind not in "iu":
-        raise BadInput(f"{where}: {name} is {classes.dtype} {classes.shape}, not whole ({shape[0]}, {len(FACTORS)})")
+    if classes.shape != (shape[0], len(_FACTORS)) or classes.dtype.kind not in "iu":
+        raise BadInput(f"{where}: {name} is {classes.dtype} {classes.shape}, not whole ({shape[0]}, {len(_FACTORS)})")
     sizes = grid_sizes(classes, where, name)
     blocks = npz_blocks(path, "imgs", where, 2) if packed else slices(imgs)
     bits = cached("dsprites", [path], (shape[0], -(-shape[1] * shape[2] // 8)), lambda: _bits(blocks, where))
@@ -75,11 +75,11 @@ class DSprites(GridDataset):
     @staticmethod
     def locate() -> None:
         """Refuse if the file is not in the data folder."""
-        find("dsprites", *PATTERNS)
+        find("dsprites", *_PATTERNS)
 
     @cached_property
     def _images(self) -> tuple[Array, tuple[int, ...], tuple[int, ...]]:
-        return packed_images(located("dsprites", self.path, *PATTERNS))
+        return packed_images(located("dsprites", self.path, *_PATTERNS))
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -88,7 +88,7 @@ class DSprites(GridDataset):
     @cached_property
     def space(self) -> FactorSpace:  # type: ignore[override]
         """The factors that vary: colour takes one value, so it is left out."""
-        pairs = zip(FACTORS, self._images[2], strict=True)
+        pairs = zip(_FACTORS, self._images[2], strict=True)
         return FactorSpace(
             tuple(Factor(name, size, kind) for (name, kind), size in pairs if name != "colour" or size > 1)
         )

@@ -26,7 +26,7 @@ FILES = {
     "real": "mpi3d_real.npz",
     "real-complex": "real3d_complicated_shapes_ordered.npz",
 }
-FACTORS: tuple[tuple[str, Kind], ...] = (
+_FACTORS: tuple[tuple[str, Kind], ...] = (
     ("colour", "categorical"),
     ("shape", "categorical"),
     ("size", "ordinal"),
@@ -35,7 +35,7 @@ FACTORS: tuple[tuple[str, Kind], ...] = (
     ("horizontal", "ordinal"),
     ("vertical", "ordinal"),
 )
-SIZES = {1_036_800: (6, 6, 2, 3, 3, 40, 40), 460_800: (4, 4, 2, 3, 3, 40, 40)}  # by the number of rows
+_SIZES = {1_036_800: (6, 6, 2, 3, 3, 40, 40), 460_800: (4, 4, 2, 3, 3, 40, 40)}  # by the number of rows
 
 
 @lru_cache(maxsize=4)
@@ -45,10 +45,10 @@ def read(path: Path) -> Any:
     header = npz_header(path, "images", where)
     side = header.shape[-3:]
     count = int(np.prod(header.shape[:-3]))  # some copies keep the seven factors as axes
-    if header.dtype != np.uint8 or header.fortran or len(header.shape) < 4 or side[-1] != 3 or count not in SIZES:
+    if header.dtype != np.uint8 or header.fortran or len(header.shape) < 4 or side[-1] != 3 or count not in _SIZES:
         raise BadInput(
             f"{where}: images is {header.dtype} {header.shape}; it must be uint8 (N, H, W, 3) with N one of "
-            f"{', '.join(map(str, SIZES))}"
+            f"{', '.join(map(str, _SIZES))}"
         )
     with zipfile.ZipFile(path) as archive:
         stored = archive.getinfo("images.npy").compress_type == zipfile.ZIP_STORED
@@ -65,7 +65,7 @@ def complaint(path: Path) -> str:
             pass
     except BadInput as error:
         return str(error)
-    return "" if int(np.prod(header.shape[:-3])) in SIZES else f"images has shape {header.shape}"
+    return "" if int(np.prod(header.shape[:-3])) in _SIZES else f"images has shape {header.shape}"
 
 
 @dataclass(frozen=True)
@@ -91,5 +91,5 @@ class Mpi3D(GridArchive):
 
     @cached_property
     def space(self) -> FactorSpace:  # type: ignore[override]
-        sizes = SIZES[self.images.shape[0]]
-        return FactorSpace(tuple(Factor(name, size, kind) for (name, kind), size in zip(FACTORS, sizes, strict=True)))
+        sizes = _SIZES[self.images.shape[0]]
+        return FactorSpace(tuple(Factor(name, size, kind) for (name, kind), size in zip(_FACTORS, sizes, strict=True)))

@@ -14,7 +14,7 @@ from unseam.data.archives.rows import GridArchive, cached, find, grid_sizes, loc
 from unseam.errors import BadInput
 from unseam.readers import load_array
 
-FACTORS: tuple[tuple[str, Kind], ...] = (
+_FACTORS: tuple[tuple[str, Kind], ...] = (
     ("floor", "cyclic"),
     ("wall", "cyclic"),
     ("object", "cyclic"),
@@ -32,8 +32,8 @@ def read(path: Path) -> tuple[Any, tuple[int, ...]]:
     images, labels = load_array(path, where, "images"), load_array(path, where, "labels")
     if images.ndim != 4 or images.dtype != np.uint8 or images.shape[3] != 3:
         raise BadInput(f"{where}: images is {images.dtype} {images.shape}; it must be uint8 (N, H, W, 3)")
-    if labels.shape != (images.shape[0], len(FACTORS)):
-        raise BadInput(f"{where}: labels has shape {labels.shape}, not ({images.shape[0]}, {len(FACTORS)})")
+    if labels.shape != (images.shape[0], len(_FACTORS)):
+        raise BadInput(f"{where}: labels has shape {labels.shape}, not ({images.shape[0]}, {len(_FACTORS)})")
     sizes = grid_sizes(labels[:], where, "labels")
     if images.row_cost <= COSTLY:
         return images, sizes
@@ -65,4 +65,6 @@ class Shapes3D(GridArchive):
 
     @cached_property
     def space(self) -> FactorSpace:  # type: ignore[override]
-        return FactorSpace(tuple(Factor(name, s, kind) for (name, kind), s in zip(FACTORS, self._read[1], strict=True)))
+        return FactorSpace(
+            tuple(Factor(name, s, kind) for (name, kind), s in zip(_FACTORS, self._read[1], strict=True))
+        )

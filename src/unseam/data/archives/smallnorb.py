@@ -25,8 +25,8 @@ from unseam.data.table import Table, TableDataset
 from unseam.errors import BadInput, lookup
 from unseam.readers import memory, refusing
 
-TYPES = {0x1E3D4C55: "u1", 0x1E3D4C54: "<i4", 0x1E3D4C56: "<i2", 0x1E3D4C51: "<f4", 0x1E3D4C53: "<f8"}
-SPLITS = {"train": ("training",), "test": ("testing",), "all": ("training", "testing")}
+_TYPES = {0x1E3D4C55: "u1", 0x1E3D4C54: "<i4", 0x1E3D4C56: "<i2", 0x1E3D4C51: "<f4", 0x1E3D4C53: "<f8"}
+_SPLITS = {"train": ("training",), "test": ("testing",), "all": ("training", "testing")}
 SPACE = FactorSpace(
     (
         Factor("category", 5, "categorical"),
@@ -38,14 +38,14 @@ SPACE = FactorSpace(
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any]]]:
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any]]]:
     """The numbers of a file, plain or gzipped: (stream behind the header, shape, type)."""
     where = f"file {str(path)!r}"
     with refusing(where, "damaged"), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         start = file.read(8)
         head = np.frombuffer(start[: len(start) // 4 * 4], "<i4")
-        if len(head) < 2 or int(head[0]) not in TYPES:
-            swapped = len(head) and int(head[:1].byteswap()[0]) in TYPES
+        if len(head) < 2 or int(head[0]) not in _TYPES:
+            swapped = len(head) and int(head[:1].byteswap()[0]) in _TYPES
             why = (
                 "its byte order is swapped" if swapped else f"it starts with {head[:1].tobytes().hex(' ') or 'nothing'}"
             )
@@ -55,7 +55,7 @@ def opened(path: Path) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[An
         lengths = np.frombuffer(content, "<i4") if len(content) == 4 * max(3, axes) else np.zeros(1, int)
         if (lengths < 1).any():
             raise BadInput(f"{where} has a header of {axes} axes whose lengths cannot be read: truncated or damaged")
-        yield file, tuple(int(n) for n in lengths[:axes]), np.dtype(TYPES[int(head[0])])  # type: ignore[misc]
+        yield file, tuple(int(n) for n in lengths[:axes]), np.dtype(_TYPES[int(head[0])])  # type: ignore[misc]
 
 
 def read_rows(file: Any, rows: int, one: int, path: Path) -> bytes:
@@ -73,7 +73,7 @@ def at_end(file: Any, path: Path) -> None:
 
 def read_small(path: Path) -> Array:
     """The whole array of a labels file."""
-    with opened(path) as (file, shape, dtype):
+    with _opened(path) as (file, shape, dtype):
         count = int(np.prod(shape, dtype=object))
         if count * dtype.itemsize > min(memory(), 1 << 30):
             raise BadInput(f"file {str(path)!r} declares {shape} numbers, too many for labels")
@@ -83,7 +83,7 @@ def read_small(path: Path) -> Array:
 
 
 def left_camera(path: Path, shape: tuple[int, ...], size: int) -> Iterator[Array]:  # blocks of (b, size, size)
-    with opened(path) as (file, _, _):
+    with _opened(path) as (file, _, _):
         one = int(np.prod(shape[1:]))
         step = max(1, BLOCK // one)
         for start in range(0, shape[0], step):
@@ -93,7 +93,7 @@ def left_camera(path: Path, shape: tuple[int, ...], size: int) -> Iterator[Array
         at_end(file, path)
 
 
-def files(part: str) -> list[Path]:
+def _files(part: str) -> list[Path]:
     kinds = ("dat", "cat", "info")
     return [find("smallnorb", f"smallnorb-*-{part}-{kind}.mat", f"smallnorb-*-{part}-{kind}.mat.gz") for kind in kinds]
 
@@ -113,7 +113,7 @@ def factors_of(cat: Array, info: Array, path: Path) -> Array:  # (N,), (N, 4) ->
 def part_of(paths: tuple[Path, Path, Path], size: int) -> tuple[Array, Array]:
     """(images (N, size, size) by rows, factors (N, 4)) of the training or the testing files."""
     dat, cat, info = paths
-    with opened(dat) as (_, shape, dtype):
+    with _opened(dat) as (_, shape, dtype):
         if len(shape) != 4 or dtype != np.uint8 or shape[1] != 2:
             raise BadInput(f"file {str(dat)!r} is {dtype} {shape}; it must be uint8 (N, 2 cameras, H, W)")
     table = factors_of(read_small(cat), read_small(info), info)
@@ -150,16 +150,16 @@ class SmallNorb(TableDataset):
 
     def __post_init__(self) -> None:
         within("size", self.size, 4, 512)
-        lookup(SPLITS, self.split, "split")
+        lookup(_SPLITS, self.split, "split")
         self.table  # noqa: B018  missing or damaged files are reported now
 
     @staticmethod
     def locate() -> None:
-        for part in SPLITS["all"]:
-            files(part)
+        for part in _SPLITS["all"]:
+            _files(part)
 
     @cached_property
     def table(self) -> Table:
-        parts = [part_of(tuple(files(part)), self.size) for part in SPLITS[self.split]]
+        parts = [part_of(tuple(_files(part)), self.size) for part in _SPLITS[self.split]]
         factors = torch.from_numpy(np.concatenate([labels for _, labels in parts]))
         return Table(Joined([images for images, _ in parts]), "hw", factors, SPACE)

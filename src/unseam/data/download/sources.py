@@ -20,7 +20,7 @@ SHAPES3D = "https://storage.googleapis.com/3d-shapes/{}"
 REED = "http://www.scottreed.info/files/{}"
 NYU = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/{}"
 MPI3D = "https://huggingface.co/datasets/waleedgondal/mpi3d/resolve/main/{}"
-DRIVE = "https://drive.usercontent.google.com/download?export=download&confirm=t&id="
+_DRIVE = "https://drive.usercontent.google.com/download?export=download&confirm=t&id="
 
 
 class File(NamedTuple):
@@ -97,24 +97,24 @@ SOURCES: dict[str, tuple[File, ...]] = {
     "mpi3d-realistic": (File("mpi3d_realistic.npz", (MPI3D,), None, {"md5": "59a6225b88b635365f70c91b3e52f70f"}),),
     "mpi3d-real": (File("mpi3d_real.npz", (MPI3D,), None, {"md5": "0f33f609918fb5c97996692f91129802"}),),
     "mpi3d-real-complex": (
-        File("real3d_complicated_shapes_ordered.npz", (DRIVE + "1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm",), None, {}),
+        File("real3d_complicated_shapes_ordered.npz", (_DRIVE + "1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm",), None, {}),
     ),
     "celeba": (
         File(
             "img_align_celeba.zip",
-            (DRIVE + "0B7EVK8r0v71pZjFTYXZWM3FlRnM",),
+            (_DRIVE + "0B7EVK8r0v71pZjFTYXZWM3FlRnM",),
             1_443_490_838,
             {"sha256": "46fb89443c578308acf364d7d379fe1b9efb793042c0af734b6112e4fd3a8c74"},
         ),
         File(
             "list_attr_celeba.txt",
-            (DRIVE + "0B7EVK8r0v71pblRyaVFSWGxPY0U",),
+            (_DRIVE + "0B7EVK8r0v71pblRyaVFSWGxPY0U",),
             26_721_026,
             {"sha256": "f0e5da289d5ccf75ffe8811132694922b60f2af59256ed362afa03fefba324d0"},
         ),
         File(
             "list_eval_partition.txt",
-            (DRIVE + "0B7EVK8r0v71pY0NSMzRuSXJEVkk",),
+            (_DRIVE + "0B7EVK8r0v71pY0NSMzRuSXJEVkk",),
             2_836_386,
             {"sha256": "fc955bcb3ef8fbdf7d5640d9a8693a8431b5f2ee291a5c1449a1549e7e073fe7"},
         ),

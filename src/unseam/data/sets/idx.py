@@ -23,7 +23,7 @@ from unseam.data.images import resize
 from unseam.data.table import Table, TableDataset
 from unseam.errors import BadInput, lookup
 
-SPLITS = {"train": ("train",), "test": ("t10k",), "all": ("train", "t10k")}
+_SPLITS = {"train": ("train",), "test": ("t10k",), "all": ("train", "t10k")}
 DEBIAN = Path("/usr/share/datasets")
 
 
@@ -53,7 +53,7 @@ def read_idx(path: Path) -> Array:
     return parse_idx(content, where)
 
 
-def find(name: str, stem: str) -> Path:
+def _find(name: str, stem: str) -> Path:
     """Where the file is: in the data folder first, then where Debian puts it."""
     folders = (data_folder() / name, DEBIAN / name)
     for path in (folder / (stem + ending) for folder in folders for ending in ("", ".gz")):
@@ -67,7 +67,7 @@ def find(name: str, stem: str) -> Path:
 
 def locate_all(name: str) -> list[Path]:
     """All four files, or an error that says what to do."""
-    return [find(name, f"{p}-{kind}-ubyte") for p in SPLITS["all"] for kind in ("images-idx3", "labels-idx1")]
+    return [_find(name, f"{p}-{kind}-ubyte") for p in _SPLITS["all"] for kind in ("images-idx3", "labels-idx1")]
 
 
 @lru_cache(maxsize=4)
@@ -87,8 +87,8 @@ def _table(paths: tuple[tuple[Path, Path], ...], factor: str, size: int) -> Tabl
 
 def idx_table(name: str, factor: str, split: str, size: int) -> Table:
     within("size", size, 4, 512)
-    parts = lookup(SPLITS, split, "split")
-    files = tuple((find(name, f"{p}-images-idx3-ubyte"), find(name, f"{p}-labels-idx1-ubyte")) for p in parts)
+    parts = lookup(_SPLITS, split, "split")
+    files = tuple((_find(name, f"{p}-images-idx3-ubyte"), _find(name, f"{p}-labels-idx1-ubyte")) for p in parts)
     return _table(files, factor, size)
 
 

@@ -25,7 +25,7 @@ from unseam.data.base import ROWS, SampledDataset, at_least, within
 from unseam.errors import lookup
 
 
-class Coordinates(NamedTuple):
+class _Coordinates(NamedTuple):
     """g: (B, 2) -> (B, m) and its Jacobian (B, m, 2). The first coordinate is the one that gets the longer column."""
 
     dims: int
@@ -33,7 +33,7 @@ class Coordinates(NamedTuple):
     jacobian: Callable[[Tensor], Tensor]
 
 
-def analytic(f: Callable[[Tensor], Tensor], derivative: Callable[[Tensor], Tensor], centre: float) -> Coordinates:
+def analytic(f: Callable[[Tensor], Tensor], derivative: Callable[[Tensor], Tensor], centre: float) -> _Coordinates:
     """g(v, u) = f(centre + u + i v): columns d/dv = i f' and d/du = f'."""
 
     def z(c: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ def analytic(f: Callable[[Tensor], Tensor], derivative: Callable[[Tensor], Tenso
         d = derivative(z(c))
         return torch.stack([torch.view_as_real(1j * d), torch.view_as_real(d)], dim=2)
 
-    return Coordinates(2, lambda c: torch.view_as_real(f(z(c))), jacobian)
+    return _Coordinates(2, lambda c: torch.view_as_real(f(z(c))), jacobian)
 
 
 def _torus(c: Tensor) -> Tensor:  # (B, 2) -> (B, 3)
@@ -59,11 +59,11 @@ def _torus_jacobian(c: Tensor) -> Tensor:  # (B, 2) -> (B, 3, 2)
     return torch.stack([along, round_], dim=2)
 
 
-KINDS: dict[str, Coordinates] = {
+KINDS: dict[str, _Coordinates] = {
     "log-polar": analytic(torch.exp, torch.exp, 0.0),  # angle and log radius
     "parabolic": analytic(lambda z: z * z / 2, lambda z: z, 2.0),
     "elliptic": analytic(torch.cosh, torch.sinh, 1.5),
-    "torus": Coordinates(3, _torus, _torus_jacobian),
+    "torus": _Coordinates(3, _torus, _torus_jacobian),
 }
 
 

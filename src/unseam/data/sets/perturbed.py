@@ -31,8 +31,8 @@ from unseam.readers import load_array, refusing
 
 FILE = "perturbed.json"  # a folder that has it is a perturbed data set
 LONGEST_CHAIN = 16  # perturbed data of perturbed data of ...
-HIDDEN = 64  # units of the picture's hidden layers
-ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}  # tanh: with relu m stays small for longer (docs/perturb.md)
+_HIDDEN = 64  # units of the picture's hidden layers
+_ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}  # tanh: with relu m stays small for longer (docs/perturb.md)
 
 
 def reach(values: Tensor) -> tuple[Tensor, Tensor]:  # (N, F) -> (F,), (F,)
@@ -49,11 +49,11 @@ def reach(values: Tensor) -> tuple[Tensor, Tensor]:  # (N, F) -> (F,), (F,)
 class Mover(nn.Module):
     """m: w (B, W) -> (B, *shape), between -1 and 1."""
 
-    def __init__(self, inputs: int, shape: tuple[int, ...], activation: str = "tanh", hidden: int = HIDDEN) -> None:
+    def __init__(self, inputs: int, shape: tuple[int, ...], activation: str = "tanh", hidden: int = _HIDDEN) -> None:
         super().__init__()
         self.inputs, self.shape, self.activation = inputs, shape, activation
         self.scalar = nn.Linear(inputs, 1)
-        act, n = lookup(ACTIVATIONS, activation, "activation"), math.prod(shape)
+        act, n = lookup(_ACTIVATIONS, activation, "activation"), math.prod(shape)
         self.picture = nn.Sequential(
             nn.Linear(1, hidden), act(), nn.Linear(hidden, hidden), act(), nn.Linear(hidden, n)
         )

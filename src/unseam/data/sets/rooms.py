@@ -1,7 +1,7 @@
 """`rooms`: the factor space of Shapes3D (Burgess and Kim 2018), drawn by us: a coloured solid in a coloured room.
 
 The 480 views (scale x shape x orientation) are traced once per size and kept; hues are then a product of each view's
-four paints (see `trace`) with colours.
+four paints (see `_trace`) with colours.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def hues(count: int) -> Tensor:  # (count, 3)
 def render(size: int, scales: int, orientations: int) -> Array:  # (scales, 4 shapes, orientations, 4, size, size)
     sizes = spread(0.75, 1.25, scales, 1.0).tolist()
     angles = np.radians(spread(-30, 30, orientations, 0.0))
-    return np.stack([trace(angle, sizes, size, FINE) for angle in angles], axis=2)
+    return np.stack([_trace(angle, sizes, size, FINE) for angle in angles], axis=2)
 
 
 @lru_cache(maxsize=4)
@@ -109,14 +109,14 @@ class Rooms(GridDataset):
 Hit = tuple[Array, Array]  # distance along the ray (R,), infinite for a miss; surface normal (R, 3)
 
 ROOM = 3.6  # half the width of the room
-DISTANCE, HEIGHT, TARGET = 7.0, 2.6, 0.75  # of the camera from the middle, above the floor; where it looks
+DISTANCE, _HEIGHT, TARGET = 7.0, 2.6, 0.75  # of the camera from the middle, above the floor; where it looks
 FIELD = math.tan(math.radians(15.5))  # half the field of view
 LIGHT = (np.array([-0.45, -0.6, 0.95]) / np.linalg.norm([-0.45, -0.6, 0.95])).astype(
     np.float32
 )  # direction to the lamp
 SOFTNESS = 0.12  # size of the lamp
 AMBIENT, SHADOW, GLOSS, SHININESS = 0.42, 0.55, 0.35, 24
-FLOOR, WALL, OBJECT, WHITE = range(4)
+_FLOOR, _WALL, OBJECT, WHITE = range(4)
 
 
 def _dot(a: Array, b: Array) -> Array:  # (R, k), (R, k) -> (R,)
@@ -156,7 +156,7 @@ def tube(o: Array, d: Array, radius: float, low: float, high: float) -> Hit:
     ) / radius
 
 
-def cube(o: Array, d: Array, s: float) -> Hit:
+def _cube(o: Array, d: Array, s: float) -> Hit:
     half = 0.62 * s
     o = o - np.array([0, 0, half], np.float32)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -187,7 +187,7 @@ def pill(o: Array, d: Array, s: float) -> Hit:
 
 
 SOLIDS: dict[str, Callable[[Array, Array, float], Hit]] = {
-    "cube": cube,
+    "cube": _cube,
     "cylinder": cylinder,
     "sphere": sphere,
     "pill": pill,
@@ -196,7 +196,7 @@ SOLIDS: dict[str, Callable[[Array, Array, float], Hit]] = {
 
 def camera(angle: float, size: int, fine: int) -> tuple[Array, Array]:
     """Position (1, 3) and one ray (fine * fine * size * size, 3) per sub-pixel; sub-pixels are the outer axis."""
-    position = np.array([DISTANCE * math.sin(angle), -DISTANCE * math.cos(angle), HEIGHT])
+    position = np.array([DISTANCE * math.sin(angle), -DISTANCE * math.cos(angle), _HEIGHT])
     forward = np.array([0, 0, TARGET]) - position
     forward /= np.linalg.norm(forward)
     right = np.array([math.cos(angle), math.sin(angle), 0])
@@ -230,7 +230,7 @@ def room(o: Array, d: Array) -> tuple[Array, Array, Array]:
     inward = -np.sign(d[:, :2]) * (np.arange(2) == out.argmin(1)[:, None])
     lit = np.where(is_floor, LIGHT[2], np.maximum(inward @ LIGHT[:2], 0))
     edge = np.where(is_floor, ROOM - abs(point[:, :2]).max(1), np.minimum(point[:, 2], ROOM - abs(point[:, :2]).min(1)))
-    return np.where(is_floor, FLOOR, WALL), _shade(lit) * (1 - 0.25 * np.exp(-2.5 * np.maximum(edge, 0))), point
+    return np.where(is_floor, _FLOOR, _WALL), _shade(lit) * (1 - 0.25 * np.exp(-2.5 * np.maximum(edge, 0))), point
 
 
 def _shade(cosine: Array) -> Array:
@@ -243,13 +243,13 @@ def _may_hit(o: Array, d: Array, s: float) -> Array:
     return np.flatnonzero(_dot(o, o) - _dot(o, d) ** 2 < (1.2 * s) ** 2)
 
 
-def trace(angle: float, sizes: list[float], size: int, fine: int) -> Array:
+def _trace(angle: float, sizes: list[float], size: int, fine: int) -> Array:
     """Paints (scales, solids, 4, size, size) as bytes, for one direction of the camera."""
     o, d = camera(angle, size, fine)
     paint, brightness, point = room(o, d)
     lamp = lamps(len(d), fine)
-    floor = np.flatnonzero(paint == FLOOR)
-    empty = np.stack([np.where(paint == p, brightness, 0) for p in (FLOOR, WALL, OBJECT, WHITE)]).astype(np.float32)
+    floor = np.flatnonzero(paint == _FLOOR)
+    empty = np.stack([np.where(paint == p, brightness, 0) for p in (_FLOOR, _WALL, OBJECT, WHITE)]).astype(np.float32)
     out = np.empty((len(sizes), len(SOLIDS), 4, size, size), np.uint8)
     for i, s in enumerate(sizes):
         near = _may_hit(o, d, s)
@@ -257,7 +257,7 @@ def trace(angle: float, sizes: list[float], size: int, fine: int) -> Array:
         for j, solid in enumerate(SOLIDS.values()):
             paints = empty.copy()
             dark = np.isfinite(solid(point[under], lamp[under], s)[0])
-            paints[FLOOR, under[dark]] *= SHADOW
+            paints[_FLOOR, under[dark]] *= SHADOW
             t, normal = solid(np.broadcast_to(o, d[near].shape), d[near], s)
             hit = np.isfinite(t)
             paints[:, near[hit]] = _polish(normal[hit], d[near[hit]])

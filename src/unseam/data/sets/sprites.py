@@ -63,7 +63,7 @@ class Sprites(GridDataset):
 
     def observe(self, factors: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """How much of each pixel the sprite covers."""
-        binary = self.size >= PIXELS if self.binary is None else self.binary
+        binary = self.size >= _PIXELS if self.binary is None else self.binary
         a = atlas(self.size, binary, self.shapes, self.scales, self.orientations, self.xs, self.ys)
         shape, scale, orientation, x, y = factor_rows(factors, self.space).unbind(1)
         sprite = (shape * self.scales + scale) * self.orientations + orientation
@@ -79,8 +79,8 @@ class Sprites(GridDataset):
 # then a window of that canvas. Lengths are in pixels of the 64x64 original; other sizes scale them.
 
 
-PIXELS = 64  # side of the original
-REACH = 16.0  # half the side of the patch that holds any sprite; centres run over [REACH, PIXELS - REACH]
+_PIXELS = 64  # side of the original
+_REACH = 16.0  # half the side of the patch that holds any sprite; centres run over [REACH, PIXELS - REACH]
 STEPS_PER_PIXEL = 4  # positions are exact to 1/4 pixel
 
 
@@ -131,7 +131,7 @@ class Axis(NamedTuple):
 def positions(count: int, size: int, fine: int) -> Axis:
     """`count` centres over the middle half of the image, rounded to 1/STEPS_PER_PIXEL."""
     step = fine // STEPS_PER_PIXEL
-    centres = spread(REACH + 0.5, PIXELS - REACH - 0.5, count, PIXELS / 2) * size / PIXELS * fine
+    centres = spread(_REACH + 0.5, _PIXELS - _REACH - 0.5, count, _PIXELS / 2) * size / _PIXELS * fine
     offset = round(centres[0]) % step
     fine_pixel = (np.round((centres - offset) / step) * step + offset).astype(int)
     shifts, which = np.unique(fine_pixel % fine, return_inverse=True)
@@ -175,15 +175,15 @@ class Atlas(NamedTuple):
 @lru_cache(maxsize=8)
 def atlas(size: int, binary: bool, shapes: int, scales: int, orientations: int, xs: int, ys: int) -> Atlas:
     """Draw the sprites of one configuration (about half a second), once per process."""
-    fine = STEPS_PER_PIXEL * max(1, math.ceil(PIXELS / size))
-    half = math.ceil(REACH * size / PIXELS)  # of the patch, in pixels
+    fine = STEPS_PER_PIXEL * max(1, math.ceil(_PIXELS / size))
+    half = math.ceil(_REACH * size / _PIXELS)  # of the patch, in pixels
     Y, X = (positions(n, size, fine) for n in (ys, xs))
     height, width = size + Y.room - 1, size + X.room - 1
     kinds = [(inside, scale) for inside in list(SHAPES.values())[:shapes] for scale in spread(0.5, 1, scales, 1.0)]
     angles = spread(0, 2 * math.pi, orientations, 0.0)
     canvas = np.zeros((len(kinds), orientations, len(Y.shifts), len(X.shifts), height, width), np.uint8)
     for k, (inside, scale) in enumerate(kinds):
-        drawn = draw(inside, scale, angles, half * fine, PIXELS / (size * fine))
+        drawn = draw(inside, scale, angles, half * fine, _PIXELS / (size * fine))
         for i, down in enumerate(Y.shifts.tolist()):
             for j, right in enumerate(X.shifts.tolist()):
                 grey = pool(drawn, down, right, fine)

@@ -49,7 +49,7 @@ class Repainted(Wrapper):
 
 
 @lru_cache(maxsize=4)
-def picture(path: str) -> Tensor:  # (3, H, W)
+def _picture(path: str) -> Tensor:  # (3, H, W)
     pixels = cached_array("background-1.npy", (274, 350, 3), clouds) if path == MADE else read_picture(path)
     return torch.from_numpy(pixels.astype(np.float32)).permute(2, 0, 1) / 255
 
@@ -89,7 +89,7 @@ class Dressed(Repainted):
                 f"colour, noisy and background need grey images (1, H, W), but {self.of.name!r} has {self.of.shape}"
             )
         if self.background:
-            (_, h, w), (_, height, width) = picture(self.background).shape, self.of.shape
+            (_, h, w), (_, height, width) = _picture(self.background).shape, self.of.shape
             if h < height or w < width:
                 raise BadInput(
                     f"background={self.background!r} is {h}x{w} pixels; it must be at least {height}x{width}"
@@ -118,7 +118,7 @@ class Dressed(Repainted):
         if not self.background:
             return torch.zeros(1)
         _, height, width = self.shape
-        windows = picture(self.background).unfold(1, height, 1).unfold(2, width, 1)  # (3, tops, lefts, H, W)
+        windows = _picture(self.background).unfold(1, height, 1).unfold(2, width, 1)  # (3, tops, lefts, H, W)
         top, left = (torch.randint(n, (B,), generator=draw) for n in windows.shape[1:3])
         tint = torch.rand(B, 3, 1, 1, generator=draw)
         return (windows[:, top, left].movedim(0, 1) + tint) / 2

@@ -21,7 +21,7 @@ from unseam.data.wrap.base import Wrapper
 from unseam.errors import BadInput, unknown
 from unseam.readers import is_number
 
-BLOCK = 1 << 17  # rows whose factors are looked at together
+_BLOCK = 1 << 17  # rows whose factors are looked at together
 
 
 class Subset(Wrapper):
@@ -69,8 +69,8 @@ class Subset(Wrapper):
 
 def everywhere(data: Dataset, ask: Callable[[Tensor], Tensor]) -> Tensor:  # ask: (B, F) -> (B, ...)
     """What `ask` says of the factors of all rows, some rows at a time."""
-    starts = range(0, len(data), BLOCK)
-    return torch.cat([ask(data.factors(torch.arange(start, min(start + BLOCK, len(data))))) for start in starts])
+    starts = range(0, len(data), _BLOCK)
+    return torch.cat([ask(data.factors(torch.arange(start, min(start + _BLOCK, len(data))))) for start in starts])
 
 
 COMPARE: dict[str, Callable[[Tensor, float], Tensor]] = {
@@ -144,11 +144,11 @@ class Shared(Subset):
         return torch.unique(everywhere(self.of, lambda factors: factors), dim=0, return_inverse=True)[1]
 
 
-def pairs(text: str, space: FactorSpace) -> list[tuple[int, int, float]]:
+def _pairs(text: str, space: FactorSpace) -> list[tuple[int, int, float]]:
     """`x,y=0.1;shape,*=0.4` -> which columns hang together, and how closely (sigma).
 
     >>> from unseam.axes import Factor
-    >>> pairs("a,*=0.2", FactorSpace((Factor("a", 2), Factor("b", 3), Factor("c", 4))))
+    >>> _pairs("a,*=0.2", FactorSpace((Factor("a", 2), Factor("b", 3), Factor("c", 4))))
     [(0, 1, 0.2), (0, 2, 0.2)]
     """
     out = []
@@ -188,7 +188,7 @@ class Correlated(Subset):
     subset_seed: int = 0
 
     def keep(self, space: FactorSpace) -> Tensor:
-        asked = pairs(self.correlate or "", space)
+        asked = _pairs(self.correlate or "", space)
         low, span = self.reach()
         u = torch.rand(len(self.of), generator=rng.generator(self.subset_seed, "correlate"), dtype=torch.float64)
 

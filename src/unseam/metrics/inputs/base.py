@@ -62,7 +62,7 @@ class Inputs:
         if self.held_out is not None:
             return self.rows, self.held_out
         if share not in self.splits:
-            self.splits[share] = split(self.rows, share, self.seed)
+            self.splits[share] = _split(self.rows, share, self.seed)
         return self.splits[share]
 
     def all_rows(self) -> Sample:
@@ -102,7 +102,7 @@ def shared(function: Callable[Concatenate[Inputs, P], T]) -> Callable[Concatenat
     return once
 
 
-def split(rows: Sample, share: float, seed: int) -> tuple[Sample, Sample]:
+def _split(rows: Sample, share: float, seed: int) -> tuple[Sample, Sample]:
     order = numpy_generator(seed, "split").permutation(len(rows))
     cut = min(max(round(share * len(rows)), 1), len(rows) - 1)
     return rows.take(order[:cut]), rows.take(order[cut:])

@@ -18,8 +18,8 @@ import numpy as np
 from unseam.axes import Array
 from unseam.errors import BadInput
 
-KEPT = 0.95  # of a group's variance: less is said
-SMALL = 0.05  # of the largest standard deviation: what suggests a latent that nobody uses
+_KEPT = 0.95  # of a group's variance: less is said
+_SMALL = 0.05  # of the largest standard deviation: what suggests a latent that nobody uses
 USED_STD, USED_VARIANCE = 0.5, 0.8  # geometry.active_latents' rule; a test compares them
 
 
@@ -53,7 +53,7 @@ def passive(codes: Array, variances: Array | None) -> list[int]:  # (N, K), (N, 
     """
     std = codes.std(axis=0, dtype=np.float64)
     if variances is None or not variances.any():
-        return np.flatnonzero((std > 0) & (std < SMALL * std.max())).tolist()
+        return np.flatnonzero((std > 0) & (std < _SMALL * std.max())).tolist()
     mean = variances.mean(axis=0)
     used = (std > USED_STD) | ((mean > 0) & (mean < USED_VARIANCE))
     return np.flatnonzero(~used & (std > 0)).tolist()
@@ -61,7 +61,7 @@ def passive(codes: Array, variances: Array | None) -> list[int]:  # (N, K), (N, 
 
 def passive_note(found: Sequence[int], variances: Array | None) -> str:
     """What to say of them."""
-    why = f"vary less than {SMALL:.0%} of the largest" if variances is None else "have the prior for posterior"
+    why = f"vary less than {_SMALL:.0%} of the largest" if variances is None else "have the prior for posterior"
     return (
         f"latent(s) {', '.join(map(str, found))} {why}: if a model does not use them they still vote in every score "
         "that ignores scale (mig, dci, ...); leave them out with active="
@@ -97,12 +97,12 @@ def loadings(codes: Array, groups: str | Sequence[Sequence[int]], components: in
     check_groups(chosen, codes.shape[1], components)
     columns, owner, notes = [], [], []
     for g, members in enumerate(chosen):
-        weights, kept = principal(codes[:, members].astype(np.float64), components)
+        weights, kept = _principal(codes[:, members].astype(np.float64), components)
         column = np.zeros((codes.shape[1], weights.shape[1]))
         column[members] = weights
         columns.append(column)
         owner += [g] * weights.shape[1]
-        if kept < KEPT:
+        if kept < _KEPT:
             where = f"{members[0]}-{members[-1]}" if members == list(range(members[0], members[-1] + 1)) else members
             notes.append(f"group {g} (latents {where}): {components} component(s) keep {kept:.0%} of its variance")
     return Loadings(np.hstack(columns), np.array(owner), tuple(notes))
@@ -125,7 +125,7 @@ def check_groups(groups: Sequence[Sequence[int]], k: int, components: int) -> No
         )
 
 
-def principal(z: Array, components: int) -> tuple[Array, float]:  # (N, p) -> (p, c), share of variance
+def _principal(z: Array, components: int) -> tuple[Array, float]:  # (N, p) -> (p, c), share of variance
     """The first axes of largest variance, the largest weight of each positive."""
     _, s, axes = np.linalg.svd(z - z.mean(axis=0), full_matrices=False)
     axes = axes[: min(components, len(axes))]

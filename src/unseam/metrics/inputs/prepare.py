@@ -17,7 +17,7 @@ from unseam.metrics.inputs.base import Inputs, Sample
 from unseam.metrics.inputs.latents import active_mask, loadings, passive, passive_note
 from unseam.stats import distinct
 
-LARGEST = 1e15  # of codes
+_LARGEST = 1e15  # of codes
 
 
 def prepare(
@@ -48,7 +48,7 @@ def prepare(
     """
     if (test_codes is None) != (test_factors is None) and factors is not None:
         raise BadInput("test_codes and test_factors come together; give both or neither")
-    if not 0 <= prune < LARGEST:
+    if not 0 <= prune < _LARGEST:
         raise BadInput(f"prune={prune} must be a standard deviation, at least 0 (0.05 for posterior means of a run)")
     for what, count in (("bin_continuous", bin_continuous), ("workers", workers)):
         if count is not None and not 1 <= count <= 1_000_000:
@@ -116,11 +116,11 @@ def same_columns(z: list[Array], parts: list[list[Array]]) -> None:
 
 
 def as_sample(z: Array, half: int, encoded: list[Encoded]) -> Sample:
-    values = stack([e[1][half] for e in encoded], len(z), float)
-    return Sample(z, values, stack([e[2][half] for e in encoded], len(z), np.int64))
+    values = _stack([e[1][half] for e in encoded], len(z), float)
+    return Sample(z, values, _stack([e[2][half] for e in encoded], len(z), np.int64))
 
 
-def stack(columns: list[Array], n: int, dtype: Any) -> Array:
+def _stack(columns: list[Array], n: int, dtype: Any) -> Array:
     return np.stack(columns).astype(dtype).T if columns else np.zeros((n, 0), dtype)  # columns in one piece
 
 
@@ -157,10 +157,10 @@ def check_codes(x: Any, what: str, notes: list[str]) -> Array:  # (N, K)
         row, column = np.argwhere(~np.isfinite(z))[0]
         bad = int((~np.isfinite(z)).sum())
         raise BadInput(f"{what}[{row}, {column}] is {z[row, column]} ({bad} such values); remove or replace those rows")
-    if np.abs(z).max() < 1 / LARGEST:
+    if np.abs(z).max() < 1 / _LARGEST:
         z = z.astype(np.float64)  # squares would vanish in float32
-    if np.abs(z).max() > LARGEST:
-        raise BadInput(f"{what} reach {np.abs(z).max():.3g}, beyond {LARGEST:g}, where squares overflow; rescale them")
+    if np.abs(z).max() > _LARGEST:
+        raise BadInput(f"{what} reach {np.abs(z).max():.3g}, beyond {_LARGEST:g}, where squares overflow; rescale them")
     dead = np.flatnonzero(np.ptp(z, axis=0) == 0)
     if len(dead):
         notes.append(f"latent(s) {', '.join(map(str, dead))} are constant and carry no information")

@@ -34,7 +34,7 @@ def read_array(place: str, wanted: str) -> Read:
         table = load_table(path, where, key or None)
         return Read(frame(table, wanted, where), f"{where}: {table.says()}")
     if suffix == ".npz" and not key:
-        held = members(path, where)
+        held = _members(path, where)
         if wanted not in held and len(held) != 1:
             raise BadInput(f"{where} holds {', '.join(held) or 'no arrays'}; pick one with {path}:NAME")
         key = wanted if wanted in held else held[0]
@@ -42,11 +42,11 @@ def read_array(place: str, wanted: str) -> Read:
     array = np.array(array[:] if isinstance(array, Hdf5Rows) else array)
     said = f"{where}: {array.dtype} {array.shape}"
     if wanted.endswith("factors"):
-        return Read(frame(load_table(words(array, where), where), wanted, where), said)
+        return Read(frame(load_table(_words(array, where), where), wanted, where), said)
     return Read(array, said)
 
 
-def members(path: str, where: str) -> list[str]:
+def _members(path: str, where: str) -> list[str]:
     """The names of the arrays in an .npz."""
     with refusing(where, "corrupt or no .npz file"), zipfile.ZipFile(path) as archive:
         return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
@@ -61,7 +61,7 @@ def frame(table: Columns, wanted: str, where: str) -> Any:
     return pandas.DataFrame(dict(zip(table.names, table.columns, strict=True)))
 
 
-def words(array: Any, where: str) -> Any:
+def _words(array: Any, where: str) -> Any:
     """Bytes as words."""
     if array.dtype.kind != "S":
         return array

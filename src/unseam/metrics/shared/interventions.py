@@ -20,8 +20,8 @@ from unseam.rng import numpy_generator
 from unseam.stats import distinct
 
 Encode = Callable[[Array], Array]  # factors (B, F) -> codes (B, K)
-CHUNK = 4_000_000  # numbers held at once
-DRAWN = 10_000  # rows that a sampler gives to metrics that do not intervene
+_CHUNK = 4_000_000  # numbers held at once
+_DRAWN = 10_000  # rows that a sampler gives to metrics that do not intervene
 
 
 class Interventions(Protocol):
@@ -66,14 +66,14 @@ class Sampled:
 
     def fixed(self, which: Array, size: int, rng: np.random.Generator) -> Array:
         factors = self.draw((len(which), size), rng)
-        return self.codes(hold(factors, factors[:, :1].copy(), which))
+        return self.codes(_hold(factors, factors[:, :1].copy(), which))
 
     def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
         one, two = self.draw((len(which), size), rng), self.draw((len(which), size), rng)
-        return self.codes(one), self.codes(hold(two, one, which))
+        return self.codes(one), self.codes(_hold(two, one, which))
 
 
-def hold(factors: Array, source: Array, which: Array) -> Array:
+def _hold(factors: Array, source: Array, which: Array) -> Array:
     """factors (P, L, F) with factor `which[p]` of point p copied from the source (P, L or 1, F), in place."""
     place = np.arange(len(which))
     factors[place, :, which] = source[place, :, which]
@@ -131,7 +131,7 @@ def from_sampler(sampler: Encode, space: FactorSpace | None, seed: int = 0, **op
         if options.get(name) is not None:
             raise BadInput(f"{name}= is for arrays; let the sampler return the codes that should be scored")
     source = Sampled(sampler, space)
-    factors = source.draw((DRAWN,), numpy_generator(seed, "sampler"))
+    factors = source.draw((_DRAWN,), numpy_generator(seed, "sampler"))
     return replace(prepare(source.codes(factors), factors, space, seed=seed, **options), source=source)
 
 
@@ -146,12 +146,12 @@ def standard_error(share: float, n: int) -> float:
 
 def chunks(points: int, size: int, latents: int) -> Iterator[int]:
     """How many points to draw at a time so that memory stays bounded."""
-    step = max(1, CHUNK // (size * latents))
+    step = max(1, _CHUNK // (size * latents))
     for start in range(0, points, step):
         yield min(step, points - start)
 
 
-FEWEST = 30  # rows with a partner that differs in one factor
+_FEWEST = 30  # rows with a partner that differs in one factor
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class SingleChanges:
         if len(one) < 2:
             name = self.inputs.space[f].name
             raise BadInput(
-                f"{self.metric} needs rows that differ in factor {name!r} alone, and fewer than {FEWEST} have such a "
+                f"{self.metric} needs rows that differ in factor {name!r} alone, and fewer than {_FEWEST} have such a "
                 "partner; give more rows, or a sampler with its space"
             )
         return rows.codes[one], rows.codes[two]
@@ -224,7 +224,7 @@ def changed_rows(labels: Array, f: int, n: int, rng: np.random.Generator) -> tup
     alike = np.bincount(cell)
     start = (np.cumsum(alike) - alike)[cell]  # where the rows of the same group and value begin in `order`
     rows = np.flatnonzero(size[group] > alike[cell])
-    if len(rows) < FEWEST and len(rows) < len(labels):
+    if len(rows) < _FEWEST and len(rows) < len(labels):
         return rows[:0], rows[:0]
     one = rng.choice(rows, n) if len(rows) else rows
     step = (rng.random(len(one)) * (size[group[one]] - alike[cell[one]])).astype(np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 
 from unseam.axes import Array
 
-STEPS = 60
+_STEPS = 60
 
 
 class SortedFeature:
@@ -75,7 +75,7 @@ class Problem:
     def solve(self, inside: Array, outside: Array) -> Array:
         """Newton's method: the objective is piecewise quadratic, so a step that changes no set is the end."""
         w = b = np.zeros(len(inside))
-        for _ in range(STEPS):
+        for _ in range(_STEPS):
             own, _all = self.sums_inside(w, b, 1)
             own_left, all_left = self.sums_inside(w, b, -1)
             positive, negative = inside[:, None] * own, outside[:, None] * (all_left - own_left)

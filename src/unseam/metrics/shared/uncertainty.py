@@ -26,9 +26,9 @@ from unseam.metrics.registry import Metric
 from unseam.progress import bar
 from unseam.rng import numpy_generator
 
-ROUNDS = {True: 100, False: 20}  # cheap metrics, others
-QUANTILE = 1.96  # of the normal distribution: 95 % lie within
-SHUFFLES = {True: 10, False: 1}
+_ROUNDS = {True: 100, False: 20}  # cheap metrics, others
+_QUANTILE = 1.96  # of the normal distribution: 95 % lie within
+_SHUFFLES = {True: 10, False: 1}
 
 
 def add_intervals(
@@ -40,29 +40,29 @@ def add_intervals(
     bias: bool = False,
 ) -> None:
     """Fill in `ci` and `bias` of every score, as asked."""
-    found = repeat(metrics, inputs, half_sample, rounds, ROUNDS, "bootstrap")
+    found = repeat(metrics, inputs, half_sample, rounds, _ROUNDS, "bootstrap")
     for metric in metrics:
         score, values = scores[metric.name], np.array(found[metric.name])
         if len(values) > 1:
-            about = interval(score.value, float(values.std(ddof=1)), metric.range) if ci else None
+            about = _interval(score.value, float(values.std(ddof=1)), metric.range) if ci else None
             above = float(values.mean() - score.value) if bias and metric.halving else None
             scores[metric.name] = annotated(score, {"ci_rounds": len(values)}).having(ci=about, bias=above)
 
 
-def interval(value: float, deviation: float, limits: tuple[float, float]) -> tuple[float, float]:
+def _interval(value: float, deviation: float, limits: tuple[float, float]) -> tuple[float, float]:
     """95 % of a normal distribution, cut to the metric's range.
 
-    >>> interval(0.5, 0.1, (0.0, 0.6))
+    >>> _interval(0.5, 0.1, (0.0, 0.6))
     (0.304, 0.6)
     """
-    width = QUANTILE * deviation
+    width = _QUANTILE * deviation
     return float(max(value - width, limits[0])), float(min(value + width, limits[1]))
 
 
 def add_chance(scores: dict[str, Score], metrics: Sequence[Metric], inputs: Inputs, rounds: int | None) -> None:
     """Fill in `chance` of every supervised score."""
     supervised = [m for m in metrics if m.supervised]
-    found = repeat(supervised, inputs, shuffled, rounds, SHUFFLES, "chance")
+    found = repeat(supervised, inputs, _shuffled, rounds, _SHUFFLES, "chance")
     for name, values in found.items():
         if values:
             scores[name] = annotated(scores[name], {"chance_rounds": len(values)}).having(chance=float(np.mean(values)))
@@ -89,12 +89,12 @@ def repeat(
             varied = vary(inputs, numpy_generator(inputs.seed, what, r))
             for m in metrics:
                 if r < times[m.name]:
-                    found[m.name] += attempt(m, varied)
+                    found[m.name] += _attempt(m, varied)
             advance()
     return found
 
 
-def attempt(metric: Metric, inputs: Inputs) -> list[float]:
+def _attempt(metric: Metric, inputs: Inputs) -> list[float]:
     """The value, or nothing when a part of the rows is too few for this metric."""
     try:
         value = metric.compute(inputs).value
@@ -125,7 +125,7 @@ def half_of(n: int, rng: np.random.Generator) -> Array:
     return np.sort(rng.permutation(n)[: max(n // 2, 2)])
 
 
-def shuffled(inputs: Inputs, rng: np.random.Generator) -> Inputs:
+def _shuffled(inputs: Inputs, rng: np.random.Generator) -> Inputs:
     """The same rows with the codes in another order."""
 
     def mix(rows: Sample) -> Sample:

@@ -56,11 +56,11 @@ def raw(x: Tensor | Array) -> bytes:
     return np.ascontiguousarray(x.numpy() if isinstance(x, Tensor) else x, "<f4").tobytes()
 
 
-def text(x: Tensor | Array) -> str:
+def _text(x: Tensor | Array) -> str:
     return b64encode(raw(x)).decode()
 
 
-def rounded(x: Tensor | Array) -> list[Any]:
+def _rounded(x: Tensor | Array) -> list[Any]:
     out: list[Any] = np.round(np.asarray(x, dtype=np.float64), 6).tolist()
     return out
 
@@ -84,7 +84,7 @@ class Api:
     async def row(self, request: Request) -> Response:
         row = checks.whole(request.query_params.get("row"), "row", 0, len(self.gallery.data) - 1)
         x, factors = await run_in_threadpool(self.gallery.row, row)
-        return JSONResponse({"row": row, "factors": factors, "x": text(x)})
+        return JSONResponse({"row": row, "factors": factors, "x": _text(x)})
 
     async def upload(self, request: Request) -> Response:
         content = await body(request, LARGEST_FILE)
@@ -110,9 +110,9 @@ class Api:
             "near": subject.near,
             "beta": subject.beta,
             "rows": g.rows.tolist(),
-            "codes": text(subject.codes),
-            "factors": text(g.data.factors(g.rows)) if g.data.space is not None else "",
-            "cloud": text(observe(g.data, g.rows)) if small else "",
+            "codes": _text(subject.codes),
+            "factors": _text(g.data.factors(g.rows)) if g.data.space is not None else "",
+            "cloud": _text(observe(g.data, g.rows)) if small else "",
         }
 
     async def align(self, request: Request) -> Response:
@@ -140,7 +140,7 @@ class Api:
         model, aligned = self.asked(request)
         x = checks.raw_observation(await body(request, LARGEST_FILE), self.gallery.data.shape)
         z, variance = await run_in_threadpool(lambda: self.gallery.subject(model, aligned).place(x))
-        return JSONResponse({"z": rounded(z), "variance": rounded(variance)})
+        return JSONResponse({"z": _rounded(z), "variance": _rounded(variance)})
 
     async def decode(self, request: Request) -> Response:
         return octets(await self.at(request, lambda subject, z, _: raw(subject.picture(z))))
@@ -151,8 +151,8 @@ class Api:
     def measured(self, subject: Subject, z: Tensor, fields: dict[str, Any]) -> dict[str, Any]:
         with self.gallery.lock:
             p = geometry(subject, z, checks.one_of(checks.AXES, fields.get("axes", "latents"), "axes"))
-        matrices = {name: rounded(getattr(p, name)) for name in ("norms", "cosines", "pairs", "singular", "vectors")}
-        return {"columns": text(p.columns), "cost": p.cost, **matrices}
+        matrices = {name: _rounded(getattr(p, name)) for name in ("norms", "cosines", "pairs", "singular", "vectors")}
+        return {"columns": _text(p.columns), "cost": p.cost, **matrices}
 
     async def curve(self, request: Request) -> Response:
         return JSONResponse(await self.at(request, self.followed))

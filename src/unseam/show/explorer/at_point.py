@@ -14,11 +14,11 @@ from unseam.geometry.curves import CROSSING
 from unseam.geometry.jacobian import mean_and_weight, slices
 from unseam.show.explorer.member import Subject
 
-LENGTH, STEP = 3.0, 0.1  # of a curve, in Z
+_LENGTH, STEP = 3.0, 0.1  # of a curve, in Z
 
 
 @dataclass(frozen=True)
-class Point:
+class PointView:
     """The geometry at z; matrices are over the latents in their own order."""
 
     columns: Tensor  # (K, n) J^T, or (J V)^T for the singular axes
@@ -31,7 +31,7 @@ class Point:
 
 
 @torch.no_grad()
-def geometry(subject: Subject, z: Tensor, along: str = "latents") -> Point:  # (K,)
+def geometry(subject: Subject, z: Tensor, along: str = "latents") -> PointView:  # (K,)
     """J = d xhat/dz and M = D^T A^2 D at z, in double precision.
 
     >>> from unseam.models.likelihood import Gaussian
@@ -48,7 +48,7 @@ def geometry(subject: Subject, z: Tensor, along: str = "latents") -> Point:  # (
     s, V = singular(gram)
     columns = (J if along == "latents" else J @ V).mT
     cost = float(entanglement_cost(M, subject.beta).clamp(min=0))
-    return Point(columns, columns.norm(dim=1), cosines(gram), pair_costs(M, subject.beta), s, V, cost)
+    return PointView(columns, columns.norm(dim=1), cosines(gram), pair_costs(M, subject.beta), s, V, cost)
 
 
 @torch.no_grad()
@@ -57,7 +57,7 @@ def follow(subject: Subject, z: Tensor, component: int, sign: int) -> dict[str, 
 
     Where two singular values meet, their vectors are not defined; the curve goes on in the nearest direction.
     """
-    curve = singular_curve(subject.mean, z[None], component, LENGTH, STEP, crossing=0.0, sign=sign)
+    curve = singular_curve(subject.mean, z[None], component, _LENGTH, STEP, crossing=0.0, sign=sign)
     path = curve.z[0, : int(curve.steps[0])]
     return {
         "step": STEP,

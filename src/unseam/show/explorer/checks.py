@@ -37,10 +37,10 @@ def refuse_constant(name: str) -> NoReturn:
     raise BadInput(f"the request holds {name}; every number must be finite")
 
 
-def number(value: Any, what: str, largest: float = FARTHEST) -> float:
+def _number(value: Any, what: str, largest: float = FARTHEST) -> float:
     """A finite number within +-largest.
 
-    >>> number(2, "z_0")
+    >>> _number(2, "z_0")
     2.0
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -72,7 +72,7 @@ def latent_vector(values: Any, size: int) -> Tensor:  # (K,)
     if not isinstance(values, list) or len(values) != size:
         got = f"{len(values)} numbers" if isinstance(values, list) else type(values).__name__
         raise BadInput(f"z must be a list of {size} numbers, got {got}")
-    return torch.tensor([number(v, f"z_{k}") for k, v in enumerate(values)])
+    return torch.tensor([_number(v, f"z_{k}") for k, v in enumerate(values)])
 
 
 def raw_observation(body: bytes, shape: tuple[int, ...]) -> Tensor:  # (*shape)

@@ -12,26 +12,26 @@ from unseam.show.film import Film, check_size, curves, encoded, image
 from unseam.show.style import content
 from unseam.show.traversals import latent_values, traverse
 
-STEPS = 11  # frames of a grid
+_STEPS = 11  # frames of a grid
 SMOOTH = 25  # frames of a moving picture
-LEAST = 256  # pixels a side of a moving picture of one thing
+_LEAST = 256  # pixels a side of a moving picture of one thing
 
 
 @torch.no_grad()
 def made(subject: Subject, z: Tensor, to: Tensor | None, kind: str, features: tuple[str, ...] | None = None) -> bytes:
     """A PNG or, for kind "gif", a GIF: of each active latent from z, or of the straight way from z `to` a point."""
-    steps = SMOOTH if kind == "gif" else STEPS
+    steps = SMOOTH if kind == "gif" else _STEPS
     check_size(subject.size if to is None else 1, steps, tuple(subject.mean(z[None]).shape[1:]))
-    shown = traversals(subject, z, steps) if to is None else way(subject, z, to, steps)
+    shown = _traversals(subject, z, steps) if to is None else way(subject, z, to, steps)
     if not torch.isfinite(shown.frames).all():
         raise BadInput("the decoder returns NaN or infinite values on this way; start closer to the data")
     if not shown.pictures:
-        return drawn(shown, kind, features)
+        return _drawn(shown, kind, features)
     frames = shown.moving() if kind == "gif" else [image(shown.grid())]
     return encoded([enlarged(frame) for frame in frames], kind.upper() if kind == "gif" else "PNG")
 
 
-def traversals(subject: Subject, z: Tensor, steps: int) -> Film:  # (K,)
+def _traversals(subject: Subject, z: Tensor, steps: int) -> Film:  # (K,)
     """A row an active latent (every one, where none is active), the others held at z."""
     values = latent_values(subject.codes, prior=subject.latents[0]["kl"] is not None, frames=steps)
     order = subject.active or [row["latent"] for row in subject.latents]
@@ -53,11 +53,11 @@ def way(subject: Subject, z: Tensor, to: Tensor, steps: int) -> Film:  # (K,), (
 
 def enlarged(picture: Image.Image) -> Image.Image:
     """Small pictures by whole pixels until a side has LEAST of them."""
-    times = -(-LEAST // max(picture.size))
+    times = -(-_LEAST // max(picture.size))
     return picture.resize((picture.width * times, picture.height * times), Image.Resampling.NEAREST)
 
 
-def drawn(shown: Film, kind: str, features: tuple[str, ...] | None) -> bytes:
+def _drawn(shown: Film, kind: str, features: tuple[str, ...] | None) -> bytes:
     """Data that are no pictures: curves of the columns that move most."""
     if kind == "gif":
         raise BadInput("these data are no pictures, so nothing moves in a GIF; save the grid, which draws their curves")

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-POLICY = "; ".join(
+_POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
@@ -26,7 +26,7 @@ POLICY = "; ".join(
     )
 )
 HEADERS = {
-    "content-security-policy": POLICY,
+    "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -35,7 +35,7 @@ HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
     "cache-control": "no-store",
 }
-METHODS = ("GET", "HEAD", "POST")
+_METHODS = ("GET", "HEAD", "POST")
 
 
 def refusal(method: str, path: str, headers: Mapping[str, str], hosts: frozenset[str]) -> tuple[int, str] | None:
@@ -54,7 +54,7 @@ def refusal(method: str, path: str, headers: Mapping[str, str], hosts: frozenset
         return 403, f"origin={origin!r}: requests from other sites are refused"
     if site not in (None, "same-origin", "none") and not followed_link(method, path, headers):
         return 403, f"sec-fetch-site={site!r}: requests from other sites are refused"
-    if method not in METHODS:
+    if method not in _METHODS:
         return 405, f"method={method!r} is not allowed"
     return None
 

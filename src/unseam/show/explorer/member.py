@@ -26,9 +26,9 @@ from unseam.show.explorer.checks import FARTHEST
 
 REACH = 3.0  # a slider goes at least this far when the codes follow a N(0, 1) prior
 Shares = tuple[tuple[str, ...], Array]  # names (F,), which share of a factor's entropy each latent knows (F, K)
-WITHIN = (0.005, 0.995)  # quantiles: the range that 99 % of a latent's codes lie in
-TRIED = 16  # codes that are decoded to see whether the decoder is sound
-VARIES = 0.01  # a latent without a posterior is active if it varies by this share of the strongest
+_WITHIN = (0.005, 0.995)  # quantiles: the range that 99 % of a latent's codes lie in
+_TRIED = 16  # codes that are decoded to see whether the decoder is sound
+_VARIES = 0.01  # a latent without a posterior is active if it varies by this share of the strongest
 
 
 class Broken(BadInput):
@@ -118,7 +118,7 @@ def check_sound(codes: Array, variances: Array, decode: Callable[[Tensor], Tenso
     if farthest > FARTHEST:
         raise Broken(f"This member exploded in training: its codes reach {farthest:,.0f} (a sound one stays below "
                      f"{FARTHEST:,.0f}). {remedy}")  # fmt: skip
-    if not torch.isfinite(decode(torch.as_tensor(codes[:TRIED], dtype=torch.float32))).all():
+    if not torch.isfinite(decode(torch.as_tensor(codes[:_TRIED], dtype=torch.float32))).all():
         raise Broken(f"Training broke this member: its decoder draws values that are not finite. {remedy}")
 
 
@@ -144,10 +144,10 @@ def describe(codes: Array, variances: Array, named: Shares | None = None) -> lis
     """
     std, prior = codes.std(0), bool((variances > 0).all())
     kl = statistics(codes, variances).kl if prior else None
-    active = active_latents(std) if prior else std > VARIES * std.max()
+    active = active_latents(std) if prior else std > _VARIES * std.max()
     weight = std if kl is None else kl
     reach = [(-REACH, REACH) if prior else (np.inf, -np.inf)] * codes.shape[1]
-    within = np.quantile(codes, WITHIN, axis=0)
+    within = np.quantile(codes, _WITHIN, axis=0)
     rows = [
         {
             "latent": k,

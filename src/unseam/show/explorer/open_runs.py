@@ -23,7 +23,7 @@ from unseam.runs.labels import data_name, latent_names, name_latent, units
 from unseam.runs.represent import Sample, sample
 from unseam.show.explorer.member import Broken, Subject, look, observe
 
-ROWS = 2000  # codes in the scatter
+_ROWS = 2000  # codes in the scatter
 ALIGN_POINTS = 400  # at which `align` differentiates the decoder
 
 
@@ -67,7 +67,7 @@ class Gallery:
     @cached_property
     def sample(self) -> Sample:
         """Rows that no member of the first run was trained on; where there are too few of them, any rows."""
-        return sample(self.runs[0], None, ROWS)
+        return sample(self.runs[0], None, _ROWS)
 
     @property
     def rows(self) -> Tensor:  # (N,)

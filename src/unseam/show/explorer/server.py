@@ -26,19 +26,19 @@ from unseam.show.explorer.guard import Guard
 from unseam.show.explorer.open_runs import Gallery
 
 LOOPBACK = "127.0.0.1"
-TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 def assets() -> list[Route]:
     """The page's files, read once: a request names one of these or nothing at all, so no path is ever followed."""
     folder = resources.files("unseam.show.explorer") / "assets"
-    files = [file for file in folder.iterdir() if file.is_file() and f".{file.name.rpartition('.')[2]}" in TYPES]
+    files = [file for file in folder.iterdir() if file.is_file() and f".{file.name.rpartition('.')[2]}" in _TYPES]
     return [route("/" if f.name == "index.html" else f"/{f.name}", f.name, f.read_bytes()) for f in files]
 
 
 def route(path: str, name: str, content: bytes) -> Route:
     async def serve(request: Request) -> Response:
-        return Response(content, media_type=TYPES[f".{name.rpartition('.')[2]}"])
+        return Response(content, media_type=_TYPES[f".{name.rpartition('.')[2]}"])
 
     return Route(path, serve, methods=["GET"])
 

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from unseam.errors import BadInput
 
-FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
-PIXELS = 2**24  # of a dropped picture, before it is decoded
-MODES = {1: "L", 3: "RGB"}
+_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
+_PIXELS = 2**24  # of a dropped picture, before it is decoded
+_MODES = {1: "L", 3: "RGB"}
 DECODING = Semaphore(2)  # pictures at once: a small file may unpack to PIXELS of 4 bytes, some times over
 
 
@@ -34,18 +34,18 @@ def picture(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (C, H, W) in [
     (torch.Size([3, 4, 4]), 1.0)
     """
     channels, height, width = shape
-    if channels not in MODES:
+    if channels not in _MODES:
         raise BadInput(f"the data has {channels} channels; a picture has 1 or 3, so it cannot be encoded")
     try:
-        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-            if math.prod(image.size) > PIXELS:
-                raise BadInput(f"the picture has {image.size[0]} x {image.size[1]} pixels; at most {PIXELS} are read")
+        with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
+            if math.prod(image.size) > _PIXELS:
+                raise BadInput(f"the picture has {image.size[0]} x {image.size[1]} pixels; at most {_PIXELS} are read")
             clear = ImageOps.exif_transpose(image).convert("RGBA")
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         if isinstance(error, BadInput):
             raise
-        raise BadInput(f"the file is no readable picture ({', '.join(FORMATS)})") from None
-    flat = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear).convert(MODES[channels])
+        raise BadInput(f"the file is no readable picture ({', '.join(_FORMATS)})") from None
+    flat = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear).convert(_MODES[channels])
     small = ImageOps.fit(flat, (width, height), Image.Resampling.BILINEAR)
     pixels = np.asarray(small, dtype=np.float32).reshape(height, width, channels) / 255
     return torch.from_numpy(pixels.transpose(2, 0, 1).copy())

@@ -28,9 +28,9 @@ from unseam.show.traversals import latent_values, traverse
 from unseam.train import fit, resume
 
 NOT_TERMS = ("throughput", "active", "loss")
-COLOURS = {"reconstruction": "black", "kl": "grey"}  # the same on every panel
-CODES = 2000  # samples that set the range of a traversal
-GAP = 2  # pixels between images
+_COLOURS = {"reconstruction": "black", "kl": "grey"}  # the same on every panel
+_CODES = 2000  # samples that set the range of a traversal
+_GAP = 2  # pixels between images
 
 
 def objectives_page(data: Dataset, out: Path, names: Sequence[str], steps: int, **settings: Any) -> Path:
@@ -44,7 +44,7 @@ def objectives_page(data: Dataset, out: Path, names: Sequence[str], steps: int, 
         folder = out.with_suffix("") / name
         done = (folder / "config.json").exists()
         runs[name] = resume(folder) if done else fit(data, name, steps=steps, out=folder, **settings)
-    write_atomic(out, page(runs)) if out.suffix == ".html" else save(picture(runs), out, dpi=90)
+    write_atomic(out, _page(runs)) if out.suffix == ".html" else save(_picture(runs), out, dpi=90)
     return out
 
 
@@ -52,7 +52,7 @@ def objectives_page(data: Dataset, out: Path, names: Sequence[str], steps: int, 
 def traversals(run: Run, rows: int = 5, columns: int = 7) -> list[Tensor]:
     """Images (columns, C, H, W) along each of the `rows` latents that change them most."""
     model = run.model(0)
-    seen = represent(model, run.data, run.held_out()[:CODES])
+    seen = represent(model, run.data, run.held_out()[:_CODES])
     images = traverse(model.mean, seen.posterior.mean[0], latent_values(seen.codes, prior=False, frames=columns))
     change = (images[:, 1:] - images[:, :-1]).square().flatten(1).sum(1)
     return [images[int(k)].clamp(0, 1) for k in change.argsort(descending=True)[:rows]]
@@ -63,8 +63,8 @@ def draw(figure: Any, name: str, run: Run, rows: int = 5) -> None:
     left, right = figure.subplots(1, 2)
     terms_over_time(left, run)
     left.set_title(name, loc="left", fontsize=10, fontweight="bold")
-    lines = [strip(images, gap=GAP) for images in traversals(run, rows)]
-    sheet = np.concatenate([np.pad(line, ((0, GAP), (0, 0), (0, 0)), constant_values=255) for line in lines])
+    lines = [strip(images, gap=_GAP) for images in traversals(run, rows)]
+    sheet = np.concatenate([np.pad(line, ((0, _GAP), (0, 0), (0, 0)), constant_values=255) for line in lines])
     right.imshow(sheet, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
     right.set_axis_off()
 
@@ -73,9 +73,9 @@ def terms_over_time(axes: Axes, run: Run) -> None:
     """Each logged term, on a scale that is linear below 1 nat and logarithmic above."""
     log = run.log()
     log = log[(log["member"] == 0) & ~log["name"].isin(NOT_TERMS) & ~log["name"].str.startswith("loss/")]
-    for name in sorted(log["name"].unique(), key=lambda n: (COLOURS.get(n, "z"), n)):
+    for name in sorted(log["name"].unique(), key=lambda n: (_COLOURS.get(n, "z"), n)):
         rows = log[log["name"] == name]
-        axes.plot(rows["step"], rows["value"], label=name, linewidth=1, color=COLOURS.get(name))
+        axes.plot(rows["step"], rows["value"], label=name, linewidth=1, color=_COLOURS.get(name))
     axes.set_yscale("symlog", linthresh=1.0)
     axes.set_xlabel("step", fontsize=7)
     axes.tick_params(labelsize=7)
@@ -83,7 +83,7 @@ def terms_over_time(axes: Axes, run: Run) -> None:
 
 
 @styled
-def picture(runs: Mapping[str, Run]) -> Figure:
+def _picture(runs: Mapping[str, Run]) -> Figure:
     """All objectives in one figure."""
     across = 1 if len(runs) == 1 else 2
     down = -(-len(runs) // across)
@@ -94,18 +94,18 @@ def picture(runs: Mapping[str, Run]) -> Figure:
     return figure
 
 
-def page(runs: Mapping[str, Run]) -> str:
+def _page(runs: Mapping[str, Run]) -> str:
     """One self-contained HTML document."""
     first = next(iter(runs.values()))
     config = first.config
     facts = f"{config.data['name']}, {config.training.steps} steps, {config.architecture.latents} latents, seed 0"
     parts = [
-        {"name": name, "kind": OBJECTIVES[name], "row": run.table().loc[0], "picture": encoded(name, run)}
+        {"name": name, "kind": OBJECTIVES[name], "row": run.table().loc[0], "picture": _encoded(name, run)}
         for name, run in runs.items()
     ]
     where = "held out" if len(first.split("held-out")) else "on the training data (none was held out)"
     return template("objectives.html").render(facts=facts, parts=parts, where=where)
 
 
-def encoded(name: str, run: Run) -> str:
-    return base64.b64encode(content(picture({name: run}), "png", dpi=90)).decode()
+def _encoded(name: str, run: Run) -> str:
+    return base64.b64encode(content(_picture({name: run}), "png", dpi=90)).decode()

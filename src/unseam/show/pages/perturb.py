@@ -16,7 +16,7 @@ from unseam.perturb.stress import Stress
 from unseam.run import Run
 from unseam.show.style import ACCENT, INK, new, save, styled, svg, template
 
-Pictures = NDArray[Any]
+_Pictures = NDArray[Any]
 
 
 @styled
@@ -52,7 +52,7 @@ def sheet(made: Made) -> Figure:
     return figure
 
 
-def draw(ax: Any, image: Pictures, low: float, high: float) -> None:
+def draw(ax: Any, image: _Pictures, low: float, high: float) -> None:
     """A picture, or the bars of a vector."""
     colours = {"vmin": low, "vmax": high, "cmap": "gray" if low == 0 else "RdBu_r"}
     if image.ndim == 3 and image.shape[0] == 1:
@@ -83,13 +83,13 @@ def write_perturb_page(made: Made, summary: dict[str, Any]) -> Path:
 # The change that breaks a layout, as a picture: for each pair of latents what would be added to the data.
 
 
-SHOWN = 6  # pairs
+_SHOWN = 6  # pairs
 
 
 @styled
 def stress_figure(found: Stress, shape: tuple[int, ...]) -> Figure:
     """The pictures u of the pairs that break first, each with its radius."""
-    breaks = found.breaks[:SHOWN]
+    breaks = found.breaks[:_SHOWN]
     figure = Figure(figsize=(1.7 * max(len(breaks), 1) + 0.4, 2.4), layout="constrained")
     axes = figure.subplots(1, max(len(breaks), 1), squeeze=False)[0]
     for ax in axes:

@@ -23,8 +23,8 @@ from unseam.study.analyse.transfer import PUBLISHED
 from unseam.study.analyse.variance import PERMUTATIONS
 from unseam.study.table import Study, load
 
-Tables = Mapping[str, pd.DataFrame]
-MOST = 4  # data sets a figure has room for
+_Tables = Mapping[str, pd.DataFrame]
+_MOST = 4  # data sets a figure has room for
 SPACES = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'  # of a picture on its own
 JUDGE = "mean.factor-vae"  # the score that the paper's figures 3 and 6 show
 
@@ -40,14 +40,14 @@ def colour_of(models: pd.DataFrame) -> dict[str, str]:
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
-def panels(models: pd.DataFrame, rows: int = 1, height: float = 2.6) -> tuple[Figure, Any, list[str]]:
+def _panels(models: pd.DataFrame, rows: int = 1, height: float = 2.6) -> tuple[Figure, Any, list[str]]:
     """A column a data set, as many as there is room for."""
-    names = list(models["data"].unique())[:MOST]
+    names = list(models["data"].unique())[:_MOST]
     figure = Figure(figsize=(max(2.9 * len(names), 3.6), height * rows), layout="constrained")
     return figure, figure.subplots(rows, len(names), squeeze=False, sharey="row"), names
 
 
-def spread(n: int, width: float = 0.28) -> Any:
+def _spread(n: int, width: float = 0.28) -> Any:
     """Places for n dots beside each other."""
     return width * ((np.arange(n) * 0.618034 % 1) * 2 - 1)
 
@@ -58,10 +58,10 @@ def judge_of(models: pd.DataFrame) -> str:
 
 
 @styled
-def correlation_figure(models: pd.DataFrame, tables: Tables) -> Figure:
+def correlation_figure(models: pd.DataFrame, tables: _Tables) -> Figure:
     """Total correlation over strength, weakest to strongest; a line a method through the means of the seeds."""
     codes = {code: column for code, column in CODES.items() if column in models}
-    figure, axes, names = panels(models, rows=len(codes), height=2.4)
+    figure, axes, names = _panels(models, rows=len(codes), height=2.4)
     colours = colour_of(models)
     for row, (code, column) in zip(axes, codes.items(), strict=True):
         for ax, data in zip(row, names, strict=True):
@@ -80,14 +80,14 @@ def correlation_figure(models: pd.DataFrame, tables: Tables) -> Figure:
 
 
 @styled
-def methods_figure(models: pd.DataFrame, tables: Tables) -> Figure:
+def methods_figure(models: pd.DataFrame, tables: _Tables) -> Figure:
     """Every model's score by method; a bar at the median."""
-    score, (figure, axes, names) = judge_of(models), panels(models)
+    score, (figure, axes, names) = judge_of(models), _panels(models)
     colours = colour_of(models)
     for ax, data in zip(axes[0], names, strict=True):
         for i, (method, colour) in enumerate(colours.items()):
             y = models[(models["data"] == data) & (models["method"] == method)][score].dropna().to_numpy()
-            strip(ax, i, y, colour)
+            _strip(ax, i, y, colour)
         ax.set_title(plain(str(data)))
         ax.set_xticks(
             range(len(colours)), [plain(method_name(m)) for m in colours], rotation=40, ha="right", fontsize=8
@@ -97,7 +97,7 @@ def methods_figure(models: pd.DataFrame, tables: Tables) -> Figure:
 
 
 @styled
-def strengths_figure(models: pd.DataFrame, tables: Tables) -> Figure:
+def strengths_figure(models: pd.DataFrame, tables: _Tables) -> Figure:
     """One method a panel: every seed's score by strength, on the first data set."""
     score, data = judge_of(models), models["data"].iloc[0]
     colours = colour_of(models)
@@ -108,7 +108,7 @@ def strengths_figure(models: pd.DataFrame, tables: Tables) -> Figure:
         part = models[(models["data"] == data) & (models["method"] == method)]
         values = sorted(part["strength"].unique())
         for i, value in enumerate(values):
-            strip(ax, i, part[part["strength"] == value][score].dropna().to_numpy(), colour)
+            _strip(ax, i, part[part["strength"] == value][score].dropna().to_numpy(), colour)
         ax.set_title(plain(method_name(method)))
         ax.set_xticks(range(len(values)), [f"{v:g}" for v in values], fontsize=8)
     axes[0].set_ylabel(f"{label(score)} score")
@@ -116,19 +116,19 @@ def strengths_figure(models: pd.DataFrame, tables: Tables) -> Figure:
     return figure
 
 
-def strip(ax: Axes, place: float, y: Any, colour: str) -> None:
+def _strip(ax: Axes, place: float, y: Any, colour: str) -> None:
     """Models as dots, their median as a bar."""
     if len(y):
-        ax.plot(place + spread(len(y)), y, "o", color=colour, ms=3, alpha=0.55, mew=0)
+        ax.plot(place + _spread(len(y)), y, "o", color=colour, ms=3, alpha=0.55, mew=0)
         ax.plot([place - 0.36, place + 0.36], [np.median(y)] * 2, color=colour, lw=2)
 
 
 @styled
-def variance_figure(models: pd.DataFrame, tables: Tables) -> Figure:
+def variance_figure(models: pd.DataFrame, tables: _Tables) -> Figure:
     """Adjusted shares, a bar a metric: objective, what strength adds, and the rest: seeds."""
     found = tables["variance"]
     wide = found.pivot_table("adjusted", ["data", "metric"], "by", sort=False)
-    figure, axes, names = panels(models, height=2.3)
+    figure, axes, names = _panels(models, height=2.3)
     for ax, data in zip(axes[0], names, strict=True):
         part = wide.loc[data][::-1] if data in wide.index.get_level_values(0) else wide[:0]
         both = part.get("objective x strength", pd.Series(np.nan, part.index)).clip(lower=0)
@@ -145,7 +145,7 @@ def variance_figure(models: pd.DataFrame, tables: Tables) -> Figure:
 
 
 @styled
-def transfer_figure(models: pd.DataFrame, tables: Tables) -> Figure:
+def transfer_figure(models: pd.DataFrame, tables: _Tables) -> Figure:
     """Ours with intervals, the published rate as a diamond."""
     found = tables["transfer"][::-1].reset_index(drop=True)
     figure = Figure(figsize=(5.6, 0.8 + 0.34 * len(found)), layout="constrained")
@@ -168,7 +168,7 @@ def whiskers(ax: Axes, found: pd.DataFrame, colours: list[str]) -> None:
 
 
 @styled
-def selection_figure(models: pd.DataFrame, tables: Tables) -> Figure:
+def selection_figure(models: pd.DataFrame, tables: _Tables) -> Figure:
     """How often the chosen model beats a random other one of its pool, by selector."""
     found = tables["selection"]
     pools = [pool for pool in words.POOLS if pool in set(found["pool"])]
@@ -199,11 +199,11 @@ def selector_name(name: str) -> str:
 
 
 @styled
-def efficiency_figure(models: pd.DataFrame, tables: Tables) -> Figure:
+def efficiency_figure(models: pd.DataFrame, tables: _Tables) -> Figure:
     """Efficiency against the score, a dot a model, a colour a method."""
     kinds = sizes(models)
     kind = "trees" if "trees" in kinds else next(iter(kinds))
-    found, score, (figure, axes, names) = with_efficiency(models), judge_of(models), panels(models)
+    found, score, (figure, axes, names) = with_efficiency(models), judge_of(models), _panels(models)
     for ax, data in zip(axes[0], names, strict=True):
         for method, colour in colour_of(models).items():
             part = found[(found["data"] == data) & (found["method"] == method)]
@@ -215,7 +215,7 @@ def efficiency_figure(models: pd.DataFrame, tables: Tables) -> Figure:
 
 
 # table -> the figure that shows it
-FIGURES: dict[str, Callable[[pd.DataFrame, Tables], Figure]] = {
+FIGURES: dict[str, Callable[[pd.DataFrame, _Tables], Figure]] = {
     "total-correlation": correlation_figure,
     "methods": methods_figure,
     "strengths": strengths_figure,
@@ -235,16 +235,16 @@ def grids(found: pd.DataFrame, both: bool = False) -> dict[str, pd.DataFrame]:
         if both:
             order = list(dict.fromkeys([*part["a"], *part["b"]]))
             table = table.reindex(index=order, columns=order)
-        out[str(data)] = spoken(table)
+        out[str(data)] = _spoken(table)
     return out
 
 
 def mean_grid(found: pd.DataFrame) -> pd.DataFrame:
     """The mean over data sets."""
-    return spoken(matrix(found)) if len(found) else found
+    return _spoken(matrix(found)) if len(found) else found
 
 
-def spoken(table: pd.DataFrame) -> pd.DataFrame:
+def _spoken(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename(index=axis_name, columns=axis_name)
 
 
@@ -268,7 +268,7 @@ def versus(found: pd.DataFrame, models: pd.DataFrame) -> dict[str, pd.DataFrame]
     return out
 
 
-def shares(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _shares(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """by -> a row a data set, a column a metric: explained (adjusted; null's 95 % point), in per cent."""
     parts = (100 * found[["explained", "adjusted", "null_high"]]).to_numpy()
     text = [f"{share:.0f} ({adjusted:.0f}; {null:.0f})" for share, adjusted, null in parts]
@@ -286,7 +286,7 @@ def write_analysis(study: Study | str | Path | pd.DataFrame, out: str | Path) ->
     return write_study_page(frame, analyse(frame), name, Path(out))
 
 
-def write_study_page(frame: pd.DataFrame, tables: Tables, name: str, out: Path) -> dict[str, Any]:
+def write_study_page(frame: pd.DataFrame, tables: _Tables, name: str, out: Path) -> dict[str, Any]:
     """The page, OUT/tables/NAME.csv for every table and OUT/figures/NAME.svg; whole files, or what was there."""
     models, paths = tables["models"], {}
     for table, found in tables.items():
@@ -297,7 +297,7 @@ def write_study_page(frame: pd.DataFrame, tables: Tables, name: str, out: Path) 
         if len(tables[table]):
             pictures[table] = svg(draw(models, tables), table)
             write_atomic(out / "figures" / f"{table}.svg", pictures[table].replace("<svg ", f"<svg {SPACES} ", 1))
-    write_atomic(out / "study.html", render(frame, tables, name, pictures))
+    write_atomic(out / "study.html", _render(frame, tables, name, pictures))
     return {"page": out / "study.html", "tables": paths, "answers": words.answer(tables)}
 
 
@@ -310,7 +310,7 @@ def in_hundred(x: float) -> str:
     return "–" if pd.isna(x) else f"{round(100 * x)}"
 
 
-def render(frame: pd.DataFrame, tables: Tables, name: str, pictures: Mapping[str, str]) -> str:
+def _render(frame: pd.DataFrame, tables: _Tables, name: str, pictures: Mapping[str, str]) -> str:
     models = tables["models"]
     page = template(
         "study.html", share=in_hundred, selector=selector_name, rho=lambda r: f"{r + 0.0:.2f}".replace("-0.00", "0.00")
@@ -327,7 +327,7 @@ def render(frame: pd.DataFrame, tables: Tables, name: str, pictures: Mapping[str
         pictures=pictures,
         agreement=grids(tables["agreement"], both=True),
         versus=versus(tables["methods"], models) if len(tables["methods"]) else {},
-        shares=shares(tables["variance"]),
+        shares=_shares(tables["variance"]),
         scores=mean_grid(tables["scores"]),
         downstream=mean_grid(tables["downstream"]),
         efficiency=mean_grid(tables["efficiency"]),
@@ -337,6 +337,6 @@ def render(frame: pd.DataFrame, tables: Tables, name: str, pictures: Mapping[str
         judge=label(judge_of(models)) if metrics(models) else "",
         permutations=PERMUTATIONS,
         sizes=few_many,
-        shown=min(MOST, models["data"].nunique()),
+        shown=min(_MOST, models["data"].nunique()),
         data=models["data"].nunique(),
     )

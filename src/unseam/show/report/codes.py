@@ -23,8 +23,8 @@ from unseam.show.report.collect import records, scored
 from unseam.show.report.figures import heatmap
 from unseam.show.style import save, styled, svg, template
 
-METRICS = ("mig", "dci-disentanglement")
-COLUMNS = 12  # observations along a latent
+_METRICS = ("mig", "dci-disentanglement")
+_COLUMNS = 12  # observations along a latent
 
 
 def write_codes(
@@ -36,7 +36,7 @@ def write_codes(
     if not members or member not in (None, *members):
         raise BadInput(f"member={member} is not a finished member of this run; choose one of {members}")
     shown = members[0] if member is None else member
-    scores: Mapping[int, Any] = {} if run.data.space is None else evaluate(run, METRICS, members, show=show)
+    scores: Mapping[int, Any] = {} if run.data.space is None else evaluate(run, _METRICS, members, show=show)
     agreed = seeds(run, members, show=show) if len(members) > 1 else {}
     drawn = {"along": along(run, shown, taken)} if len(run.data.shape) == 3 else {}
     found = scored(run, shown, taken)
@@ -48,8 +48,8 @@ def write_codes(
         name=data_name(run),
         cannot=OBJECTIVES[run.config.objective].cannot,
         taken=taken,
-        metrics=METRICS if scores else (),
-        rows=[line(row, scores, agreed) for row in rows],
+        metrics=_METRICS if scores else (),
+        rows=[_line(row, scores, agreed) for row in rows],
         shown=shown,
         drawn={name: svg(figure, name) for name, figure in drawn.items()},
         command=provenance.command(run),
@@ -62,7 +62,7 @@ def write_codes(
     return shown
 
 
-def line(row: Mapping[str, Any], scores: Mapping[int, Any], agreed: Mapping[int, Agreement]) -> dict[str, Any]:
+def _line(row: Mapping[str, Any], scores: Mapping[int, Any], agreed: Mapping[int, Agreement]) -> dict[str, Any]:
     """One member: seed, loss, its scores, and how far other seeds agree."""
     member = int(row["member"])
     found = {name: score.value for name, score in scores.get(member, {}).items()}
@@ -73,11 +73,11 @@ def line(row: Mapping[str, Any], scores: Mapping[int, Any], agreed: Mapping[int,
 def along(run: Run, member: int, taken: Sample) -> Figure:
     """A row a latent: observations from its lowest to its highest value, evenly by rank."""
     codes = represent(run.model(member), run.data, taken.rows).codes
-    figure = Figure(figsize=(COLUMNS * 0.62 + 1.2, codes.shape[1] * 0.66 + 0.1), layout="constrained")
+    figure = Figure(figsize=(_COLUMNS * 0.62 + 1.2, codes.shape[1] * 0.66 + 0.1), layout="constrained")
     for k, axes in enumerate(figure.subplots(codes.shape[1], 1, squeeze=False)[:, 0]):
         order = torch.as_tensor(np.argsort(codes[:, k], kind="stable"))
-        images = run.data.batch(taken.rows[order[evenly(len(order), COLUMNS)]])
-        axes.imshow(strip(images, COLUMNS, GAP), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+        images = run.data.batch(taken.rows[order[evenly(len(order), _COLUMNS)]])
+        axes.imshow(strip(images, _COLUMNS, GAP), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
         axes.set_ylabel(f"latent {k}", rotation=0, ha="right", va="center")
         axes.set(xticks=[], yticks=[], frame_on=False)
     return figure

@@ -131,8 +131,8 @@ def member_numbers(view: View) -> dict[str, Any]:
 
 RUNS = ("#0072b2", "#d55e00", "#00875f", "#8c5fb5", "#a06e00", "#bf4f86", "#5f6b7a", "#7a4b2a")  # white on each is read
 
-MANY = 24  # members from which on points are small
-FEW = 8  # values of a hyperparameter up to which each has a place of its own, evenly spaced: room for its seeds
+_MANY = 24  # members from which on points are small
+_FEW = 8  # values of a hyperparameter up to which each has a place of its own, evenly spaced: room for its seeds
 
 
 def run_colour(number: int) -> str:
@@ -147,12 +147,12 @@ def members(
     """A hyperparameter (or the seed, or the run) against a number of each member."""
     figure, axes = new()
     ticks = sorted({value(view, x) for view in views})
-    even = x == "run" or (x != "seed" and len(ticks) <= FEW)
+    even = x == "run" or (x != "seed" and len(ticks) <= _FEW)
     log = log and not even
     places = across(views, x, log, even)
     for view in views:
         if view in y:
-            point(axes, (places[view], y[view]), view, view in chosen, len(views) > MANY)
+            _point(axes, (places[view], y[view]), view, view in chosen, len(views) > _MANY)
     if log:
         axes.set_xscale("log")
         axes.margins(x=0.12)
@@ -197,14 +197,14 @@ def agreement_figure(views: Sequence[View], chosen: Collection[View]) -> Figure:
     figure, axes = new()
     for view in views:
         if view.mig is not None and view.active > 1:
-            point(axes, (view.relative_dto, view.mig.value), view, view in chosen, len(views) > MANY)
+            _point(axes, (view.relative_dto, view.mig.value), view, view in chosen, len(views) > _MANY)
     axes.set(xlabel="DtO / chance (no labels)", ylabel="MIG (labels)")
     axes.margins(0.1)
     axes.set_ylim(bottom=0)
     return figure
 
 
-def point(axes: Axes, at: tuple[float, float], view: View, best: bool, small: bool = False) -> None:
+def _point(axes: Axes, at: tuple[float, float], view: View, best: bool, small: bool = False) -> None:
     """One member: its number, and orange for the chosen; on a page of several runs the run's number and colour."""
     colour = run_colour(view.run) if view.run else CHOSEN if best else OTHER
     edge = INK if best and view.run else "none"

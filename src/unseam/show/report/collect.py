@@ -85,7 +85,7 @@ class View:
         return self.factors[f], float(self.share[f, latent])
 
 
-def look(run: Run, members: Iterable[int] | None = None, show: bool | None = None) -> list[View]:
+def _look(run: Run, members: Iterable[int] | None = None, show: bool | None = None) -> list[View]:
     """Diagnose and score the members that finished."""
     rows = records(run)
     wanted = set(range(len(run.members)) if members is None else members)
@@ -158,7 +158,7 @@ def detail(run: Run, view: View) -> Detail | None:
         mig = score(seen.codes, seen.factors, seen.space, active=seen.active, metrics="mig", ci=sampled, chance=True)[
             "mig"
         ]
-        parts = dci(seen)
+        parts = _dci(seen)
         matrix = parts["disentanglement"].matrix if parts else None
         document = {"chance": mig.chance, "ci": mig.ci, "dci": {name: s.value for name, s in parts.items()}}
         return Parts(document, {} if matrix is None else {"importance": matrix})
@@ -174,7 +174,7 @@ def is_whole(run: Run, taken: Sample) -> bool:
     return space is not None and space.discrete and len(taken.rows) == len(run.data) == space.count
 
 
-def dci(seen: Seen) -> Mapping[str, Score]:
+def _dci(seen: Seen) -> Mapping[str, Score]:
     """DCI by its parts (disentanglement, completeness, informativeness); none where it is not defined."""
     try:
         with warnings.catch_warnings():
@@ -210,7 +210,7 @@ class Findings:
 
 def find(run: Run, member: int | None = None, show: bool | None = None, number: int = 0) -> Findings:
     """Diagnose, score and choose; `number` is the run's place on a page with several."""
-    views = [replace(view, run=number) for view in look(run, show=show)]
+    views = [replace(view, run=number) for view in _look(run, show=show)]
     if not number:
         say_left_out(run)
     ranking = ranked(views)

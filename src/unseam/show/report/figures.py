@@ -16,7 +16,7 @@ from unseam.show.pictures import principal_plane
 from unseam.show.report.collect import View
 from unseam.show.style import ACCENT, CHOSEN, OTHER, frameless, latent_colour, new, plain, styled
 
-FIRST = 0.1  # share of training that may lie outside the axes
+_FIRST = 0.1  # share of training that may lie outside the axes
 
 
 @styled
@@ -104,7 +104,7 @@ def over_training(
         if strong:
             how: Any = {"color": CHOSEN, "zorder": 3} if name == strong else {"color": OTHER, "lw": 0.8, "alpha": 0.6}
             axes.plot(steps, values, **how)
-            later += values[steps >= FIRST * steps[-1]].tolist()
+            later += values[steps >= _FIRST * steps[-1]].tolist()
         else:
             colour = (colours or {}).get(name, ACCENT)
             axes.plot(steps, values, color=colour)
@@ -122,11 +122,11 @@ def over_training(
 # Views of data that are no pictures: a latent's path through the data, and which columns it moves, by name.
 
 
-WIDTH, HEIGHT, MARGIN = 240.0, 150.0, 8.0  # of a drawing, in its own units
+_WIDTH, _HEIGHT, _MARGIN = 240.0, 150.0, 8.0  # of a drawing, in its own units
 BARS = 64  # at most; longer columns are averaged
 CLOUD = 300  # dots of the data behind a path
 MOVES = 8  # columns of the data that a latent moves most
-FAINT = 0.02  # of the longest move on the page: less is not named
+_FAINT = 0.02  # of the longest move on the page: less is not named
 
 
 class Plane(NamedTuple):
@@ -140,8 +140,8 @@ class Plane(NamedTuple):
     def place(self, points: Array) -> Array:  # (N, n) -> (N, 2), in the drawing's units
         flat = (points - self.middle) @ self.axes
         share = (flat - self.low) / np.maximum(self.high - self.low, 1e-12)
-        room = np.array([WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN])
-        return MARGIN + np.stack([share[:, 0], 1 - share[:, 1]], axis=1) * room
+        room = np.array([_WIDTH - 2 * _MARGIN, _HEIGHT - 2 * _MARGIN])
+        return _MARGIN + np.stack([share[:, 0], 1 - share[:, 1]], axis=1) * room
 
 
 def plane(x: Tensor) -> Plane:  # (N, n)
@@ -189,21 +189,21 @@ def moves(column: Tensor, largest: float, names: Sequence[str]) -> list[Move]:  
     """
     values = column.double().numpy() / max(largest, 1e-12)
     order = np.argsort(-np.abs(values), kind="stable")[:MOVES]
-    return [Move(names[k], float(column[k]), float(values[k])) for k in order if abs(values[k]) >= FAINT]
+    return [Move(names[k], float(column[k]), float(values[k])) for k in order if abs(values[k]) >= _FAINT]
 
 
 def path(seen: Plane, cloud: Array, curve: Array, colour: str) -> str:  # (N, n), (T, n)
     """SVG: the data as dots, the latent's path as a line, one ring a frame (the page shows the slider's)."""
     places = seen.place(curve)
     rings = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/>' for x, y in places)
-    return drawing(seen, cloud, f'{line(places, colour, 2)}<g class="rings" fill="{colour}">{rings}</g>')
+    return drawing(seen, cloud, f'{_line(places, colour, 2)}<g class="rings" fill="{colour}">{rings}</g>')
 
 
 def mesh(seen: Plane, cloud: Array, net: Array, i: int, j: int) -> str:  # (N, n), (T, T, n)
     """SVG: the data as dots and a net over two latents, each changing along the lines of its colour."""
     places = seen.place(net.reshape(-1, net.shape[-1])).reshape(*net.shape[:2], 2)
-    along_i = "".join(line(row, latent_colour(i), 1.2) for row in places)
-    along_j = "".join(line(column, latent_colour(j), 1.2) for column in places.swapaxes(0, 1))
+    along_i = "".join(_line(row, latent_colour(i), 1.2) for row in places)
+    along_j = "".join(_line(column, latent_colour(j), 1.2) for column in places.swapaxes(0, 1))
     return drawing(seen, cloud, along_i + along_j)
 
 
@@ -211,12 +211,12 @@ def drawing(seen: Plane, cloud: Array, content: str) -> str:
     """Something drawn over the data's dots."""
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.3"/>' for x, y in seen.place(cloud[:CLOUD]))
     return (
-        f'<svg class="path" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" style="overflow:hidden">'
+        f'<svg class="path" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" style="overflow:hidden">'
         f'<g fill="{OTHER}" opacity="0.5">{dots}</g>{content}</svg>'
     )
 
 
-def line(places: Array, colour: str, width: float) -> str:  # (T, 2)
+def _line(places: Array, colour: str, width: float) -> str:  # (T, 2)
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     return f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
 
@@ -226,15 +226,15 @@ def bars(column: Tensor, largest: float) -> str:  # (n,)
     values = column.double().numpy()
     if len(values) > BARS:
         values = np.array([part.mean() for part in np.array_split(values, BARS)])
-    width, scale = WIDTH / len(values), 38 / max(largest, 1e-12)
+    width, scale = _WIDTH / len(values), 38 / max(largest, 1e-12)
     heights = np.clip(values * scale, -38, 38)
     parts = [
         f'<rect x="{k * width + 0.15 * width:.2f}" y="{40 - max(h, 0):.2f}" width="{0.7 * width:.2f}" '
         f'height="{abs(h):.2f}" fill="{CHOSEN if h > 0 else ACCENT}"/>'
         for k, h in enumerate(heights)
     ]
-    axis = f'<line x1="0" x2="{WIDTH:g}" y1="40" y2="40" stroke="currentColor" stroke-width="0.6"/>'
-    return f'<svg class="bars" viewBox="0 0 {WIDTH:g} 80">{"".join(parts)}{axis}</svg>'
+    axis = f'<line x1="0" x2="{_WIDTH:g}" y1="40" y2="40" stroke="currentColor" stroke-width="0.6"/>'
+    return f'<svg class="bars" viewBox="0 0 {_WIDTH:g} 80">{"".join(parts)}{axis}</svg>'
 
 
 @styled

@@ -25,9 +25,9 @@ from unseam.show.style import LATENTS, latent_colour, shade
 from unseam.show.traversals import FRAMES, TABLE, latent_values, middle, traverse, traverse_pair
 
 CARDS = 24  # latents shown with pictures, the most informative first
-PAIRS = 3  # tables over two latents
+_PAIRS = 3  # tables over two latents
 EXAMPLES = 12  # inputs beside their reconstructions
-SHOWN = ("cartesian", "polar", "undecided")
+_SHOWN = ("cartesian", "polar", "undecided")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
     x, xhat = examples(run, model)
     picture = is_picture(run.data.shape)
     dots = x if picture else cloud(run)
-    drawn = matrices(view) if brief else {**matrices(view), **curves(run, view)}
+    drawn = _matrices(view) if brief else {**_matrices(view), **_curves(run, view)}
     if picture:
         shown = album.add(f"{view.anchor}-examples", table(torch.stack([x[:EXAMPLES], xhat[:EXAMPLES]])))
     else:
@@ -178,7 +178,7 @@ def names_given(run: Run, member: int) -> dict[int, str]:
 def pair_tables(model: Autoencoder, view: View, album: Album, cloud: Tensor | None = None) -> list[PairTable]:
     """The costliest pairs of active latents, each latent over its range; over a cloud of data that are no pictures."""
     (z, values), out = start_of(view, model, TABLE), []
-    for pair in view.diagnosis.pairs[:PAIRS]:
+    for pair in view.diagnosis.pairs[:_PAIRS]:
         frames = traverse_pair(model.mean, z, pair.i, pair.j, values).float()
         verdict = pair_verdict(pair, view.diagnosis.beta)
         if cloud is None:
@@ -196,17 +196,17 @@ def pair_verdict(pair: Pair, beta: float) -> str:
     cost = f"{pair.cost / beta:.3f} nats of loss per β, rms cosine {pair.cosine:.2f}"
     if not pair.mixed:
         return f"not mixed ({cost})"
-    how = f", {pair.coordinates} coordinates" if pair.coordinates in SHOWN else ""
+    how = f", {pair.coordinates} coordinates" if pair.coordinates in _SHOWN else ""
     return f"mixed ({cost}){how}"
 
 
-def matrices(view: View) -> dict[str, Figure]:
+def _matrices(view: View) -> dict[str, Figure]:
     """What each latent knows, and how orthogonal the decoder is; figures by the names the page uses."""
     drawn = {"cosines": figures.cosine_matrix(view)}
     return drawn if view.share is None else {"information": figures.information(view), **drawn}
 
 
-def curves(run: Run, view: View) -> dict[str, Figure]:
+def _curves(run: Run, view: View) -> dict[str, Figure]:
     """Costs by pair, DCI's importances, the Sigma law, and what happened over training."""
     drawn = {"costs": figures.pair_costs(view)}
     found = detail(run, view)

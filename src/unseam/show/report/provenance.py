@@ -20,7 +20,7 @@ NO_RESULT = ("posterior", "learned_s2", "how", "workers", "checkpoint_seconds", 
              "log_every")  # fmt: skip
 
 
-def swept(run: Run) -> dict[str, list[float]]:
+def _swept(run: Run) -> dict[str, list[float]]:
     """Each hyperparameter's values, in the order of the members."""
     names = run.members[0].hyper
     return {name: list(dict.fromkeys(m.hyper[name] for m in run.members)) for name in names}
@@ -28,7 +28,7 @@ def swept(run: Run) -> dict[str, list[float]]:
 
 def lists(run: Run) -> dict[str, Any]:
     """Hyperparameters as `fit` is told them: a number, or the list of those that were swept."""
-    return {name: values[0] if len(values) == 1 else values for name, values in swept(run).items()}
+    return {name: values[0] if len(values) == 1 else values for name, values in _swept(run).items()}
 
 
 def changed(value: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _default(field: Any) -> Any:
     return field.default_factory() if field.default_factory is not MISSING else field.default
 
 
-def settings(run: Run) -> dict[str, Any]:
+def _settings(run: Run) -> dict[str, Any]:
     """What `fit` was told, but for the data and the seeds."""
     config = run.config
     architecture = {k: v for k, v in changed(config.architecture).items() if k not in ("posterior", "learned_s2")}
@@ -77,7 +77,7 @@ def call(run: Run) -> str:
     """The Python call that makes the run again."""
     seeds = list(dict.fromkeys(m.seed for m in run.members))
     parts = [repr(run.data_config["name"]), repr(run.config.objective), f"seeds={seeds}"]
-    parts += [f"{name}={value!r}" for name, value in settings(run).items()]
+    parts += [f"{name}={value!r}" for name, value in _settings(run).items()]
     if data_options(run):
         parts.append(f"data_parameters={data_options(run)!r}")
     return f"unseam.fit({', '.join(parts)})"
@@ -85,7 +85,7 @@ def call(run: Run) -> str:
 
 def command(run: Run) -> str | None:
     """The command that makes the run again; None when it was made with something that has no flag."""
-    told = settings(run)
+    told = _settings(run)
     if run.config.objective not in OBJECTIVES or not set(told) <= set(FLAGS):
         return None
     words = ["unseam", "train", str(run.data_config["name"])]
@@ -95,14 +95,14 @@ def command(run: Run) -> str | None:
     words += ["--objective", run.config.objective, "--seeds", ",".join(map(str, seeds))]
     switches = {f.name for kind in (Architecture, Training) for f in fields(kind) if f.type in (bool, "bool")}
     for name, value in told.items():
-        words += flag(name, value, name in switches)
+        words += _flag(name, value, name in switches)
     return shlex.join(words)
 
 
-def flag(name: str, value: Any, switch: bool) -> list[str]:
+def _flag(name: str, value: Any, switch: bool) -> list[str]:
     """One setting as words of the command line.
 
-    >>> flag("encoder", (128, 128), False), flag("beta", [1.0, 4.0], False), flag("learned_s2", True, True)
+    >>> _flag("encoder", (128, 128), False), _flag("beta", [1.0, 4.0], False), _flag("learned_s2", True, True)
     (['--encoder', '128', '128'], ['--beta', '1.0,4.0'], ['--learned-s2'])
     """
     dashed = name.replace("_", "-")

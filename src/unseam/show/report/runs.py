@@ -150,7 +150,7 @@ def settings_words(settings: dict[str, Any]) -> str:
 # The page of a folder of runs: what stands in its tables, figures and sentences.
 
 
-FIRST = 10  # members of a ranking that are shown at once
+_FIRST = 10  # members of a ranking that are shown at once
 
 
 def report_runs(
@@ -170,7 +170,7 @@ def report_runs(
     drawn = [group_figures(group) for group in groups]
     shared, album = [inline(each, f"data-{n}") for n, each in enumerate(drawn)], Album()
     pages = member_pages(wanted(groups), album, show, sum(len(text) for each in shared for text in each.values()))
-    write_atomic(path, render(folder, entries, groups, album, pages, shared))
+    write_atomic(path, _render(folder, entries, groups, album, pages, shared))
     if figures is not None:
         for n, each in enumerate(drawn):
             save_figures({f"data-{n}-{name}": figure for name, figure in each.items()}, figures, formats)
@@ -193,7 +193,7 @@ def wanted(groups: Sequence[Group]) -> list[tuple[Run, View, bool]]:
     return [(runs[view.run].run, view, True) for view in views]
 
 
-def render(
+def _render(
     folder: Path,
     entries: Sequence[Entry],
     groups: Sequence[Group],
@@ -216,9 +216,9 @@ def render(
         colours={number: run_colour(number) for number in rows},
         names=names,
         headline=headline_of(groups, names),
-        leads=[lead(group, names) for group in groups],
+        leads=[_lead(group, names) for group in groups],
         rankings=[ranking_rows(group) for group in groups],
-        first=FIRST,
+        first=_FIRST,
         pages=pages,
         full={each.page.view.anchor for each in pages},
         total=sum(len(group.views) for group in groups),
@@ -268,7 +268,7 @@ def headline_of(groups: Sequence[Group], names: dict[int, str]) -> str:
     return f"Geometry prefers {best.name} of run {names[best.run]}: {headline(best)[0].lower()}{headline(best)[1:]}"
 
 
-def lead(group: Group, names: dict[int, str]) -> str:
+def _lead(group: Group, names: dict[int, str]) -> str:
     """What the ranking of one data set says, and whether labels agree."""
     best, count = group.best, len(group.views)
     if count == 1:

@@ -8,7 +8,7 @@ import numpy as np
 from unseam.geometry.verdict import words
 from unseam.show.report.collect import View
 
-COLLAPSED = 0.05  # nats of KL a latent, below which it has collapsed onto the prior
+_COLLAPSED = 0.05  # nats of KL a latent, below which it has collapsed onto the prior
 
 
 class Held(NamedTuple):
@@ -54,14 +54,14 @@ def holding(rows: Sequence[Held]) -> str:
     """
     if len({row.latent for row in rows}) < len(rows):
         latents = dict.fromkeys(row.latent for row in rows)
-        return "; ".join(together([row for row in rows if row.latent == z]) for z in latents)
+        return "; ".join(_together([row for row in rows if row.latent == z]) for z in latents)
     if not rows:
         return ""
     which, what = words([row.latent for row in rows]), words([row.factor for row in rows])
     return f"latents {which} hold {what}, one each" if len(rows) > 1 else f"latent {which} holds {what}"
 
 
-def together(rows: Sequence[Held]) -> str:
+def _together(rows: Sequence[Held]) -> str:
     """What one latent holds."""
     text = f"latent {rows[0].latent} holds {words([row.factor for row in rows])}"
     shares = words([f"{row.share:.2f}" for row in rows])
@@ -82,7 +82,7 @@ def headline(view: View) -> str:
     d = view.diagnosis
     if not d.active:
         kept = sum(z.kl or 0.0 for z in d.latents)
-        if kept < COLLAPSED * len(d.latents):
+        if kept < _COLLAPSED * len(d.latents):
             return "Nothing is encoded: every latent has collapsed onto the prior."
         return f"No latent is active, although together they hold {kept:.2f} nats of KL."
     if view.mig is None:

@@ -70,10 +70,10 @@ def geometry_tiles(view: View) -> list[Tile]:
     """What needs no labels."""
     d, out = view.diagnosis, []
     if d.active > 1 and d.dto is not None and d.dto_haar:
-        beside = f"{within(d.arrays.get('distances'))}chance {d.dto_haar:.3f}"
+        beside = f"{_within(d.arrays.get('distances'))}chance {d.dto_haar:.3f}"
         out.append(Tile("DtO", f"{d.dto:.3f}", beside, "distance of the decoder's axes from orthogonal; 0 is best"))
     costs = np.asarray(d.arrays["costs"]) / d.beta
-    beside = f"{within(costs)}nats of loss per β; in the loss {d.entanglement_cost:.3f}"
+    beside = f"{_within(costs)}nats of loss per β; in the loss {d.entanglement_cost:.3f}"
     out.append(Tile("entanglement cost", f"{view.cost:.3f}", beside, "what mixed latents cost; 0 is best"))
     out.append(Tile("active latents", f"{d.active}", f"of {len(d.latents)}", "latents that carry information"))
     if d.active and d.sigma_law_r is not None:
@@ -91,15 +91,15 @@ def loss_tile(run: Run, view: View) -> Tile:
     return Tile("loss", f"{view.row['loss']:.2f}", terms, where)
 
 
-def within(values: Array | None) -> str:
+def _within(values: Array | None) -> str:
     """The interval of a mean over points, in words; nothing where the points are not known."""
-    return "" if values is None or not len(values) else "95 % [{:.3f}, {:.3f}], ".format(*interval(values))
+    return "" if values is None or not len(values) else "95 % [{:.3f}, {:.3f}], ".format(*_interval(values))
 
 
-def interval(values: Array) -> tuple[float, float]:
+def _interval(values: Array) -> tuple[float, float]:
     """95 % of a mean, from the spread over points.
 
-    >>> low, high = interval(np.array([1.0, 3.0]))
+    >>> low, high = _interval(np.array([1.0, 3.0]))
     >>> round(low, 2), round(high, 2)
     (0.04, 3.96)
     """

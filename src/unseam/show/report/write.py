@@ -31,10 +31,10 @@ from unseam.show.report.tiles import tiles
 from unseam.show.style import frameless, new, plain, styled
 from unseam.show.traversals import TABLE
 
-FORMATS = ("svg", "pdf", "png")
+_FORMATS = ("svg", "pdf", "png")
 
 
-class Written(NamedTuple):
+class ReportFiles(NamedTuple):
     """A report, and what it says first."""
 
     path: Path
@@ -76,11 +76,11 @@ def write(
     figures: str | Path | None = None,
     formats: Sequence[str] = ("pdf",),
     show: bool | None = None,
-) -> Written:
+) -> ReportFiles:
     """`report`, with what it says first."""
-    bad = [name for name in formats if name not in FORMATS]
+    bad = [name for name in formats if name not in _FORMATS]
     if bad:
-        raise BadInput(f"format={bad[0]!r} is unknown; choose among {', '.join(FORMATS)}")
+        raise BadInput(f"format={bad[0]!r} is unknown; choose among {', '.join(_FORMATS)}")
     folder = run.folder if isinstance(run, Run) else Path(run)
     path = Path(out) if out is not None else folder / "report.html"
     if path.is_dir():
@@ -91,19 +91,19 @@ def write(
         raise BadInput(f"member={member} is of one run, but {str(folder)!r} is a folder of runs; name a run folder")
     if several:
         best, home = report_runs(folder, several, path, place, formats, show)
-        return told(path, best, home)
+        return _told(path, best, home)
     one = run if isinstance(run, Run) else load_run(run)
     kind = OBJECTIVES.get(one.config.objective)
     if kind is not None and not kind.decodes:
         write_codes(one, path, member, place, formats, show)
-        return Written(path, None, one.folder, rows_for(one) if one.data.space else None, None)
+        return ReportFiles(path, None, one.folder, rows_for(one) if one.data.space else None, None)
     found = find(one, member, show)
     write_report(found, path, place, formats, show)
-    return told(path, found.chosen, found.run)
+    return _told(path, found.chosen, found.run)
 
 
-def told(path: Path, chosen: View, run: Run) -> Written:
-    return Written(path, chosen, run.folder, rows_for(run) if chosen.mig else None, rows_of(run, POINTS))
+def _told(path: Path, chosen: View, run: Run) -> ReportFiles:
+    return ReportFiles(path, chosen, run.folder, rows_for(run) if chosen.mig else None, rows_of(run, POINTS))
 
 
 def write_report(
@@ -116,7 +116,7 @@ def write_report(
     first = [view for view in (found.shown, found.other) if view is not None]
     rest = sorted((v for v in found.views if v not in first), key=lambda v: v.relative_dto)
     pages = member_pages([(found.run, v, v not in first) for v in (*first, *rest)], album, show)
-    write_atomic(path, render(found, album, pages, inline(drawn)))
+    write_atomic(path, _render(found, album, pages, inline(drawn)))
     if figures is not None:
         first_page = pages[0].page
         own = {**first_page.figures, **plates(first_page, album)}
@@ -145,7 +145,7 @@ def cohort_figures(found: Findings) -> dict[str, Figure]:
     return {**sweep, **loss_figures(found.run, found.shown.member)}
 
 
-def render(found: Findings, album: Album, pages: Sequence[Shown], shared: Mapping[str, Markup]) -> str:
+def _render(found: Findings, album: Album, pages: Sequence[Shown], shared: Mapping[str, Markup]) -> str:
     """Fill in the template."""
     return fill(
         "report.html",
@@ -181,7 +181,7 @@ def render(found: Findings, album: Album, pages: Sequence[Shown], shared: Mappin
 # The page's pictures as figures for a paper: traversals, reconstructions, tables over two latents.
 
 
-WIDTH = 6.5  # inches: the text of a page
+_WIDTH = 6.5  # inches: the text of a page
 
 
 def plates(page: MemberPage, album: Album) -> dict[str, Figure]:
@@ -191,24 +191,24 @@ def plates(page: MemberPage, album: Album) -> dict[str, Figure]:
     active = [card for card in page.cards if card.latent.active]
     tables = {f"pair-{each.pair.i}-{each.pair.j}": pair(each, album) for each in page.pairs}
     return {
-        "traversals": traversals(active or page.cards, album),
-        "inputs-and-reconstructions": examples(page, album),
+        "traversals": _traversals(active or page.cards, album),
+        "inputs-and-reconstructions": _examples(page, album),
         **tables,
     }
 
 
 @styled
-def traversals(cards: Sequence[Card], album: Album) -> Figure:
+def _traversals(cards: Sequence[Card], album: Album) -> Figure:
     """A row a latent: its frames, and what it moves at the start (the column of the Jacobian)."""
     films = [(album.image(card.film), album.image(card.moves)) for card in cards]
     height, long = films[0][0].shape[:2]
     short = films[0][1].shape[1]
-    row = (WIDTH - 0.9) * height / (long + short)
-    figure = Figure(figsize=(WIDTH, len(cards) * (row + 0.06) + 0.35), layout="constrained")
+    row = (_WIDTH - 0.9) * height / (long + short)
+    figure = Figure(figsize=(_WIDTH, len(cards) * (row + 0.06) + 0.35), layout="constrained")
     axes = figure.subplots(len(cards), 2, squeeze=False, width_ratios=(long, short))
     for (left, right), card, (film, moves) in zip(axes, cards, films, strict=True):
-        bare(left, film, len(card.values))
-        bare(right, moves)
+        _bare(left, film, len(card.values))
+        _bare(right, moves)
         known = f" {plain(card.factor[0])}" if card.factor else ""
         left.set_ylabel(f"$z_{{{card.latent.index}}}${known}", rotation=0, ha="right", va="center")
     first, last = cards[0].values[0], cards[0].values[-1]
@@ -218,11 +218,11 @@ def traversals(cards: Sequence[Card], album: Album) -> Figure:
 
 
 @styled
-def examples(page: MemberPage, album: Album) -> Figure:
+def _examples(page: MemberPage, album: Album) -> Figure:
     """Inputs above, reconstructions below."""
     image = album.image(page.examples)
-    figure, axes = new(WIDTH, (WIDTH - 1.1) * image.shape[0] / image.shape[1] + 0.1)
-    bare(axes, image, page.count, 2)
+    figure, axes = new(_WIDTH, (_WIDTH - 1.1) * image.shape[0] / image.shape[1] + 0.1)
+    _bare(axes, image, page.count, 2)
     axes.set_yticks(np.array([0.25, 0.75]) * image.shape[0], ["input", "output"])
     return figure
 
@@ -231,12 +231,12 @@ def examples(page: MemberPage, album: Album) -> Figure:
 def pair(table: PairTable, album: Album) -> Figure:
     """Two latents: one to the right, one upwards."""
     figure, axes = new(3.2, 3.3)
-    bare(axes, album.image(table.picture), TABLE, TABLE)
+    _bare(axes, album.image(table.picture), TABLE, TABLE)
     axes.set(xlabel=f"$z_{{{table.pair.i}}}$", ylabel=f"$z_{{{table.pair.j}}}$")
     return figure
 
 
-def bare(axes: Any, image: Array, columns: int = 1, rows: int = 1) -> None:
+def _bare(axes: Any, image: Array, columns: int = 1, rows: int = 1) -> None:
     """An image without ticks, grid or frame; white lines between its frames."""
     axes.imshow(image, interpolation="nearest")
     for k in range(1, columns):

@@ -42,7 +42,7 @@ DIRECTIONS = {
     "free.model-centrality": 1,
     "free.rank": -1,
 }
-CELL = ["data", "method", "strength", "seed"]
+_CELL = ["data", "method", "strength", "seed"]
 TEXT = {"data", "method", "strength_name", "piece", "status"}
 
 
@@ -53,9 +53,9 @@ def models(frame: pd.DataFrame) -> pd.DataFrame:
     >>> len(models(pd.DataFrame([row, row | {"seed": 1, "status": "diverged"}])))
     1
     """
-    missing = [name for name in CELL if name not in frame]
+    missing = [name for name in _CELL if name not in frame]
     if missing:
-        raise BadInput(f"the table has no column {', '.join(missing)}; a study's has one row a model with {CELL}")
+        raise BadInput(f"the table has no column {', '.join(missing)}; a study's has one row a model with {_CELL}")
     found = frame[frame["status"] == "finished"] if "status" in frame else frame
     numbers = {
         str(name): pd.to_numeric(found[name], errors="coerce").astype(float) for name in found if name not in TEXT
@@ -64,7 +64,7 @@ def models(frame: pd.DataFrame) -> pd.DataFrame:
     if (gaps := out[["data", "method", "seed"]].isna().any()).any():
         raise BadInput(f"the table has models without a {gaps.idxmax()}; every model needs data, method and seed")
     out = out.astype({"data": str, "method": str})
-    return out.assign(strength=out["strength"].fillna(0.0)).drop_duplicates(CELL, keep="last").reset_index(drop=True)
+    return out.assign(strength=out["strength"].fillna(0.0)).drop_duplicates(_CELL, keep="last").reset_index(drop=True)
 
 
 def metrics(frame: pd.DataFrame, code: str = "mean") -> list[str]:
@@ -90,10 +90,10 @@ def label(column: str) -> str:
     kind, _, name = str(column).partition(".")
     if kind == "downstream":
         return f"{name.partition('.')[0]}, {int(name.partition('.')[2]):,} labels"
-    return METRICS.get(name, SPOKEN.get(name, name.replace("-", " ")))
+    return METRICS.get(name, _SPOKEN.get(name, name.replace("-", " ")))
 
 
-SPOKEN = {
+_SPOKEN = {
     "dto": "DtO",
     "dto-over-chance": "DtO / chance",
     "udr": "UDR",

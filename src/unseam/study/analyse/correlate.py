@@ -10,7 +10,7 @@ import pandas as pd
 from unseam.stats import spearman
 from unseam.study.analyse.intervals import of_rank_correlation
 
-LEAST = 4  # models: fewer say nothing about an order
+_LEAST = 4  # models: fewer say nothing about an order
 
 
 def relation(x: pd.Series[float], y: pd.Series[float], sign: int = 1) -> dict[str, Any] | None:
@@ -21,7 +21,7 @@ def relation(x: pd.Series[float], y: pd.Series[float], sign: int = 1) -> dict[st
     (0.8, 5)
     """
     both = x.notna() & y.notna()
-    rho = spearman(x[both], y[both]) if both.sum() >= LEAST else None
+    rho = spearman(x[both], y[both]) if both.sum() >= _LEAST else None
     if rho is None:
         return None
     low, high = of_rank_correlation(sign * rho, int(both.sum()))

@@ -9,7 +9,7 @@ from unseam.study.analyse.correlate import relations
 from unseam.study.analyse.downstream import tasks
 
 NEEDS = "accuracies of one predictor at two numbers of labels (the paper: 100 and 10,000), and a metric"
-FEW = 100  # labels, as published; the fewest where there are none of it
+_FEW = 100  # labels, as published; the fewest where there are none of it
 
 
 def sizes(models: pd.DataFrame) -> dict[str, tuple[int, int]]:
@@ -21,7 +21,7 @@ def sizes(models: pd.DataFrame) -> dict[str, tuple[int, int]]:
     found: dict[str, list[int]] = {}
     for task in tasks(models):
         found.setdefault(task.split(".")[1], []).append(int(task.split(".")[2]))
-    few = {kind: FEW if FEW in counts else min(counts) for kind, counts in found.items()}
+    few = {kind: _FEW if _FEW in counts else min(counts) for kind, counts in found.items()}
     return {kind: (few[kind], max(counts)) for kind, counts in found.items() if max(counts) > few[kind]}
 
 

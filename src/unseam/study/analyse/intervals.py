@@ -10,8 +10,8 @@ from scipy.stats import norm, t
 
 from unseam.axes import Array
 
-LEVEL = 0.95
-TAIL = (1 - LEVEL) / 2
+_LEVEL = 0.95
+TAIL = (1 - _LEVEL) / 2
 
 
 def of_rank_correlation(rho: float, n: int) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from unseam.study.analyse.columns import metrics
 from unseam.study.analyse.intervals import TAIL
 
 NEEDS = "two methods (or two strengths of one) with two finished models each, on one data set"
-COLUMNS = ["p", "low", "high", "n_a", "n_b"]
+_COLUMNS = ["p", "low", "high", "n_a", "n_b"]
 
 
 class Beats(NamedTuple):
@@ -40,7 +40,7 @@ def beats(a: ArrayLike, b: ArrayLike) -> Beats:  # (n_a,), (n_b,)
     0.79...
     """
     x, y = np.asarray(a, float), np.asarray(b, float)
-    wins_x, wins_y = shares(x, y), shares(y, x)
+    wins_x, wins_y = _shares(x, y), _shares(y, x)
     p, n_x, n_y = float(wins_x.mean()), len(x), len(y)
     v_x, v_y = wins_x.var(ddof=1) / n_x, wins_y.var(ddof=1) / n_y
     if not v_x + v_y:
@@ -51,7 +51,7 @@ def beats(a: ArrayLike, b: ArrayLike) -> Beats:  # (n_a,), (n_b,)
     return Beats(p, float(expit(logit(p) - half)), float(expit(logit(p) + half)), n_x, n_y)
 
 
-def shares(x: Array, y: Array) -> Array:  # (n_x,), (n_y,) -> (n_x,)
+def _shares(x: Array, y: Array) -> Array:  # (n_x,), (n_y,) -> (n_x,)
     """How much of y each of x beats: (rank among both - rank among x) / n_y."""
     return (rankdata(np.concatenate([x, y]))[: len(x)] - rankdata(x)) / len(y)
 
@@ -63,7 +63,7 @@ def methods(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
         for (data, metric), scores in _scores(models, metrics(models, code), "method")
         for a, b in combinations(scores, 2)
     ]
-    return pd.DataFrame(rows, columns=["data", "metric", "a", "b", *COLUMNS])
+    return pd.DataFrame(rows, columns=["data", "metric", "a", "b", *_COLUMNS])
 
 
 def strengths(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
@@ -76,7 +76,7 @@ def strengths(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
             met = bool(scores[worst].max() > scores[best].min())
             rows.append({"data": data, "metric": metric, "method": method, "worst": worst, "best": best, **found,
                          "overlap": met})  # fmt: skip
-    return pd.DataFrame(rows, columns=["data", "metric", "method", "worst", "best", *COLUMNS, "overlap"])
+    return pd.DataFrame(rows, columns=["data", "metric", "method", "worst", "best", *_COLUMNS, "overlap"])
 
 
 def _scores(models: pd.DataFrame, columns: list[str], by: str) -> list[tuple[tuple[Any, str], dict[Any, Array]]]:

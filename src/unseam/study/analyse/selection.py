@@ -17,10 +17,10 @@ from unseam.study.analyse.correlate import relations
 from unseam.study.analyse.intervals import of_mean
 
 NEEDS = "a score without labels and a metric, on pools of two finished models (two seeds of a setting, or two settings)"
-POOLS = {"restarts": ["data", "method", "strength"], "settings": ["data", "seed"]}
+_POOLS = {"restarts": ["data", "method", "strength"], "settings": ["data", "seed"]}
 LABELS = "labels"
-NAMES = ["pool", "unit", "metric", "selector", "win", "gained", "possible"]
-COLUMNS = ["pool", "selector", "rate", "low", "high", "pools", "gain", "behind", "behind_low", "behind_high"]
+_NAMES = ["pool", "unit", "metric", "selector", "win", "gained", "possible"]
+_COLUMNS = ["pool", "selector", "rate", "low", "high", "pools", "gain", "behind", "behind_low", "behind_high"]
 
 
 def scores_against_metrics(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
@@ -37,13 +37,13 @@ def choices(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
     judges, free = metrics(models, code), selectors(models)
     x = models[[*free, *judges]].to_numpy() * np.array([*(DIRECTIONS[name] for name in free), *[1] * len(judges)])
     rows: list[tuple[str, int, str, str, float, float, float]] = []
-    for pool, by in POOLS.items():
+    for pool, by in _POOLS.items():
         for unit, index in enumerate(models.groupby(by, sort=True).indices.values()):
             for judge in judges:
                 found = zip(*choice(x[index], models[judge].to_numpy()[index]), strict=True)
                 names = zip((*free, *judges), (*free, *[LABELS] * len(judges)), found, strict=True)
                 rows += [(pool, unit, judge, called, *f) for own, called, f in names if own != judge and f[0] == f[0]]
-    return pd.DataFrame(rows, columns=NAMES)
+    return pd.DataFrame(rows, columns=_NAMES)
 
 
 def choice(x: Array, y: Array) -> tuple[Array, Array, Array]:  # (n, P), (n,) -> (P,), (P,), (P,)
@@ -79,7 +79,7 @@ def selection(found: pd.DataFrame) -> pd.DataFrame:
             gain = sums["gained"][name] / (sums["possible"][name] or np.nan)
             ends, apart = np.clip(of_mean(win), 0, 1), np.clip(of_mean(behind), -1, 1)
             rows.append([pool, name, win.mean(), *ends, len(win), gain, behind.mean(), *apart])
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def _of_pools(wins: pd.Series[float]) -> pd.Series[float]:

@@ -14,7 +14,7 @@ APART = "annealed-vae"  # its strength is a capacity: more is weaker, and the pa
 def total_correlation(models: pd.DataFrame) -> pd.DataFrame:
     """data, method, code, rho with strength, low, high, n, and the mean at the weakest and the strongest, in nats."""
     rows = [
-        {"data": data, "method": method, "code": code, **found, **ends(group, column)}
+        {"data": data, "method": method, "code": code, **found, **_ends(group, column)}
         for (data, method), group in models.groupby(["data", "method"], sort=True)
         for code, column in CODES.items()
         if column in group and (found := relation(group["strength"], group[column]))
@@ -23,7 +23,7 @@ def total_correlation(models: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def ends(group: pd.DataFrame, column: str) -> dict[str, float]:
+def _ends(group: pd.DataFrame, column: str) -> dict[str, float]:
     """The means at the ends of the strengths."""
     means = group.dropna(subset=column).groupby("strength", sort=True)[column].mean()
     return {"weakest": float(means.iloc[0]), "strongest": float(means.iloc[-1])}

@@ -28,25 +28,25 @@ PUBLISHED = {"same metric, same data": 80.7, "same metric, other data": 59.3, "o
 
 def transfer(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
     """kind, rate, low, high (over seeds, data sets and metrics as they are), comparisons, seeds."""
-    scores = cube(models, metrics(models, code)) if len(models) else np.full((1, 1, 1, 1), np.nan)
-    outcome = rates(scores)  # (D, M, S, D, M, S)
+    scores = _cube(models, metrics(models, code)) if len(models) else np.full((1, 1, 1, 1), np.nan)
+    outcome = _rates(scores)  # (D, M, S, D, M, S)
     D, M, S = outcome.shape[:3]
     rows = []
     for kind, (metric, data) in KINDS.items():
         mask = (np.eye(D, dtype=bool) == data)[:, None, :, None] & (np.eye(M, dtype=bool) == metric)[None, :, None, :]
         chosen = outcome.transpose(0, 1, 3, 4, 2, 5)[mask]  # (sources and targets, S, S)
         if np.isfinite(chosen).any():
-            low, high = by_leaving_out(lambda kept: mean(chosen[:, kept][:, :, kept]), S)  # noqa: B023
-            rows.append([kind, mean(chosen), *np.clip([low, high], 0, 1), int(np.isfinite(chosen).sum()), S])
+            low, high = by_leaving_out(lambda kept: _mean(chosen[:, kept][:, :, kept]), S)  # noqa: B023
+            rows.append([kind, _mean(chosen), *np.clip([low, high], 0, 1), int(np.isfinite(chosen).sum()), S])
     return pd.DataFrame(rows, columns=["kind", "rate", "low", "high", "comparisons", "seeds"])
 
 
-def mean(x: Array) -> float:
+def _mean(x: Array) -> float:
     """Of what is there."""
     return float(x[np.isfinite(x)].mean()) if np.isfinite(x).any() else float("nan")
 
 
-def cube(models: pd.DataFrame, columns: list[str]) -> Array:  # (D, M, C, S), C settings, S seeds; NaN where missing
+def _cube(models: pd.DataFrame, columns: list[str]) -> Array:  # (D, M, C, S), C settings, S seeds; NaN where missing
     """The scores as one array."""
     places = [models.groupby(by, sort=True).ngroup() for by in ("data", ["method", "strength"], "seed")]
     d, c, s = (place.to_numpy() for place in places)
@@ -57,7 +57,7 @@ def cube(models: pd.DataFrame, columns: list[str]) -> Array:  # (D, M, C, S), C 
     return out
 
 
-def rates(scores: Array) -> Array:  # (D, M, C, S) -> (D, M, S, D, M, S)
+def _rates(scores: Array) -> Array:  # (D, M, C, S) -> (D, M, S, D, M, S)
     """How often what was chosen at (data, metric, seed) wins at (data, metric, another seed); NaN at the same."""
     pick, win = picks(scores), wins(scores)
     known = np.isfinite(win)

@@ -17,10 +17,10 @@ PERMUTATIONS = 1000
 BY = {"objective": ["method"], "objective x strength": ["method", "strength"]}
 
 
-def explained(y: Array, groups: Array) -> Array:  # (..., n), (n,) in 0..G-1 -> (...)
+def _explained(y: Array, groups: Array) -> Array:  # (..., n), (n,) in 0..G-1 -> (...)
     """The share of each row's variance that lies between the groups.
 
-    >>> explained(np.array([[0.0, 0, 1, 1], [0, 1, 0, 1]]), np.array([0, 0, 1, 1]))
+    >>> _explained(np.array([[0.0, 0, 1, 1], [0, 1, 0, 1]]), np.array([0, 0, 1, 1]))
     array([1., 0.])
     """
     y = y - y.mean(axis=-1, keepdims=True)
@@ -60,8 +60,8 @@ def against_chance(
     count = int(g.max()) + 1 if n else 0
     if count < 2 or n <= count or not np.ptp(y):
         return {}
-    share = float(explained(y, g))
-    null = explained(generator.permuted(np.tile(y, (permutations, 1)), axis=1), g)
+    share = float(_explained(y, g))
+    null = _explained(generator.permuted(np.tile(y, (permutations, 1)), axis=1), g)
     p = (1 + int((null >= share - 1e-12).sum())) / (1 + permutations)
     return {"n": n, "groups": count, "explained": share, "adjusted": adjusted(share, n, count),
             "null": float(null.mean()), "null_high": float(np.quantile(null, 0.95)), "p": p}  # fmt: skip

@@ -13,8 +13,8 @@ from unseam.study.analyse.selection import LABELS
 from unseam.study.analyse.total_correlation import APART
 from unseam.study.analyse.transfer import PUBLISHED
 
-Tables = Mapping[str, pd.DataFrame]
-GEOMETRY = ("free.rank", "free.dto-over-chance", "free.entanglement-cost")  # the first that is there answers
+_Tables = Mapping[str, pd.DataFrame]
+_GEOMETRY = ("free.rank", "free.dto-over-chance", "free.entanglement-cost")  # the first that is there answers
 POOLS = {
     "restarts": "among restarts of one setting (data, method, strength)",
     "settings": "among methods and strengths (one data set, one seed)",
@@ -46,7 +46,7 @@ def between(low: float, high: float) -> str:
     return f" ({100 * low:.0f} to {100 * high:.0f})" if pd.notna(low) and pd.notna(high) else " (no interval)"
 
 
-def codes(tables: Tables) -> str:
+def _codes(tables: _Tables) -> str:
     found = tables["total-correlation"]
     kept = found[found["method"] != APART]
     if kept.empty:
@@ -58,7 +58,7 @@ def codes(tables: Tables) -> str:
     return f"Over strength, {said[0]}; {said[1]} (95 % interval of the rank correlation without 0)."
 
 
-def metrics_agree(tables: Tables) -> str:
+def metrics_agree(tables: _Tables) -> str:
     found = tables["agreement"]
     if found.empty:
         return needs("agreement")
@@ -71,7 +71,7 @@ def metrics_agree(tables: Tables) -> str:
     return f"Mean rank correlation over {found['data'].nunique()} data set(s): {', '.join(said)}."
 
 
-def what_matters(tables: Tables) -> str:
+def what_matters(tables: _Tables) -> str:
     found = tables["variance"]
     said = []
     for by, part in found.groupby("by", sort=False):
@@ -88,7 +88,7 @@ def what_matters(tables: Tables) -> str:
     return f"Mean over metrics and data sets: {'; '.join(said)}." if said else needs("variance")
 
 
-def recipes(tables: Tables) -> str:
+def recipes(tables: _Tables) -> str:
     found = tables["transfer"]
     if found.empty:
         return needs("transfer")
@@ -96,7 +96,7 @@ def recipes(tables: Tables) -> str:
     return f"The best setting of one seed beats another setting at another seed: {', '.join(said)}."
 
 
-def useful(tables: Tables) -> str:
+def useful(tables: _Tables) -> str:
     accuracy, saving = tables["downstream"], tables["efficiency"]
     if accuracy.empty:
         return needs("downstream")
@@ -112,13 +112,13 @@ def useful(tables: Tables) -> str:
     )
 
 
-def key_results(tables: Tables) -> list[Key]:
+def key_results(tables: _Tables) -> list[Key]:
     """The five, in the slides' order."""
     rates = ", ".join(f"{kind} {rate} %" for kind, rate in PUBLISHED.items())
     return [
         Key("Do the methods make codes uncorrelated?",
             "The sampled code's total correlation falls with strength, the mean code's rises (Color-dSprites).",
-            codes(tables)),
+            _codes(tables)),
         Key("Do the metrics agree?",
             "All but Modularity mildly; BetaVAE with FactorVAE and MIG with DCI strongly (Noisy-dSprites).",
             metrics_agree(tables)),
@@ -131,7 +131,7 @@ def key_results(tables: Tables) -> list[Key]:
     ]  # fmt: skip
 
 
-def answer(tables: Tables) -> list[str]:
+def answer(tables: _Tables) -> list[str]:
     """Does geometry choose better than chance? One sentence for each kind of pool, by one selector named beforehand."""
     found = tables["selection"]
     return [text for pool in POOLS if (text := _answer(found[found["pool"] == pool], pool))]
@@ -139,20 +139,20 @@ def answer(tables: Tables) -> list[str]:
 
 def _answer(found: pd.DataFrame, pool: str) -> str:
     rows = {str(row["selector"]): row for row in found.to_dict("records")}
-    name = next((name for name in GEOMETRY if name in rows), None)
+    name = next((name for name in _GEOMETRY if name in rows), None)
     if name is None:
         return ""
     row = rows[name]
-    text = f"{verdict(row['low'], row['high'])}, {POOLS[pool]}: the model chosen by {label(name)} beats a random "
+    text = f"{_verdict(row['low'], row['high'])}, {POOLS[pool]}: the model chosen by {label(name)} beats a random "
     text += f"other one in {percent(row['rate'])}{between(row['low'], row['high'])}; chance 50 %"
     if LABELS in rows:
         text += f", labels (another metric) {percent(rows[LABELS]['rate'])}; {against_labels(row)}"
     return f"{text}. {int(row['pools'])} pools."
 
 
-def verdict(low: float, high: float) -> str:
+def _verdict(low: float, high: float) -> str:
     """
-    >>> verdict(0.51, 0.6), verdict(0.4, 0.6), verdict(0.3, 0.4), verdict(float("nan"), float("nan"))
+    >>> _verdict(0.51, 0.6), _verdict(0.4, 0.6), _verdict(0.3, 0.4), _verdict(float("nan"), float("nan"))
     ('Yes', 'Not shown', 'No, worse', 'Too few pools to tell')
     """
     if pd.isna(low) or pd.isna(high):
