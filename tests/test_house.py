@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 PACKAGES = ("unseam", "unseam_papers")
 ROOMS = (
-    ("axes", "errors", "rng", "progress", "atomic", "device", "from_json", "processes"), ("readers",), ("stats",),
-    ("data",), ("models",), ("linear",), ("geometry",), ("objectives",), ("run",), ("train",), ("metrics",),
-    ("runs",), ("matching",), ("perturb",), ("study",), ("finding",), ("sklearn_api", "estimators"), ("show",),
+    ("axes", "errors", "lazy", "rng", "progress", "atomic", "device", "from_json", "processes"),
+    ("readers",), ("stats",), ("data",), ("models",), ("linear",), ("geometry",), ("objectives",), ("run",), ("train",),
+    ("metrics",), ("runs",), ("matching",), ("perturb",), ("study",), ("finding",), ("sklearn_api", "estimators"), ("show",),
     ("unseam_papers",), ("cli", "__main__"),
 )  # fmt: skip
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
@@ -191,6 +191,8 @@ def touched(module: str, name: str | None) -> set[str]:
             names = [alias.name for alias in node.names]
             if name in names if name else module in named(node):
                 sources.add(source)
+        if name and f'"{module}:{name}"' in path.read_text():  # a row of names.py
+            sources.add(source)
         if home.parent.name == "cli" and f'"{stem}": ("{stem}"' in path.read_text():
             sources.add(source)
     return {str(modules()[source].relative_to(ROOT)) for source in sources}

@@ -3,8 +3,9 @@
 The public names, loaded when first used (so that `import unseam.metrics` does not import torch).
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from unseam.lazy import lazy_names
 
 if TYPE_CHECKING:  # so that type checkers and editors know them; a test compares both lists
     from unseam.axes import Factor, FactorSpace
@@ -48,11 +49,7 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name in PUBLIC:
-            return getattr(import_module(PUBLIC[name]), name)
-        raise AttributeError(f"module 'unseam' has no attribute {name!r}")
+    __getattr__ = lazy_names(__name__, PUBLIC)
 
 
 def __dir__() -> list[str]:

@@ -20,6 +20,18 @@ class BadInput(ValueError):
     """The user's input cannot be used as it is; the message says which, why and what to do."""
 
 
+class MissingPackage(BadInput, ImportError):
+    """An optional package is not installed; the message has the command that installs it.
+
+    >>> print(MissingPackage("unseam.fit", "torch", "train"))
+    unseam.fit needs torch; run: pip install 'unseam[train]'
+    """
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(f"{what} needs {package}; run: pip install 'unseam[{extra}]'")
+        self.package = package
+
+
 class Failed(RuntimeError):
     """The machine stood in the way (a process was killed, a disk is full); the message says how to go on."""
 

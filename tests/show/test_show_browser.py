@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from browsing import reading, until
-from unseam.show import report
+from unseam.show.report import report
 from unseam.train import fit
 
 

@@ -19,7 +19,7 @@ from unseam.cli.common import parse
 from unseam.cli.train import Command
 from unseam.geometry.diagnosis import Arrays, Diagnosis, Latent, Pair
 from unseam.metrics import Score
-from unseam.objectives import BetaVAE
+from unseam.objectives.elbo import BetaVAE
 from unseam.show import style
 from unseam.show.pictures import DOWN, UP, pixels, png, signed, strip, table
 from unseam.show.report import cohort, figures, provenance

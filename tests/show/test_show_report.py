@@ -18,8 +18,8 @@ import unseam
 from unseam.errors import BadInput
 from unseam.run import Run
 from unseam.runs.labels import name_latent
-from unseam.show import report
 from unseam.show.pictures import Album
+from unseam.show.report import report
 from unseam.show.report.cohort import table_rows
 from unseam.show.report.collect import find
 from unseam.show.report.member import cloud, member_page

@@ -12,7 +12,8 @@ from importlib import import_module
 from itertools import pairwise
 
 from unseam import __version__
-from unseam.errors import ENVIRONMENT, PATHS, BadInput, Failed, in_words, is_damage, unknown
+from unseam.errors import ENVIRONMENT, PATHS, BadInput, Failed, MissingPackage, in_words, is_damage, unknown
+from unseam.lazy import needs_torch
 
 # verb -> (module in unseam.cli, what it does)
 VERBS = {
@@ -79,6 +80,12 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has left, as `head` does
         _close_stdout()
+    except ImportError as error:
+        if needs_torch(error):
+            return _tell(MissingPackage(f"unseam {args[0]}", "torch", "train"), 2)
+        if isinstance(error, BadInput):
+            return _tell(error, 2)
+        raise
     except BadInput as error:
         return _tell(error, 2)
     except KeyboardInterrupt as stop:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
-from unseam.data.base import Dataset, Scale
+    from unseam.data.base import Dataset, Scale
 
 _BLOCK = 1 << 16  # rows looked at together
 _UNEVEN = 10.0  # ratio of standard deviations from which one column rules the loss
@@ -22,6 +23,7 @@ class Scaling:
 
     def apply(self, x: Tensor) -> Tensor:  # (B, n) -> (B, n)
         """
+        >>> import torch
         >>> Scaling((1.0, 0.0), (2.0, 1.0)).apply(torch.tensor([[5.0, 7.0]]))
         tensor([[2., 7.]])
         """
@@ -29,6 +31,7 @@ class Scaling:
 
     def undo(self, x: Tensor) -> Tensor:  # (B, n) -> (B, n)
         """
+        >>> import torch
         >>> Scaling((1.0, 0.0), (2.0, 1.0)).undo(torch.tensor([[2.0, 7.0]]))
         tensor([[5., 7.]])
         """
@@ -47,6 +50,8 @@ class _Columns:
 
 def _columns(data: Dataset) -> _Columns:
     """Two passes over the rows, some at a time: the mean, then what lies around it."""
+    import torch
+
     parts = torch.arange(len(data)).split(_BLOCK)
     mean = torch.stack([data.batch(part).double().sum(0) for part in parts]).sum(0) / len(data)
     square, low, high = [], [], []
@@ -67,6 +72,8 @@ def scaling(data: Dataset, scale: Scale) -> Scaling:
     >>> scaling(load_data(np.array([[0.0, 5.0], [4.0, 5.0]])), "standard")
     Scaling(shift=(2.0, 5.0), factor=(2.0, 1.0))
     """
+    import torch
+
     found = _columns(data)
     shift, factor = (found.mean, found.std) if scale == "standard" else (found.low, found.high - found.low)
     return Scaling(tuple(shift.tolist()), tuple(torch.where(factor > 0, factor, 1.0).tolist()))
@@ -74,12 +81,16 @@ def scaling(data: Dataset, scale: Scale) -> Scaling:
 
 def bright(data: Dataset, most: float = 10.0) -> str:
     """A sentence where the values of images are so large that they rule the loss, else nothing."""
+    import torch
+
     high = float(data.batch(torch.arange(min(len(data), 64))).abs().max())
     return "" if high <= most else f"images with values up to {high:.4g}: squared, they rule the loss; divide by 255"
 
 
 def uneven(data: Dataset, names: tuple[str, ...] | None) -> str:
     """A sentence where one column of a table rules the loss, else nothing."""
+    import torch
+
     std = _columns(data).std
     moving = std > 0
     if int(moving.sum()) < 2 or float(std.max()) <= _UNEVEN * float(std[moving].min()):

@@ -7,15 +7,17 @@ given by its leading principal axes with one variance; pictures are Bernoulli me
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from unseam.axes import Array
 from unseam.finding.columns import Prepared
-from unseam.finding.network import Turned
 from unseam.linear.ppca import axes_of_rows
 from unseam.rng import numpy_generator
+
+if TYPE_CHECKING:
+    from unseam.finding.network import Turned
 
 COLUMNS = 100  # up to which each column has its own likelihood
 RESOLUTION = 0.05  # of the rows' spread: finer structure is not modelled, and tables without noise stay comparable

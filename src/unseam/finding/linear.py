@@ -10,6 +10,7 @@ from unseam.finding.axes import Axes, fit_axes, independent
 from unseam.finding.density import less_dependent
 from unseam.finding.dimension import TESTED, dependent, hsic
 from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Unseen, together
+from unseam.finding.separation import separations
 from unseam.finding.stability import Twice, agreement, halves
 from unseam.finding.table_warnings import KNOWS
 from unseam.stats import matched_codes
@@ -38,8 +39,6 @@ def linear_answer(
     alone = axes.gaussian & (axes.gaussian.sum() > 1)
     back = together(back, np.outer(alone, alone) | linked)
     W = axes.W
-    from unseam.finding.network import separations
-
     apart = separations((W.T @ W)[None])
     same = matched_codes(axes.encode(x[test]), (x[test] - axes.mean) @ axes.U).values
     by = tuple(

@@ -19,7 +19,6 @@ from unseam.axes import Array
 from unseam.finding.density import rotation_by_independence
 from unseam.geometry import align, jacobian
 from unseam.geometry.align import Frame
-from unseam.geometry.degeneracy import pairs_of, plane_differences
 from unseam.geometry.polarized import active_latents
 from unseam.models import Autoencoder
 from unseam.rng import generator
@@ -219,16 +218,6 @@ def ordered(model: Autoencoder, frame: Frame, used: Array, x: Array) -> Turned:
     moves = second.columns(x)[0]
     sign = np.where(moves[np.abs(moves).argmax(0), np.arange(len(kept))] < 0, -1.0, 1.0)
     return Turned(model, frame, kept[order], sign)
-
-
-def separations(gram: Array) -> Array:  # (p, k, k) -> (k,)
-    """For each factor the smallest relative difference of singular values with any other: 0 is a plane."""
-    k = gram.shape[-1]
-    if k < 2:
-        return np.ones(k)
-    i, j = pairs_of(k)
-    d = plane_differences(torch.as_tensor(gram), i, j).numpy()
-    return np.array([d[(i.numpy() == a) | (j.numpy() == a)].min() for a in range(k)])
 
 
 def kept(model: Autoencoder, y: Array, mean: Array) -> float:  # (M, n)

@@ -20,6 +20,7 @@ from unseam.finding.columns import Prepared
 from unseam.finding.density import gain, less_dependent
 from unseam.finding.dimension import dependent
 from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Unseen, together
+from unseam.finding.separation import separations
 from unseam.finding.stability import Twice, agreement
 from unseam.stats import matched_codes
 
@@ -200,7 +201,7 @@ def turned_answer(
     chosen, other = ("independence", "geometry") if decides else ("geometry", "independence")
     final = turned[chosen][best]
     moves, gram = final.columns(some)
-    apart = net.separations(gram)
+    apart = separations(gram)
     same = matched_codes(codes[chosen][best], codes[other][best]).values > SAME
     own = final.encode(y)
     depends = dependent(own, seed)

@@ -29,9 +29,11 @@ from unseam.finding.parts import with_parts
 from unseam.finding.read import read
 from unseam.finding.rivals import mcc, rivals
 from unseam.finding.table_warnings import KNOWS
+from unseam.lazy import require_torch, torch_is_installed
 from unseam.rng import numpy_generator
 
 EFFORTS = ("quick", "normal", "thorough")
+NO_TORCH = "no network was tried: it needs torch, which is not installed; run: pip install 'unseam[train]'"
 MOST_ROWS = 20_000  # analysed; codes are given for all
 
 
@@ -140,7 +142,10 @@ def _without_network(
     if best is not linear:
         return "no network was tried: parts explain the table"
     if effort == "thorough":
+        require_torch("effort='thorough'")
         return None
+    if not torch_is_installed():
+        return NO_TORCH
     if prepared.shape is not None:
         return None
     if all(factor.grade == "found" for factor in graded(linear, prepared, len(rows) >= KNOWS)):

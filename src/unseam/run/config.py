@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import product
 from numbers import Integral
-from typing import Any, Literal
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Literal
 
 from unseam.data.scaling import Scaling
 from unseam.errors import BadInput, check_literals, unknown
 from unseam.from_json import typed
 from unseam.models import Architecture
-from unseam.objectives import Objective, Optimiser, hyperparameters
+from unseam.objectives import Optimiser
 from unseam.rng import generator
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from unseam.objectives import Objective
 
 _LARGEST = 1 << 20  # samples of a batch
 
@@ -126,6 +128,8 @@ def sweep(
     >>> [(m.seed, m.hyper["beta"]) for m in members]
     [(0, 1.0), (1, 1.0), (0, 4.0), (1, 4.0)]
     """
+    from unseam.objectives import hyperparameters
+
     hyper, known = hyperparameters(objective), [f.name for f in fields(objective)]  # type: ignore[arg-type]
     for name in settings:
         if name not in known:
@@ -163,6 +167,8 @@ def _floats(name: str, value: Any) -> list[float]:
 
 def split(size: int, holdout: float) -> tuple[Tensor, Tensor]:
     """Rows 0..N-1 -> (training rows, held-out rows), the same for every member and run."""
+    import torch
+
     order = torch.randperm(size, generator=generator(0, "split"), device="cpu")
     held = round(size * holdout)
     return order[held:].contiguous(), order[:held].contiguous()

@@ -6,16 +6,16 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from unseam.data import DATASETS, load_data, parameters
-from unseam.data.base import Dataset
-from unseam.data.user import UserData
-from unseam.data.wrap import Scaled
 from unseam.errors import BadInput
+from unseam.lazy import require_torch
 from unseam.run import pack
 from unseam.run.config import RunConfig
 from unseam.run.run import Run
+
+if TYPE_CHECKING:
+    from unseam.data.base import Dataset
 
 
 def load_run(folder: str | Path, data: Any = None) -> Run:
@@ -30,6 +30,10 @@ def load_run(folder: str | Path, data: Any = None) -> Run:
 
 def _given(run: Run, data: Any) -> Dataset:
     """Other data for a run, read as its own was."""
+    require_torch("load_run(data=...)")
+    from unseam.data.base import Dataset
+    from unseam.data.wrap import Scaled
+
     if not isinstance(data, Dataset):
         data = _read_alike(run, data)
     if run.config.scaling is not None and not isinstance(data, Scaled):
@@ -44,6 +48,8 @@ def _given(run: Run, data: Any) -> Dataset:
 def _read_alike(run: Run, data: Any) -> Dataset:
     """A file, an array or a table of the columns the run knows, by their names where it has any."""
     import pandas as pd
+
+    from unseam.data import DATASETS, UserData, load_data, parameters
 
     if isinstance(data, pd.DataFrame) and run.config.features:
         if missing := [name for name in run.config.features if name not in data.columns]:

@@ -9,23 +9,22 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
 
-from unseam.data import load_config
-from unseam.data.base import Dataset
 from unseam.device import device
 from unseam.errors import BadInput, lookup
-from unseam.models import Autoencoder
-from unseam.objectives import OBJECTIVES
-from unseam.run import encode_decode, pack, user_files
-from unseam.run.checkpoint import load_checkpoint, weights_path
+from unseam.lazy import require_torch
+from unseam.run import pack, user_files
 from unseam.run.config import Member, RunConfig, split
 from unseam.run.results import Results
 
 if TYPE_CHECKING:
     import pandas as pd
+    from torch import Tensor
+
+    from unseam.data.base import Dataset
+    from unseam.models import Autoencoder
+    from unseam.objectives import Objective
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,9 @@ class Run:
         if self.given is not None:
             return self.given
         user_files.check(self.config.data, self.config.digests, self.folder)
+        require_torch("the data of a run")
+        from unseam.data import load_config
+
         return load_config(self.data_config, f"{self.folder / 'config.json'}: data")
 
     @property
@@ -63,6 +65,8 @@ class Run:
     def encode(self, x: Any, member: int | None = None) -> Any:  # (N, ...) -> (N, K)
         """The means of q(z|x), as what x is (an array, a DataFrame, a tensor); x is in the data's own units."""
         model = self.model(self._one(member))
+        from unseam.run import encode_decode
+
         rows = encode_decode.observations(x, self.shape, self.config.scaling, self.config.features)
         codes = encode_decode.in_chunks(lambda part: model.encode(part).mean, rows, self.device)
         return encode_decode.like(x, codes, [f"z{i}" for i in range(codes.shape[1])])
@@ -71,7 +75,10 @@ class Run:
 
     def decode(self, z: Any, member: int | None = None) -> Any:  # (N, K) -> (N, *shape)
         """E[x|z] in the data's own units."""
-        kind = OBJECTIVES.get(self.config.objective)
+        require_torch("run.decode")
+        from unseam.run import encode_decode
+
+        kind = self._objective
         if kind is not None and not kind.decodes:
             raise BadInput(f"{self.config.objective} trains no decoder; there is nothing to decode with")
         model, codes = self.model(self._one(member)), encode_decode.numbers(z, "z").float()
@@ -84,6 +91,13 @@ class Run:
     def reconstruct(self, x: Any, member: int | None = None) -> Any:  # (N, ...) -> (N, *shape)
         """What is left of x behind the codes, in the data's own units."""
         return self.decode(self.encode(x, member), member)
+
+    @property
+    def _objective(self) -> type[Objective] | None:
+        """Its type; None for a user's own."""
+        from unseam.objectives import OBJECTIVES
+
+        return OBJECTIVES.get(self.config.objective)
 
     def _one(self, member: int | None) -> int:
         if member is None and len(self.members) > 1:
@@ -144,6 +158,8 @@ class Run:
 
     def split(self, which: str = "held-out") -> Tensor:
         """Rows of the data: "held-out" (no member was trained on them; there may be none), "trained" or "all"."""
+        import torch
+
         train, test = split(len(self.data), self.config.training.holdout)
         return lookup(
             {"held-out": test, "trained": train, "all": torch.arange(len(self.data), device="cpu")}, which, "rows"
@@ -155,7 +171,7 @@ class Run:
 
     def beta(self, member: int) -> float | None:
         """The weight of the KL in a member's loss, as its objective says (`kl_weight`); None where it does not."""
-        hyper, kind = self.members[member].hyper, OBJECTIVES.get(self.config.objective)
+        hyper, kind = self.members[member].hyper, self._objective
         if kind is None:  # a user's own objective: what it said when it was trained
             return self.members[member].kl_weight
         known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
@@ -177,6 +193,7 @@ class Run:
 
     def model(self, member: int, step: int | None = None) -> Autoencoder:
         """A member's model, in evaluation mode; at a snapshot's step when one is given."""
+        require_torch("a run's model")
         model = self.config.architecture.build(self.shape, 0)
         weights, expected = self.weights(member, step), model.state_dict()
         if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in expected.items()}:
@@ -189,6 +206,8 @@ class Run:
 
     def weights(self, member: int, step: int | None = None) -> dict[str, Tensor]:
         """A member's weights by name, in the precision they were trained in (`model` has them in single precision)."""
+        from unseam.run.checkpoint import load_checkpoint
+
         path, position = self._weights_file(member, step)
         tensors = {n.removeprefix("model/"): t for n, t in load_checkpoint(path)[0].items() if n.startswith("model/")}
         if any(not t.dim() or len(t) <= position for t in tensors.values()):
@@ -199,7 +218,7 @@ class Run:
         """What tells these weights from any others: the digest that their checkpoint carries."""
         path, _ = self._weights_file(member, step)
         try:
-            with safe_open(path, framework="pt") as file:
+            with safe_open(path, framework="np") as file:
                 return str((file.metadata() or {}).get("digest"))
         except (SafetensorError, OSError) as error:
             raise BadInput(f"checkpoint {path} cannot be read ({error}); delete it to train that part again") from None
@@ -209,4 +228,6 @@ class Run:
         if not 0 <= member < len(self.members):
             raise BadInput(f"member={member} is not in this run; it has members 0..{len(self.members) - 1}")
         number, position = next((g, m.index(member)) for g, m in enumerate(self.config.groups) if member in m)
+        from unseam.run.checkpoint import weights_path
+
         return weights_path(self.folder, number, step), position

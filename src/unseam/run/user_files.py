@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from unseam.data import DATASETS, PATHS
-from unseam.data.sets.perturbed import FILE, Perturbed
-from unseam.data.wrap import MADE
+from unseam.data.names import DATASETS, MADE, PATHS
+from unseam.data.names import PERTURBED as FILE
 from unseam.errors import BadInput
 from unseam.readers import refusing
 
@@ -73,6 +72,8 @@ def _behind(data: Mapping[str, Any], folder: Path, pairs: Any = None) -> dict[st
     found = {key: Path(path) for key, path in files(located(data, folder)).items()}
     if "name" in found and (found["name"] / FILE).is_file():
         with refusing(f"data={str(found['name'])!r}", "damaged"):  # it may name itself
+            from unseam.data.sets.perturbed import Perturbed
+
             below = _behind(Perturbed(str(found["name"])).document["base"], folder)
         found |= {f"base.{key}": path for key, path in below.items()}
     if isinstance(pairs, str) and Path(pairs).suffix:  # else how they are drawn

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unseam.axes import Array
 from unseam.errors import BadInput, lookup
+from unseam.lazy import require_torch
 from unseam.sklearn_api.base import DTYPES, Codes, seed_of
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class VAE(Codes):
         self.random_state = random_state
 
     def _fit(self, X: Array) -> None:
+        require_torch("VAE")
         from unseam.train import fit
 
         if self.n_components != "auto" and not (

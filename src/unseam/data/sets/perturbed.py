@@ -24,12 +24,12 @@ from torch import Tensor, nn
 from unseam.atomic import write_array, write_atomic
 from unseam.axes import Array
 from unseam.data.base import Dataset
+from unseam.data.names import PERTURBED as FILE
 from unseam.data.wrap import fold
 from unseam.data.wrap.base import Through
 from unseam.errors import BadInput, lookup
 from unseam.readers import load_array, refusing
 
-FILE = "perturbed.json"  # a folder that has it is a perturbed data set
 LONGEST_CHAIN = 16  # perturbed data of perturbed data of ...
 _HIDDEN = 64  # units of the picture's hidden layers
 _ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}  # tanh: with relu m stays small for longer (docs/perturb.md)

@@ -18,11 +18,10 @@ from unseam import rng
 from unseam.data.base import Scale, within
 from unseam.data.cache import cached_array
 from unseam.data.images import read_picture
+from unseam.data.names import MADE
 from unseam.data.scaling import Scaling, scaling
 from unseam.data.wrap.base import Wrapper
 from unseam.errors import BadInput, unknown
-
-MADE = "made"  # the background that we draw ourselves
 
 
 def fold(x: Tensor) -> Tensor:

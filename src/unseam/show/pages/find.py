@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from unseam.atomic import write_atomic
 from unseam.finding import Findings, FoundFactor
 from unseam.finding.findings import MEANING
-from unseam.show.pictures import png, strip
 from unseam.show.style import ACCENT, CHOSEN, INK, new, plain, styled, svg, template
 
 
@@ -30,6 +29,8 @@ def moves_figure(factor: FoundFactor) -> Figure:
 def strips(findings: Findings) -> dict[int, str]:
     """Images: each factor's traversal as one picture, a data URI."""
     import torch
+
+    from unseam.show.pictures import png, strip
 
     frames = torch.as_tensor(findings.traversals())
     return {j: f"data:image/png;base64,{b64encode(png(strip(row, gap=1))).decode()}" for j, row in enumerate(frames)}

@@ -1,0 +1,136 @@
+"""`load_data` takes a name from DATASETS or a path to the user's own data."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import torch.utils.data
+
+from unseam.axes import Array
+from unseam.data.base import Dataset
+from unseam.data.names import DATASETS as NAMES
+from unseam.data.names import MADE, PATHS, PERTURBED
+from unseam.data.sets.perturbed import Perturbed
+from unseam.data.user import UserData
+from unseam.data.wrap import WRAPPERS, Wrapper, wrap
+from unseam.data.wrap import options as wrapper_options
+from unseam.errors import BadInput, unknown
+from unseam.from_json import typed
+from unseam.lazy import named_object
+
+DATASETS: dict[str, type[Dataset]] = {name: named_object(place) for name, place in NAMES.items()}
+ALIASES = {"factors": "factor_table", "likelihood": "assume"}  # what users say: the fields of UserData
+INPUTS = ("source", "of", "folder")  # fields that are the data itself
+
+
+def own_parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
+    """The parameters of a data set by the names that `load_data` takes, without those that any set takes.
+
+    >>> sorted(own_parameters(DATASETS["ring"]))
+    ['circles', 'points', 'radius', 'small']
+    """
+    if not dataclasses.is_dataclass(kind):
+        raise TypeError(f"{kind} is no dataclass")
+    said = {field: name for name, field in ALIASES.items()} if kind is UserData else {}
+    return {said.get(field.name, field.name): field for field in dataclasses.fields(kind) if field.name not in INPUTS}
+
+
+def parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
+    """A data set's own parameters, and those of the wrappers, which any set takes.
+
+    >>> {"circles", "share", "correlate"} <= set(parameters(DATASETS["ring"]))
+    True
+    """
+    return {**own_parameters(kind), **{name: field for w in WRAPPERS for name, field in wrapper_options(w).items()}}
+
+
+def dataset_type(name: str | Path) -> type[Dataset]:
+    """Which data set a name or a path means."""
+    if str(name) in DATASETS:
+        return DATASETS[str(name)]
+    path = Path(name)
+    if path.exists() or path.suffix or "/" in str(name):
+        if not path.exists():
+            raise BadInput(f"data={str(name)!r}: no such file or folder")
+        if (path / "config.json").is_file() and (path / "checkpoints").is_dir():
+            raise BadInput(f"data={str(name)!r} is a run, not data; go on with it: unseam train --resume {name}")
+        return Perturbed if (path / PERTURBED).exists() else UserData
+    raise unknown("data", str(name), DATASETS, "is no data set, and no file or folder here")
+
+
+def load_data(name: str | Path | Array, **options: Any) -> Dataset:
+    """A data set by name, or the user's own by path or array.
+
+    >>> load_data("sprites", size=32, shapes=1).shape
+    (1, 32, 32)
+    >>> load_data("sprites", sise=32)
+    Traceback (most recent call last):
+    unseam.errors.BadInput: sprites parameter='sise' is unknown; did you mean 'size'? Known: ...
+    """
+    named = isinstance(name, (str, Path))
+    if isinstance(name, (torch.utils.data.Dataset, torch.utils.data.DataLoader)):
+        ways = "dataset.tensors[0], or torch.stack([row[0] for row in dataset])"
+        raise BadInput(f"data is a {type(name).__name__}; give its observations as one array: {ways}")
+    kind = dataset_type(name) if named else UserData  # type: ignore[arg-type]
+    known, own = parameters(kind), own_parameters(kind)
+    for option in options:
+        if option not in known:
+            raise unknown(f"{name if named else 'user data'} parameter", option, known)
+    asked = {option: _resolved(option, value) for option, value in options.items()}
+    fields = {own[option].name: value for option, value in asked.items() if option in own}
+    if kind in (UserData, Perturbed):
+        given = "source" if kind is UserData else "folder"
+        fields[given] = str(Path(name).resolve()) if named else name  # type: ignore[arg-type]
+    return wrap(kind(**fields), {option: value for option, value in asked.items() if option not in own})
+
+
+def load_config(config: Mapping[str, Any], where: str) -> Dataset:
+    """What a file says of a data set (`config`), every parameter checked to be of the type that it takes."""
+    return load_data(**typed_options(config, where))
+
+
+def typed_options(config: Mapping[str, Any], where: str) -> dict[str, Any]:
+    kind = dataset_type(str(config["name"]))
+    hints = {name: get_type_hints(w)[f.name] for w in WRAPPERS for name, f in wrapper_options(w).items()}
+    hints |= {name: get_type_hints(kind)[f.name] for name, f in own_parameters(kind).items()}
+    return {n: value if n not in hints else typed(hints[n], value, f"{where}.{n}") for n, value in config.items()}
+
+
+def said_of(name: str | Path | Array, likelihood: str) -> dict[str, str]:
+    """What a model's likelihood says of one's own data: only a Bernoulli one needs values in [0, 1].
+
+    >>> said_of([[0.0]], "poisson"), said_of([[0.0]], "auto"), said_of("sprites", "gaussian")
+    ({'likelihood': 'gaussian'}, {}, {})
+    """
+    kind = dataset_type(name) if isinstance(name, (str, Path)) else UserData
+    if likelihood == "auto" or "likelihood" not in own_parameters(kind):
+        return {}
+    return {"likelihood": "bernoulli" if likelihood == "bernoulli" else "gaussian"}
+
+
+def _resolved(option: str, value: Any) -> Any:
+    """A path that stays right when a run is read from elsewhere."""
+    if option in PATHS and isinstance(value, (str, Path)) and value != MADE:
+        return str(Path(value).resolve())
+    return value
+
+
+def config(data: Dataset) -> dict[str, Any]:
+    """The whole configuration as plain JSON; `load_data(**config(data))` is the same data.
+
+    >>> config(load_data("ring", circles=3))
+    {'name': 'ring', 'circles': 3, 'points': 16, 'radius': 10.0, 'small': 3.0}
+    """
+    outer: dict[str, Any] = {}
+    while isinstance(data, Wrapper):
+        outer = {**{name: getattr(data, name) for name in wrapper_options(type(data))}, **outer}
+        data = data.of
+    values = {name: getattr(data, field.name) for name, field in own_parameters(type(data)).items()}
+    name = data.source if isinstance(data, UserData) else data.folder if isinstance(data, Perturbed) else data.name
+    for what, value in {"data": name, **values}.items():
+        if hasattr(value, "__array__"):
+            raise BadInput(f"{what} is an array in memory, which a run cannot store; save it as .npy and pass its path")
+    return {"name": name, **values, **outer}

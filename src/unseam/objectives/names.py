@@ -1,0 +1,26 @@
+"""What names mean, known without torch. A new objective is one small file and one line here."""
+
+OBJECTIVES = {  # name: module:class
+    "ae": "unseam.objectives.elbo:AE",
+    "vae": "unseam.objectives.elbo:VAE",
+    "beta-vae": "unseam.objectives.elbo:BetaVAE",
+    "beta-vae-sigma": "unseam.objectives.elbo:BetaVAESigma",
+    "annealed-vae": "unseam.objectives.capacity:AnnealedVAE",
+    "factor-vae": "unseam.objectives.factor:FactorVAE",
+    "beta-tcvae": "unseam.objectives.total_correlation:BetaTCVAE",
+    "dip-vae-i": "unseam.objectives.dip:DIPVAEI",
+    "dip-vae-ii": "unseam.objectives.dip:DIPVAEII",
+    "det-vae": "unseam.objectives.deterministic:DetVAE",
+    "sigma-vae": "unseam.objectives.sigma:SigmaVAE",
+    "ortho-vae": "unseam.objectives.orthogonal:OrthoVAE",
+    "ima-vae": "unseam.objectives.orthogonal:IMAVAE",
+    "qlae": "unseam.objectives.quantised:QLAE",
+    "info-vae": "unseam.objectives.info:InfoVAE",
+    "ada-gvae": "unseam.objectives.adaptive:AdaGVAE",
+    "ada-ml-vae": "unseam.objectives.adaptive:AdaMLVAE",
+    "slow-vae": "unseam.objectives.slow:SlowVAE",
+    "pcl": "unseam.objectives.contrastive:PCL",
+    "weak-gan": "unseam.objectives.weak_gan:WeakGAN",
+    "tripod": "unseam.objectives.tripod:Tripod",
+    "hfs": "unseam.objectives.hfs:HFS",
+}

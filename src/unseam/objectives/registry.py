@@ -1,0 +1,7 @@
+"""Every objective by its name."""
+
+from unseam.lazy import named_object
+from unseam.objectives.base import Objective
+from unseam.objectives.names import OBJECTIVES as NAMES
+
+OBJECTIVES: dict[str, type[Objective]] = {name: named_object(place) for name, place in NAMES.items()}
