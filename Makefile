@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types unit bench docs clean install
+.PHONY: demo test lint types unit bench docs clean install lowest release-check sbom licences study-archive
 demo: $(STAMP)
 	$(BIN)/unseam demo --out demo
 
@@ -36,5 +36,35 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
+# Exactly the lower bounds of pyproject.toml, in a venv of their own; the core is walked on them, without torch.
+lowest:
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct .
+	mkdir -p .venv-lowest/empty && cd .venv-lowest/empty && ../bin/python ../../tests/packaging/core_walk.py
+
+# What a release needs; its tools have a venv of their own, so that they cannot change what is tested.
+TOOLS := .venv-release
+$(TOOLS)/.installed: Makefile
+	test -x $(TOOLS)/bin/python || $(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check build hatchling twine pyroma check-wheel-contents cyclonedx-bom pip-licenses
+	touch $@
+
+release-check: $(TOOLS)/.installed
+	rm -rf dist
+	$(TOOLS)/bin/python -m build --no-isolation
+	$(TOOLS)/bin/twine check --strict dist/*
+	$(TOOLS)/bin/check-wheel-contents --toplevel unseam,unseam_papers dist/*.whl
+	$(TOOLS)/bin/pyroma --min 8 dist/*.tar.gz
+	$(TOOLS)/bin/python tests/packaging/contents.py dist
+
+# A software bill of materials (CycloneDX) of what `make install` installed, and its licences.
+sbom: $(STAMP) $(TOOLS)/.installed
+	mkdir -p dist
+	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-file dist/unseam-sbom.json $(BIN)/python
+
+licences: $(STAMP) $(TOOLS)/.installed
+	$(TOOLS)/bin/pip-licenses --python $(BIN)/python --fail-on "$$(paste -sd ';' tests/packaging/refused-licences.txt)" --order license
+
 clean:
-	rm -rf $(VENV) demo site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest $(TOOLS) demo dist site .pytest_cache .mypy_cache .ruff_cache

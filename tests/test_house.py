@@ -18,8 +18,8 @@ PACKAGES = ("unseam", "unseam_papers")
 ROOMS = (
     ("axes", "errors", "lazy", "rng", "progress", "atomic", "device", "from_json", "processes"),
     ("readers",), ("stats",), ("data",), ("models",), ("linear",), ("geometry",), ("objectives",), ("run",), ("train",),
-    ("metrics",), ("runs",), ("matching",), ("perturb",), ("study",), ("finding",), ("sklearn_api", "estimators"), ("show",),
-    ("unseam_papers",), ("cli", "__main__"),
+    ("metrics",), ("runs",), ("matching",), ("perturb",), ("study",), ("finding",), ("sklearn_api", "estimators"),
+    ("show",), ("unseam_papers",), ("cli", "__main__"),
 )  # fmt: skip
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 # imports inside functions that go from a lower room to a higher one, and why

@@ -51,7 +51,7 @@ def python_walk() -> None:
     assert unseam.find(x, network=False).count == 2
     assert unseam.find(x).count == 2  # with no torch there is no network, and the answer is the linear one
     assert unseam.match(x, x[:, ::-1], of="codes").stable.all()
-    scores = unseam.score(factors, np.round(4 * factors), metrics="mig,dci,sap", kinds="ordinal")
+    scores = unseam.score(factors, np.round(4 * factors), metrics="mig,dci,sap", kinds=["ordinal"])
     assert scores["mig"].value > 0.5
     for estimator in (estimators.PPCA(2), estimators.LinearVAE(2), estimators.FactorFinder()):
         assert estimator.fit_transform(x).shape == (400, 2)
