@@ -27,7 +27,7 @@ from unseam.finding.linear import linear_answer
 from unseam.finding.nonlinear import LATENTS, Ask, network_answer
 from unseam.finding.parts import with_parts
 from unseam.finding.read import read
-from unseam.finding.rivals import mcc, rivals
+from unseam.finding.rivals import compared
 from unseam.finding.table_warnings import KNOWS
 from unseam.lazy import require_torch, torch_is_installed
 from unseam.rng import numpy_generator
@@ -122,13 +122,13 @@ def examine(
         notes += said
         best = other or best
     found = graded(best, prepared, len(rows) >= KNOWS and not prepared.doubtful)
-    compared = _compared(prepared, best, len(found), truth, seed) if with_rivals else {}
+    beside = compared(prepared, best, len(found), truth, seed) if with_rivals else {}
     sentence = sentences.sentence(found, best.kind, _size(prepared), KNOWS)
     own = encoded(best.model, prepared, np.where(prepared.gaps, np.nan, x))
     table = pd.DataFrame(own, columns=[f"factor{f.latent}" for f in found])
     notes = [*prepared.says(), *notes]
     findings = Findings(
-        found, best.kind, sentence, settled, overfitting, compared, tuple(notes), table, prepared, best.model
+        found, best.kind, sentence, settled, overfitting, beside, tuple(notes), table, prepared, best.model
     )
     return _written(findings, out, codes)
 
@@ -201,16 +201,3 @@ def _nothing(prepared: Prepared, notes: list[str], out: str | Path | None, kind:
 
 def _written(findings: Findings, out: str | Path | None, codes: Literal["csv", "parquet"]) -> Findings:
     return findings if out is None else replace(findings, paths=findings.write(out, codes))
-
-
-def _compared(
-    prepared: Prepared, best: Answer, k: int, truth: Array | None, seed: int
-) -> dict[str, dict[str, float | None]]:
-    """The rivals with as many components, and ours, all as fitted on the same rows and asked about the others."""
-    x, own = prepared.x, best.unseen
-    train, test = own.train, own.test
-    rows = rivals(x, prepared.raw(x), min(k, x.shape[1]), own, truth, seed) if len(train) > 2 * k else {}
-    codes = own.model.encode(x[test])
-    left = ((x[test] - own.model.decode(codes)) ** 2).sum() / ((x[test] - x[train].mean(0)) ** 2).sum()
-    ours = {"variance_kept": 1 - float(left), "stability": best.comes_back.mean, "mcc": mcc(codes, truth, test)}
-    return {"unseam": {**ours, "log_likelihood": own.log_likelihood}, **rows}
