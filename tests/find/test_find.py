@@ -112,9 +112,10 @@ def test_a_curve_needs_the_network_and_says_so(monkeypatch: pytest.MonkeyPatch) 
     again = found.inverse_transform(found.transform(x))
     assert ((again - x) ** 2).sum() < 0.05 * ((x - x.mean(0)) ** 2).sum()
     unseen = numpy_generator(0, "rows").permutation(800)[split(800, 0.2)[1].numpy()]  # what its training held out
-    y, seen = found.prepared.x[unseen], np.delete(found.prepared.x, unseen, axis=0)
-    left = y - found.model.decode(found.model.encode(y))
-    kept = 1 - (left**2).sum() / ((y - seen.mean(0)) ** 2).sum()
+    z = found.prepared.x / found.prepared.x.std(0)
+    y, seen = z[unseen], np.delete(z, unseen, axis=0)
+    again = found.model.decode(found.model.encode(found.prepared.x[unseen])) / found.prepared.x.std(0)
+    kept = 1 - ((y - again) ** 2).sum() / ((y - seen.mean(0)) ** 2).sum()
     assert found.rivals["unseam"]["variance_kept"] == pytest.approx(kept, abs=1e-9)
     assert found.rivals["PCA"]["variance_kept"] == pytest.approx(pca_kept(seen, y, 2), abs=1e-6)
     assert found.rivals["unseam"]["log_likelihood"] > found.rivals["FastICA"]["log_likelihood"] + 0.5
