@@ -3,11 +3,11 @@
 `python tests/faults/fault_study.py FOLDER KILLS [DASK_KILLS [QUEUE_KILLS]]` prints one JSON document. `here`: a driver
 and its workers; now and then a second driver works at the same study. `dask`: distributed's LocalCluster in a process
 of its own, whose death takes the scheduler with it. `queue`: dask-jobqueue's LocalCluster, workers started by a job
-script. Everything is forked from one warm process, so that a life costs no imports.
+script. Drivers are forked from one warm process; workers are fresh interpreters. Pauses between kills are drawn in
+units of the time that an undisturbed study takes on this machine, so that a slow one also makes progress.
 """
 
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -18,7 +18,6 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import torch
 from safetensors import safe_open
@@ -32,7 +31,6 @@ from unseam.study.pieces import places
 TINY = Path(__file__).parents[1] / "study" / "tiny.toml"
 LIMIT = 1200  # seconds for one study, kills and all
 engine.LOOK = 0.05
-engine.multiprocessing = SimpleNamespace(get_context=lambda _: multiprocessing.get_context("fork"))
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -100,6 +98,10 @@ class Campaign:
         engine.start_study(place / "truth", load_grid(TINY))
         engine.serve(str(place / "truth"))  # in this process, so that the forks inherit what it imports
         self.truth = content(place / "truth")
+        began = time.monotonic()
+        engine.study(TINY, place / "undisturbed", workers=2, show=False)
+        self.life = time.monotonic() - began
+        self.judge(place / "undisturbed", "undisturbed")
 
     def judge(self, folder: Path, where: str) -> None:
         self.counts[f"{where}: studies"] += 1
@@ -115,7 +117,7 @@ class Campaign:
         draw, wanted = random.Random(seed), self.kills() + kills
         while self.kills() < wanted and not self.defects:
             folder, began = self.place / f"here-{self.counts['here: studies']}", time.monotonic()
-            while not self.one_life(folder, draw):
+            while not self.one_life(folder, draw, wanted):
                 if time.monotonic() - began > LIMIT:
                     self.defects.append(f"{folder} does not end")
                     return
@@ -124,16 +126,16 @@ class Campaign:
     def kills(self) -> int:
         return sum(count for what, count in self.counts.items() if what.startswith("killed"))
 
-    def one_life(self, folder: Path, draw: random.Random) -> bool:
-        """A driver (or two) until it ends or is killed; True when the study is done."""
+    def one_life(self, folder: Path, draw: random.Random, wanted: int) -> bool:
+        """A driver (or two) until it ends or is killed; True when the study is done. Nothing is killed beyond `wanted`."""
         drivers = [
             forked(lambda: engine.study(TINY, folder, workers=2, show=False)) for _ in range(draw.choice((1, 1, 2)))
         ]
         self.counts["here: two drivers at once"] += len(drivers) > 1
         codes = dict.fromkeys(drivers)
         while any(code is None for code in codes.values()):
-            end = time.monotonic() + draw.uniform(0.1, 2.5)
-            while time.monotonic() < end and any(code is None for code in codes.values()):
+            end = time.monotonic() + draw.uniform(0.05, 0.7) * self.life
+            while (time.monotonic() < end or self.kills() >= wanted) and any(code is None for code in codes.values()):
                 for pid in [p for p, code in codes.items() if code is None]:
                     codes[pid] = ended(pid)
                 time.sleep(0.01)
