@@ -127,7 +127,7 @@ class Campaign:
         return sum(count for what, count in self.counts.items() if what.startswith("killed"))
 
     def one_life(self, folder: Path, draw: random.Random, wanted: int) -> bool:
-        """A driver (or two) until it ends or is killed; True when the study is done. Nothing is killed beyond `wanted`."""
+        """A driver (or two) until it ends or is killed, at most `wanted` in all; True when the study is done."""
         drivers = [
             forked(lambda: engine.study(TINY, folder, workers=2, show=False)) for _ in range(draw.choice((1, 1, 2)))
         ]
