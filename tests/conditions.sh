@@ -11,7 +11,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 pytest=${PYTEST:-$(test -x .venv/bin/pytest && echo "$root/.venv/bin/pytest" || command -v pytest)}
-all="one-process two-processes one-core avx2 foreign heap shuffled stranger"
+all="one-process two-processes one-core avx2 baseline foreign heap shuffled stranger"
 conditions=() targets=()
 while test $# -gt 0 && test "$1" != --; do conditions+=("$1"); shift; done
 test "${1:-}" = -- && shift
@@ -47,7 +47,10 @@ under() { # CONDITION COMMAND...
     two-processes) "$@" -n 2 --dist worksteal ;;
     one-core) taskset -c 0 "$@" -p no:xdist ;;
     avx2) # a CPU without AVX-512 and bfloat16
-      ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell "$@" -p no:xdist ;;
+      ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell MKL_CBWR=AVX2 "$@" -p no:xdist ;;
+    baseline) # a CPU without AVX and FMA, so every sum and product rounds otherwise
+      ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=Nehalem MKL_CBWR=COMPATIBLE \
+        GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F "$@" -p no:xdist ;;
     foreign) # another zone, language, home, user and hash seed
       env -u LANG -u XDG_CACHE_HOME TZ=Asia/Kolkata LC_ALL=C HOME=/proc/none USER= LOGNAME= PYTHONHASHSEED=7 "$@" -p no:xdist ;;
     heap) # another memory policy: huge pages, small blocks mapped one by one, freed memory overwritten

@@ -7,13 +7,25 @@ import os
 import platform
 import re
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-MARK = hashlib.sha256(platform.node().encode()).hexdigest()[:6]  # of this machine, in the names of temporary files
+
+def pid_space() -> str:
+    """Which processes the numbers of this one name: containers with one host name have spaces of their own."""
+    with suppress(OSError):
+        return os.readlink("/proc/self/ns/pid")
+    return ""
+
+
+# of this machine's processes, in the names of temporary files
+MARK = hashlib.sha256(f"{platform.node()} {pid_space()}".encode()).hexdigest()[:6]
+_TEMPORARY = re.compile(r"^\..*\.[0-9a-f]{6}-\d+\.[a-z0-9_]{8}(\.\w+)?$")
+_guard: ContextVar[Callable[[], None] | None] = ContextVar("guard", default=None)
 
 
 @contextmanager
@@ -34,10 +46,49 @@ def atomic_file(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         flush(temporary)
-        os.replace(temporary, path)
+        check_guard()
+        try:
+            os.replace(temporary, path)
+        except FileNotFoundError:
+            check_guard()  # whoever took over has deleted it
+            raise
         flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def guarded(check: Callable[[], None]) -> Iterator[None]:
+    """Ask `check` before every file of this block (and thread) takes its name; it raises to forbid it.
+
+    >>> def forbid():
+    ...     raise PermissionError("not ours any more")
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, guarded(forbid):
+    ...     write_atomic(Path(folder) / "a.txt", "a")
+    Traceback (most recent call last):
+    PermissionError: not ours any more
+    """
+    token = _guard.set(check)
+    try:
+        yield
+    finally:
+        _guard.reset(token)
+
+
+def check_guard() -> None:
+    """Raise if a guard of this block forbids to write."""
+    check = _guard.get()
+    if check is not None:
+        check()
+
+
+def remove_temporaries(*folders: Path) -> None:
+    """Delete every temporary file, whoever writes it: its rename into place then fails."""
+    for folder in folders:
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if _TEMPORARY.match(path.name):
+                path.unlink(missing_ok=True)
 
 
 def remove_leftovers(*folders: Path, of: str = "") -> list[str]:
@@ -64,7 +115,7 @@ def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
         state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except (OSError, IndexError):  # another user's, or a system without /proc
         return True

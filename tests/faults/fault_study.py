@@ -3,8 +3,8 @@
 `python tests/faults/fault_study.py FOLDER KILLS [DASK_KILLS [QUEUE_KILLS]]` prints one JSON document. `here`: a driver
 and its workers; now and then a second driver works at the same study. `dask`: distributed's LocalCluster in a process
 of its own, whose death takes the scheduler with it. `queue`: dask-jobqueue's LocalCluster, workers started by a job
-script. Drivers are forked from one warm process; workers are fresh interpreters. Pauses between kills are drawn in
-units of the time that an undisturbed study takes on this machine, so that a slow one also makes progress.
+script. Everything is forked from one warm process, so that a life costs no imports. Kills come in units of the time that
+an undisturbed study takes on this machine, so that a slow one also makes progress. Pauses: fault_pauses.py.
 """
 
 import json
@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
@@ -33,6 +34,49 @@ LIMIT = 1200  # seconds for one study, kills and all
 engine.LOOK = 0.05
 
 
+class Forked:
+    """A worker that is forked from this warm process; what `engine.here` asks of `unseam.processes.Process`."""
+
+    def __init__(self, function: str, folder: str, device: str | None, inbox: object = None) -> None:
+        self.exit: int | None = None
+        parent, self.pid = os.getpid(), os.fork()
+        if not self.pid:
+            code = 2
+            try:
+                engine.serve(folder, parent, device, lambda *_: None)
+                code = 0
+            except BaseException as error:
+                Path(f"{tempfile.gettempdir()}/fault-study-{os.getpid()}.txt").write_text(repr(error))
+            finally:
+                os._exit(code)
+
+    @property
+    def exitcode(self) -> int | None:
+        if self.exit is None:
+            self.exit = ended(self.pid)
+        return self.exit
+
+    def death(self) -> str:
+        return f"exit code {self.exit}"
+
+    def terminate(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        if self.exitcode is None:
+            strike(self.pid)
+            self.join(10)
+
+    def join(self, timeout: float) -> None:
+        end = time.monotonic() + timeout
+        while self.exitcode is None and time.monotonic() < end:
+            time.sleep(0.01)
+
+
+engine.Process = Forked  # type: ignore[misc, assignment]
+
+
 def content(folder: Path) -> dict[str, bytes]:
     """What a study leaves that does not hold a time of day: rows, codes, and the weights of every checkpoint."""
     out = {}
@@ -46,7 +90,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def leftovers(folder: Path) -> list[str]:
-    return [str(path) for path in folder.rglob("*") if path.name == "lease" or path.name.startswith(".lease")]
+    return [str(path) for path in folder.rglob("lease-*")]
 
 
 def children(pid: int) -> list[int]:
@@ -73,7 +117,7 @@ def forked(act) -> int:
     except engine.Stopped:
         code = 3
     except BaseException as error:
-        Path(f"/tmp/fault-study-{os.getpid()}.txt").write_text(repr(error))
+        Path(f"{tempfile.gettempdir()}/fault-study-{os.getpid()}.txt").write_text(repr(error))
     finally:
         os._exit(code)
 
@@ -142,7 +186,9 @@ class Campaign:
             self.kill_one([p for p, code in codes.items() if code is None], draw)
         for pid, code in codes.items():
             if code == 2:
-                self.defects.append(Path(f"/tmp/fault-study-{pid}.txt").read_text())
+                told = Path(f"{tempfile.gettempdir()}/fault-study-{pid}.txt")
+                self.defects.append(told.read_text())
+                told.unlink()
         return 0 in codes.values() or all(p.done for p in places(folder, load_grid(TINY)))
 
     def kill_one(self, drivers: list[int], draw: random.Random) -> None:

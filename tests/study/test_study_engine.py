@@ -2,11 +2,6 @@
 
 import json
 import math
-import os
-import socket
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +14,8 @@ from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.study import load, load_grid, study
 from unseam.study.engine import one_piece, serve, summary
-from unseam.study.pieces import SILENCE, Place, advance, claim, held, is_stale, places, start_study
+from unseam.study.lease import newest
+from unseam.study.pieces import advance, places, start_study
 from unseam.study.table import seeds_agree
 
 PAPER = ("beta-vae", "factor-vae", "mig", "dci-disentanglement", "modularity", "sap")
@@ -120,7 +116,8 @@ def test_a_study_in_many_small_pieces_of_time_is_the_same_bytes(done: Path, tmp_
             state = advance(place, stop=lambda calls=calls, scores=scores: scores.exists() or next(calls) > 50)  # type: ignore[misc]
             lives += 1
             assert state in ("done", "later")
-            assert not place.lease.exists()
+            assert not place.running()
+        assert newest(place.folder) is None
     assert lives == 3 * (3 + 3)  # three of training (the last scores one model), then one a model
     assert content(tmp_path) == content(done)
 
@@ -166,47 +163,6 @@ def test_a_diverged_member_is_a_row(tmp_path: Path) -> None:
     frame = load(tmp_path).table()
     assert set(frame["status"]) == {"diverged"}
     assert frame["free.rank"].isna().all()
-
-
-# leases
-
-
-def test_one_alone_gets_a_lease(tmp_path: Path) -> None:
-    lease = tmp_path / "lease"
-    assert [claim(lease) for _ in range(3)] == [True, False, False]
-    with held(lease) as tell:
-        tell(0.25)
-    assert not lease.exists()
-
-
-def test_the_lease_of_a_dead_or_silent_holder_is_taken(tmp_path: Path) -> None:
-    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    lease, here = tmp_path / "lease", socket.gethostname()
-
-    def left(host: str, pid: int, age: float = 0.0) -> None:
-        lease.write_text(json.dumps({"host": host, "pid": pid, "share": 0.5}))
-        os.utime(lease, (time.time() - age, time.time() - age))
-
-    for host, pid, age, stale in (
-        (here, os.getpid(), 0, False),
-        (here, int(gone.stdout), 0, True),
-        ("elsewhere", 1, SILENCE - 20, False),
-        ("elsewhere", 1, SILENCE + 20, True),
-    ):
-        left(host, pid, age)
-        assert is_stale(lease) is stale
-        assert claim(lease) is stale
-    assert [p.name for p in tmp_path.iterdir()] == ["lease"]
-
-
-def test_a_held_piece_is_left_alone(done: Path, tmp_path: Path) -> None:
-    place = Place(load_grid(TINY).pieces[0], tmp_path / "piece")
-    place.lease.parent.mkdir()
-    place.lease.write_text(json.dumps({"host": "elsewhere", "pid": 1, "share": 0.5}))
-    assert advance(place) == "held"
-    assert place.running()
-    assert place.share() == 0.5
-    assert [p.name for p in place.folder.iterdir()] == ["lease"]
 
 
 # the command

@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unseam.atomic import check_guard
 from unseam.errors import BadInput, is_damage, lookup
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class Results:
             raise BadInput(f"{strange[0]!r} is no column of {table}; it has {', '.join(known)}")
         if rows:
             marks = ", ".join(f":{name}" for name in names)
+            check_guard()
             insert = f"insert or replace into {table} ({', '.join(names)}) values ({marks})"
             with closing(self.open()) as connection, connection:
                 connection.executemany(insert, [dict.fromkeys(names) | dict(row) for row in rows])

@@ -214,6 +214,15 @@ class Run:
             raise BadInput(f"checkpoint {path} holds no member {member}; delete it to train that part again")
         return {n: t[position] for n, t in tensors.items()}
 
+    def step(self, member: int) -> int:
+        """The step of a member's checkpoint."""
+        path, _ = self._weights_file(member, None)
+        try:
+            with safe_open(path, framework="pt") as file:
+                return int(json.loads((file.metadata() or {})["meta"])["step"])
+        except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+            raise BadInput(f"checkpoint {path} cannot be read ({error}); delete it to train that part again") from None
+
     def weights_digest(self, member: int, step: int | None = None) -> str:
         """What tells these weights from any others: the digest that their checkpoint carries."""
         path, _ = self._weights_file(member, step)

@@ -28,7 +28,7 @@ from unseam.study.pieces import Place
 from unseam.train.loop import interruptible
 
 SECONDS = 300.0  # a task works at one piece before it asks again
-_FAILURES = 3  # errors of one piece (not kills) after which the study is given up
+_FAILURES = 3  # errors of one piece (not kills) after which it is given up; bad input is given up at once
 LOST = 120.0  # seconds to wait for a scheduler that is gone
 REFILL = 30.0  # seconds between two looks whether a queue's jobs are still there
 QUEUES = {"slurm": ("SLURMCluster", "sbatch"), "pbs": ("PBSCluster", "qsub"), "lsf": ("LSFCluster", "bsub")}
@@ -164,6 +164,9 @@ def drive(
             hands.let_go()
         if interrupted.is_set():
             raise Stopped(f"stopped; its tasks end at their next checkpoint; go on with: {way_on(folder)}")
+    if hands.problems:
+        why = f"{len(hands.problems)} of {len(todo)} pieces failed, for the reasons above"
+        raise Failed(f"the study is not done: {why}; go on with: {way_on(folder)}")
 
 
 class Hands:
@@ -175,6 +178,7 @@ class Hands:
         self.client, self.todo, self.folder, self.seconds, self.device = client, todo, str(folder), seconds, device
         self.futures: dict[int, Any] = {}
         self.rest: dict[int, float] = {}  # piece -> not before this time
+        self.problems: dict[int, str] = {}  # piece -> why it cannot be done; the others go on
         self.errors, self.round, self.lost, self.filled = Counter[int](), 0, 0.0, time.monotonic()
 
     def busy(self) -> bool:
@@ -188,9 +192,10 @@ class Hands:
             future = self.futures.get(number)
             if future is not None and future.status != "pending":
                 self.look(number, future)
-            if not place.done and number not in self.futures and time.monotonic() > self.rest.get(number, 0):
+            waiting = number in self.futures or number in self.problems or time.monotonic() <= self.rest.get(number, 0)
+            if not place.done and not waiting:
                 self.submit(number)
-        return not all(place.done for place in self.todo)
+        return not all(place.done or number in self.problems for number, place in enumerate(self.todo))
 
     def refill(self) -> None:
         """Jobs that their queue has ended are asked for again; dask-jobqueue does so only when it is told to scale."""
@@ -211,9 +216,12 @@ class Hands:
         del self.futures[number]
         if future.status == "error" and type(error := future.exception()).__name__ != "KilledWorker":
             self.errors[number] += 1
-            if self.errors[number] >= _FAILURES:
+            if isinstance(error, BadInput) or self.errors[number] >= _FAILURES:
+                known = isinstance(error, (BadInput, Failed))
+                reason = str(error) if known else f"failed {_FAILURES} times: {type(error).__name__}: {error}"
+                self.problems[number] = " ".join(reason.split())
                 name = self.todo[number].piece.name
-                raise Failed(f"piece {name} failed {_FAILURES} times: {type(error).__name__}: {error}") from error
+                stderr.print(f"piece {name}: {self.problems[number]}", soft_wrap=True, markup=False, highlight=False)
         elif future.status == "finished" and future.result() == "held":
             self.rest[number] = time.monotonic() + 2
 

@@ -15,12 +15,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 from unseam.atomic import cores
-from unseam.errors import BadInput, Failed
-from unseam.processes import Line, Process
+from unseam.errors import ENVIRONMENT, BadInput, Failed, in_words
+from unseam.processes import Inbox, Line, Process, messages
 from unseam.progress import bar, stderr
+from unseam.study import lease
 from unseam.study.grid import PRESETS, Grid, load_grid
 from unseam.study.pieces import Place, advance, open_study, opened, places, read_json, start_study
 from unseam.train.loop import interruptible
@@ -135,8 +137,11 @@ def here(todo: Sequence[Place], folder: Path, workers: int, show: bool | None, d
     """Processes of this machine, as many as there are cores; a killed one is replaced."""
     count = min(workers, sum(not place.done for place in todo))
 
+    inbox: Inbox = Queue()
+    problems: dict[str, str] = {}  # piece -> why it cannot be done
+
     def start() -> Process:
-        return Process("unseam.study.engine:serve_parent", str(folder), device)
+        return Process("unseam.study.engine:serve_parent", str(folder), device, inbox=inbox)
 
     last = ""
     staff, deaths, done = [start() for _ in range(count)], 0, sum(p.done for p in todo)
@@ -144,6 +149,7 @@ def here(todo: Sequence[Place], folder: Path, workers: int, show: bool | None, d
 
         def alive() -> bool:
             nonlocal deaths, done, last
+            hear(inbox, problems)
             if interrupted.is_set():
                 return False
             if (now := sum(p.done for p in todo)) != done:
@@ -168,19 +174,43 @@ def here(todo: Sequence[Place], folder: Path, workers: int, show: bool | None, d
                 process.kill()  # nothing is lost but the time since its checkpoint
         if interrupted.is_set():
             raise Stopped(f"stopped; go on with: {way_on(folder, open_study(folder).name)}")
-    if any(not place.done for place in todo):
-        held = sum(place.running() for place in todo)
-        why = f"{held} pieces are held by another driver" if held else f"workers died again and again ({last})"
+    hear(inbox, problems)
+    for place in todo:
+        if place.done:
+            lease.remove_leases(place.folder)
+    if left := [place for place in todo if not place.done]:
+        held = sum(place.running() for place in left)
+        stuck = sum(place.piece.name in problems for place in left)
+        why = f"workers died again and again ({last})" if last else "its workers ended"
+        why = f"{held} pieces are held by another driver" if held else why
+        why = f"{stuck} of {len(todo)} pieces failed, for the reasons above" if stuck else why
         raise Failed(f"the study is not done: {why}; go on with: {way_on(folder, open_study(folder).name)}")
+
+
+def hear(inbox: Inbox, problems: dict[str, str]) -> None:
+    """Print each piece's problem once, whichever worker met it."""
+    for _, message in messages(inbox, 0):
+        if message is not None and message[0] not in problems:
+            problems[message[0]] = message[1]
+            stderr.print(f"piece {message[0]}: {message[1]}", soft_wrap=True, markup=False, highlight=False)
 
 
 def serve_parent(line: Line, folder: str, device: str | None) -> None:
     """A worker that ends when the driver that started it does."""
-    serve(folder, line.parent, device)
+    serve(folder, line.parent, device, line.send)
 
 
-def serve(folder: str, parent: int | None = None, device: str | None = None) -> None:
-    """A worker's life: the first piece that is neither done nor held, until there is none."""
+def serve(
+    folder: str,
+    parent: int | None = None,
+    device: str | None = None,
+    report: Callable[[str, str], None] | None = None,
+) -> None:
+    """A worker's life: the first piece that is neither done nor held, until there is none.
+
+    A piece that cannot be done (a damaged file, a full disk) does not stop the others: `report(name, reason)` hears
+    of it, and it is not tried again by this worker. Without `report` the first such reason is raised at the end.
+    """
     asked = []
     for name in ("SIGTERM", "SIGINT"):
         with suppress(ValueError, AttributeError):
@@ -192,16 +222,43 @@ def serve(folder: str, parent: int | None = None, device: str | None = None) -> 
         return bool(asked)
 
     todo = places(Path(folder), open_study(Path(folder)), device)
+    failed: dict[str, str] = {}
     with suppress(KeyboardInterrupt):
-        while any(not place.done for place in todo) and not stop():
-            found = [advance(place, stop=stop) for place in todo if not place.done and not stop()]
+        while not stop() and (left := [p for p in todo if p.piece.name not in failed and not p.done]):
+            found = [_try(place, stop, failed, report) for place in left if not place.done and not stop()]
             if "done" not in found and not stop():
                 time.sleep(LOOK)  # what is left is held; its holder may die
+    if failed and report is None:
+        name, reason = next(iter(failed.items()))
+        raise Failed(f"piece {name}: {reason}")
+
+
+def _try(
+    place: Place, stop: Callable[[], bool], failed: dict[str, str], report: Callable[[str, str], None] | None
+) -> str:
+    """Advance a piece; what is wrong with it is written down."""
+    try:
+        return advance(place, stop=stop)
+    except (BadInput, Failed, *ENVIRONMENT) as error:
+        reason = in_words(error) if isinstance(error, ENVIRONMENT) else str(error)
+        failed[place.piece.name] = reason
+        if report is not None:
+            report(place.piece.name, reason)
+        return "failed"
 
 
 def one_piece(folder: str | Path, number: int, deadline: float | None = None, device: str | None = None) -> str:
-    """Advance piece `number` (0, 1, ...) of a study: a task of a job array."""
+    """Advance piece `number` (0, 1, ...) of a study: a task of a job array.
+
+    A lease of another machine tells only by its silence whether its holder died: it is watched until it changes.
+    """
     todo = places(Path(folder), open_study(Path(folder)), device)
     if not 0 <= number < len(todo):
         raise BadInput(f"piece={number} is not in this study; its pieces are 0..{len(todo) - 1}")
-    return advance(todo[number], None if deadline is None else time.monotonic() + deadline)
+    place, end = todo[number], None if deadline is None else time.monotonic() + deadline
+    before = lease.mark(place.folder)
+    while (found := advance(place, end)) == "held" and before == lease.mark(place.folder) and before is not None:
+        if end is not None and time.monotonic() > end:
+            break
+        time.sleep(LOOK)
+    return found

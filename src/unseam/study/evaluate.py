@@ -74,10 +74,21 @@ class Evaluator:
         rows = max(1, TOGETHER // self.x[0].numel())
         return joined([model.encode(part) for part in self.x.split(rows)])
 
+    def model(self, member: int) -> Autoencoder:
+        """A member's model, if its checkpoint is that of the step at which its results were taken."""
+        before, model, after = self.run.step(member), self.run.model(member), self.run.step(member)
+        step, taken = min(before, after), int(self.table.iloc[member]["step"])
+        if step != taken:
+            raise BadInput(
+                f"{self.run.folder}: its checkpoint is at step {step}, its results at step {taken}; nothing is scored "
+                "before the training is at its end: run the study again"
+            )
+        return model
+
     def codes(self, member: int) -> Array:  # (kept, K)
         """Codes of the first rows; NaN for a model that diverged."""
         with torch.no_grad():
-            return self.run.model(member).encode(self.x[: self.settings.kept]).mean.numpy().astype(np.float32)
+            return self.model(member).encode(self.x[: self.settings.kept]).mean.numpy().astype(np.float32)
 
     def row(self, member: int) -> dict[str, Any]:
         """All numbers of one model; a diverged one has its name and its status."""
@@ -91,7 +102,7 @@ class Evaluator:
             return row | {"note": str(trained["note"])}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = self.run.model(member)
+            model = self.model(member)
             numbers = self.scores(self.posterior(model)) | self.losses(member, model) | self.free(member, model)
         return row | {name: float(value) if math.isfinite(value) else None for name, value in numbers.items()}
 

@@ -5,21 +5,17 @@
     DIR/pieces/NAME/scores      member-0.json, ...: each model's row, as it is evaluated
     DIR/pieces/NAME/codes.npy   codes of some rows (S, N, K), for scores that compare models
     DIR/pieces/NAME/rows.json   all rows: the piece is done
-    DIR/pieces/NAME/lease       who is at work; his heartbeat
+    DIR/pieces/NAME/lease-N     who is at work (lease.py)
 
-Files are the truth and each is written whole. A lease saves work and nothing more: should two hold one (a network file
-system that is late), both write the same bytes.
+Files are the truth and each is written whole. Only the newest lease may write: a holder that was paused while another
+took over stops at its next file. What is scored is the checkpoint of the last step, and nothing before it.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from unseam.atomic import is_running, remove_leftovers, write_array, write_atomic
+from unseam.atomic import guarded, remove_temporaries, write_array, write_atomic
 from unseam.data import typed_options
 from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES
@@ -35,12 +31,11 @@ from unseam.run import Run, load_run
 from unseam.run.settings import choose, typed_settings
 from unseam.study.evaluate import Evaluator
 from unseam.study.grid import Grid, Model, Piece, from_json
+from unseam.study.lease import Lease, Lost, claim, heartbeat, is_free, newest, share_of
 from unseam.train.fitting import begin
 from unseam.train.job import Job
 from unseam.train.loop import train_group
 
-BEAT = 2.0  # seconds between heartbeats
-SILENCE = 60.0  # seconds without one after which a lease is nobody's
 _TRAINING = 0.5  # of a piece's progress; the rest is its evaluation
 
 
@@ -56,10 +51,6 @@ class Place:
     def done(self) -> bool:
         return (self.folder / "rows.json").is_file()
 
-    @property
-    def lease(self) -> Path:
-        return self.folder / "lease"
-
     def rows(self) -> list[dict[str, Any]]:
         """One row a model, once it is done."""
         if not self.done:
@@ -72,14 +63,11 @@ class Place:
 
     def share(self) -> float:
         """How far it is, in [0, 1]: as its holder last said."""
-        if self.done:
-            return 1.0
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            return float(json.loads(self.lease.read_bytes())["share"])
-        return 0.0
+        return 1.0 if self.done else share_of(self.folder)
 
     def running(self) -> bool:
-        return not self.done and self.lease.exists() and not is_stale(self.lease)
+        lease = None if self.done else newest(self.folder)
+        return lease is not None and not is_free(lease)
 
 
 def is_row_of(row: Any, model: Model) -> bool:
@@ -123,63 +111,6 @@ def start_study(folder: Path, grid: Grid) -> None:
         raise BadInput(f"out={str(folder)!r} holds a study of another grid; choose another --out")
 
 
-# leases
-
-
-def is_stale(lease: Path) -> bool:
-    """Whether its holder is gone: silent for a minute, or a process of this machine that no longer runs."""
-    try:
-        age = time.time() - lease.stat().st_mtime
-        holder = json.loads(lease.read_bytes())
-        alive = holder["host"] != socket.gethostname() or is_running(int(holder["pid"]))
-    except FileNotFoundError:
-        return False  # released just now
-    except (OSError, ValueError, KeyError, TypeError):
-        return age > BEAT  # not yet written, or torn by the kill of its holder
-    return age > SILENCE or not alive
-
-
-def claim(lease: Path) -> bool:
-    """Take the lease if it is free or its holder is gone; O_EXCL lets one alone make the file."""
-    if lease.exists() and is_stale(lease):
-        with suppress(OSError):  # whoever renames it, removes it; the others fail here
-            gone = lease.with_name(f".lease-{os.getpid()}-{threading.get_ident()}")
-            os.rename(lease, gone)
-            gone.unlink()
-    lease.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(lease, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-    except FileExistsError:
-        return False
-    with os.fdopen(descriptor, "w") as file:
-        file.write(beat_text(0.0))
-    return True
-
-
-def beat_text(share: float) -> str:
-    return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "share": round(share, 4)})
-
-
-@contextmanager
-def held(lease: Path) -> Iterator[Callable[[float], None]]:
-    """A heartbeat while the block runs; yields `tell(share)`. The lease is released at the end."""
-    told, stop = [0.0], threading.Event()
-
-    def beat() -> None:
-        while not stop.wait(BEAT):
-            with suppress(OSError):
-                lease.write_text(beat_text(told[0]))
-
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield lambda share: told.__setitem__(0, share)
-    finally:
-        stop.set()
-        thread.join()
-        lease.unlink(missing_ok=True)
-
-
 # advancing
 
 
@@ -194,28 +125,39 @@ def advance(place: Place, deadline: float | None = None, stop: Callable[[], bool
     """
     if place.done:
         return "done"
-    if not claim(place.lease):
+    lease = claim(place.folder)
+    if lease is None:
         return "held"
     torch.set_flush_denormal(True)  # of this thread: the same bits whoever computes
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
 
     def over() -> bool:
-        return stop() or (deadline is not None and time.monotonic() > deadline)
+        return stop() or lease.lost.is_set() or (deadline is not None and time.monotonic() > deadline)
 
     try:
-        with held(place.lease) as tell:
-            _work(place, tell, over)
+        if not place.done:  # somebody may have ended it between the two looks
+            with heartbeat(lease), guarded(lease.check):
+                _work(place, lease, over)
     except Deadline:
-        return "later"
+        return "held" if lease.lost.is_set() else "later"
+    except Lost:
+        return "held"
     finally:
+        lease.release(place.done)
         torch.set_num_threads(threads)
     return "done"
 
 
-def _work(place: Place, tell: Callable[[float], None], over: Callable[[], bool]) -> None:
+def _work(place: Place, lease: Lease, over: Callable[[], bool]) -> None:
     """Train from the last checkpoint, evaluate what is not, write the rows."""
-    remove_leftovers(place.folder, place.folder / "run", place.folder / "run" / "checkpoints", place.folder / "scores")
+    remove_temporaries(
+        place.folder, place.folder / "run", place.folder / "run" / "checkpoints", place.folder / "scores"
+    )
+
+    def tell(share: float) -> None:
+        lease.share = share
+
     run = train(place, lambda share: tell(_TRAINING * share), over)
     evaluator = Evaluator(run, place.piece)
     codes, rows, seconds = [], [], []
@@ -240,7 +182,7 @@ def _work(place: Place, tell: Callable[[float], None], over: Callable[[], bool])
 def train(place: Place, tell: Callable[[float], None], over: Callable[[], bool]) -> Run:
     """The run of a piece, trained to its end."""
     run, steps = opened(place), int(place.piece.settings.get("steps", 1))
-    if run.finished:
+    if run.finished and at_its_end(run):
         return run
     run.rows.create()
     count = [0]
@@ -258,6 +200,11 @@ def train(place: Place, tell: Callable[[float], None], over: Callable[[], bool])
             raise Deadline from None
         raise  # a signal: its checkpoint is written, and whoever trains is to stop
     return run
+
+
+def at_its_end(run: Run) -> bool:
+    """Whether the checkpoint is that of the step at which the results were taken."""
+    return bool((run.table()["step"] == run.step(0)).all())
 
 
 def opened(place: Place) -> Run:
