@@ -12,11 +12,11 @@ if TYPE_CHECKING:  # so that type checkers and editors know them; a test compare
     from unseam.data import load_data
     from unseam.errors import BadInput
     from unseam.finding import Findings, find
-    from unseam.geometry import align, diagnose
     from unseam.matching import match
     from unseam.metrics import score
     from unseam.run import load_run
     from unseam.runs.align import load_alignment
+    from unseam.runs.any_model import align, diagnose
     from unseam.show.demo import demo
     from unseam.show.report import report
     from unseam.show.report.write import figures
@@ -36,8 +36,8 @@ PUBLIC = {
     "Findings": "unseam.finding",
     "score": "unseam.metrics",
     "match": "unseam.matching",
-    "diagnose": "unseam.geometry",
-    "align": "unseam.geometry",
+    "diagnose": "unseam.runs.any_model",
+    "align": "unseam.runs.any_model",
     "load_alignment": "unseam.runs.align",
     "demo": "unseam.show.demo",
     "report": "unseam.show.report",

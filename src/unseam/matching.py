@@ -116,8 +116,11 @@ def match(
     names: Sequence[str] | None = None,
     seed: int = 0,
     show: bool | None = None,
+    data: Any = None,
 ) -> Match:
     """Match dictionaries (directions, n), codes of the same rows (rows, latents), or the members of trained runs.
+
+    Models that `unseam.diagnose` takes stand for the codes of `data`, the same observations encoded by each.
 
     `signed` tells a direction from its opposite, as sparse autoencoders do; without it they are the same.
 
@@ -126,7 +129,7 @@ def match(
     >>> found.pairs[0].partners, float(found.stable.mean())
     (array([2, 1, 3, 0, 4, 5, 6, 7]), 1.0)
     """
-    sets, labels, of = _gather(things, of)
+    sets, labels, of = _gather(things, of, data)
     if len(sets) < 2:
         raise BadInput(f"{len(sets)} set(s) given; matching needs at least 2 dictionaries, codes or trained members")
     if not 0 < at <= 1:
@@ -147,9 +150,16 @@ def match(
     return Match(tuple(labels), sizes, of, signed, at, method, tuple(found))
 
 
-def _gather(things: Sequence[Any], of: Of) -> tuple[list[Array], list[str], Of]:
-    """Arrays, and what they are called; a run stands for the codes of its finished members."""
+def _gather(things: Sequence[Any], of: Of, data: Any = None) -> tuple[list[Array], list[str], Of]:
+    """Arrays and their names; a run stands for the codes of its finished members, a model for those of data."""
     from unseam.metrics.inputs.prepare import plain_array
+    from unseam.metrics.suite import is_model
+
+    if data is not None or any(is_model(thing) and not hasattr(thing, "members") for thing in things):
+        from unseam.models.adapters import codes_of
+
+        found = [codes_of(thing, data) for thing in things]
+        return found, [f"model {i}" for i in range(len(found))], "codes"
 
     runs = [hasattr(thing, "members") for thing in things]
     if any(runs):
@@ -157,11 +167,11 @@ def _gather(things: Sequence[Any], of: Of) -> tuple[list[Array], list[str], Of]:
             raise BadInput("runs and arrays cannot be matched with each other; give runs only, or arrays only")
         from unseam.runs.represent import codes_of_members
 
-        found = codes_of_members(things, _ROWS)
-        if len(found) < 2:
+        by_member = codes_of_members(things, _ROWS)
+        if len(by_member) < 2:
             members = sum(len(run.members) for run in things)
-            raise BadInput(f"{len(found)} of {members} members finished with a latent in use; matching needs 2")
-        return list(found.values()), list(found), "codes"
+            raise BadInput(f"{len(by_member)} of {members} members finished with a latent in use; matching needs 2")
+        return list(by_member.values()), list(by_member), "codes"
     arrays = [plain_array(thing) for thing in things]
     return arrays, [f"set {i}" for i in range(len(arrays))], of
 

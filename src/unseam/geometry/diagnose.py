@@ -18,6 +18,7 @@ from unseam.geometry.jacobian import Decoder, singular
 from unseam.geometry.orthogonality import cosines, distances, dto, haar, ima_contrast, select
 from unseam.geometry.polarized import delta_kl, unexplained_directions
 from unseam.geometry.prepare import Columns, Question, ask, column_norms
+from unseam.geometry.sampled_cost import SampledCost
 from unseam.geometry.self_consistency import self_consistency
 from unseam.geometry.verdict import degeneracy_warnings, latent_warnings, subject, verdict
 from unseam.models.likelihood import Gaussian, Likelihood
@@ -52,6 +53,18 @@ def diagnose(
     (0.0, 0.0, 2)
     """
     q = ask(decoder, codes, posterior, likelihood, s2, beta, points, chunk, columns, has_beta)
+    return diagnosis_of(q, data, encoder, factors)
+
+
+def diagnosis_of(
+    q: Question,
+    data: Tensor | None = None,
+    encoder: Callable[[Tensor], Any] | None = None,
+    factors: int | None = None,
+    scope: str = "",
+    whole: SampledCost | None = None,
+) -> Diagnosis:
+    """The numbers and the words, from a question; `scope` and `whole` where it is about a part of the latents."""
     law = compare(q.M.pullback, q.beta, q.posterior_at_points(), q.active, q.full)
     latents, pairs, drawn = latent_table(q, law), pair_table(q), arrays(q, law)
     count = int(q.active.sum())
@@ -83,6 +96,9 @@ def diagnose(
         sigma_law_factor=law.factor,
         sigma_law_rescaled_r=law.rescaled_r,
         sigma_law_rescaled_error=law.rescaled_error,
+        scope=scope,
+        whole_cost=None if whole is None else whole.cost,
+        whole_cost_error=None if whole is None else whole.error,
     )
     return replace(found, verdict=verdict(found))
 

@@ -98,6 +98,9 @@ class Diagnosis:
     sigma_law_factor: float | None = None  # what beta (or s2) must be multiplied by to fit the learned variances best
     sigma_law_rescaled_r: float | None = None  # r and error with beta times that factor
     sigma_law_rescaled_error: float | None = None
+    scope: str = ""  # which latents were looked at, in words; "" for all of them
+    whole_cost: float | None = None  # nats of loss: the cost of all latents, estimated where only some were looked at
+    whole_cost_error: float | None = None  # its standard error
 
     @property
     def has_beta(self) -> bool:

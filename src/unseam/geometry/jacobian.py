@@ -85,13 +85,13 @@ def slices(
         yield theta.flatten(1), D.flatten(1, -2)
 
 
-def _gather(parts: Iterable[tuple[Tensor, ...]], N: int) -> list[Tensor]:
+def gather(parts: Iterable[tuple[Tensor, ...]], N: int) -> list[Tensor]:
     """Slices (b, ...) -> whole tensors (N, ...), written in place as they come.
 
     A list of small results, kept between the large scratch tensors of one slice and the next, would tear the heap into
     holes (up to 1 GB where 0.4 are enough). One slice that is the whole is passed on as it is.
 
-    >>> _gather([(torch.zeros(1, 2),), (torch.ones(2, 2),)], 3)[0][:, 0]
+    >>> gather([(torch.zeros(1, 2),), (torch.ones(2, 2),)], 3)[0][:, 0]
     tensor([0., 1., 1.])
     """
     whole: list[Tensor] = []
@@ -117,7 +117,7 @@ def jacobian(
     >>> torch.equal(jacobian(lambda z: z @ W.T, torch.zeros(1, 2))[0], W)
     True
     """
-    return _gather(((D,) for _, D in slices(decode, z, chunk, mode)), len(z))[0]
+    return gather(((D,) for _, D in slices(decode, z, chunk, mode)), len(z))[0]
 
 
 def mean_and_weight(likelihood: Likelihood, theta: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
@@ -151,7 +151,7 @@ def pullbacks(
         J, D, A2 = (t.to(dtype or t.dtype) for t in (J, D, A2))
         return J.mT @ J, D.mT @ (A2.unsqueeze(-1) * D)
 
-    return Grams(*_gather((products(theta, D) for theta, D in slices(decode, z, chunk, mode)), len(z)))
+    return Grams(*gather((products(theta, D) for theta, D in slices(decode, z, chunk, mode)), len(z)))
 
 
 Metrics, metrics = Grams, pullbacks  # their names until 0.3
@@ -197,4 +197,4 @@ def hessian(
         score = grad(lambda at: p.log_prob(data, decode(at)).sum())  # rows are independent, so the sum is enough
         return push(score, points)[1]
 
-    return _gather(((one(a, b),) for a, b in zip(z.split(size), x.split(size), strict=True)), len(z))[0]
+    return gather(((one(a, b),) for a, b in zip(z.split(size), x.split(size), strict=True)), len(z))[0]

@@ -16,6 +16,7 @@ from unseam.errors import BadInput
 from unseam.geometry.curvature import implied_beta, sigma_law
 from unseam.geometry.jacobian import Decoder, Grams, as_likelihood, pull, pullbacks, push
 from unseam.geometry.polarized import ACTIVE_VARIANCE, LatentStatistics, active_latents, statistics
+from unseam.models.adapters.base import check_mode, check_precision, one_line, wrong_output
 from unseam.models.likelihood import Bernoulli, Likelihood
 from unseam.models.posterior import Diagonal, Full, Posterior
 
@@ -58,7 +59,7 @@ class Question:
         return self.posterior is not None and self.posterior.full
 
     def posterior_at_points(self) -> Posterior | None:
-        return None if self.posterior is None else _each(self.posterior, lambda t: t[self.rows])
+        return None if self.posterior is None else each(self.posterior, lambda t: t[self.rows])
 
 
 def ask(
@@ -79,8 +80,7 @@ def ask(
     decode, p = _parts_of(decoder, likelihood, s2)
     codes, posterior = as_given(codes, posterior)
     z = as_points(codes, decoder)
-    if len(z) <= z.shape[1]:
-        raise BadInput(f"codes are {len(z)} points of {z.shape[1]} latents; give more points than latents")
+    check_count(len(z), z.shape[1])
     mode = check_decoder(decode, z)
     rows = torch.linspace(0, len(z) - 1, min(points, len(z)), device="cpu").round().long()
     M = grams(decode, z[rows], rows, p, chunk, mode)
@@ -91,9 +91,18 @@ def ask(
     notes = () if getattr(decoder, "likelihood", None) is not None else probabilities(decode, p, z[rows])
     if beta is not None:
         return Question(decode, p, beta, "given", z[rows], rows, codes, q, M, columns, stats, active, notes)
-    found = None if q is None else implied_beta(M.pullback, _each(q, lambda t: t[rows]), active)
+    found = None if q is None else implied_beta(M.pullback, each(q, lambda t: t[rows]), active)
     source = "none" if not has_beta else "unit" if found is None else "estimated"
     return Question(decode, p, found or 1.0, source, z[rows], rows, codes, q, M, columns, stats, active, notes)
+
+
+def check_count(points: int, latents: int) -> None:
+    """More points than latents."""
+    if points <= latents:
+        raise BadInput(
+            f"codes are {points} points of {latents} latents; give more points than latents, or look at some of them "
+            "(latents=[0, 1, 2])"
+        )
 
 
 def _parts_of(decoder: Any, likelihood: Likelihood | str | None, s2: float) -> tuple[Decoder, Likelihood]:
@@ -117,7 +126,7 @@ def grams(decode: Decoder, z: Tensor, rows: Tensor, p: Likelihood, chunk: int | 
     return Grams(M.gram.cpu(), M.pullback.cpu())
 
 
-def _each(q: Posterior, change: Any) -> Posterior:
+def each(q: Posterior, change: Any) -> Posterior:
     """The same family with every tensor changed."""
     kind: Any = type(q)
     changed: Posterior = kind(*(change(getattr(q, f.name)) for f in fields(q)))
@@ -136,7 +145,7 @@ def posterior_of(given: Any, z: Tensor, decoder: Any = None) -> Posterior | None
         return None
     if isinstance(given, Posterior):
         matching(given.variance().shape, z)
-        return _each(given, lambda t: t.detach().cpu().double())
+        return each(given, lambda t: t.detach().cpu().double())
     spread = variances_of(given)
     matching(spread.shape[:2] if spread.shape == (*z.shape, z.shape[1]) else spread.shape, z)
     if not spread.any():
@@ -252,8 +261,6 @@ def _tensor(given: Any) -> Tensor:
 
 
 PROBES = 4  # points at which a decoder is tried
-BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 _FAILURES = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)  # what a wrong decoder raises
 
 
@@ -288,10 +295,11 @@ def check_decoder(decode: Decoder, z: Tensor) -> str:
     >>> check_decoder(nn.Linear(2, 3), torch.zeros(5, 2))
     'forward'
     """
-    check_mode(decode)
+    check_mode(module_of(decode))
+    check_precision(module_of(decode))
     probe = z[:: max(1, len(z) // PROBES)][:PROBES]
     with torch.no_grad():
-        theta = _attempt(decode, probe)
+        theta = attempt(decode, probe)
         check_output(theta, probe)
         if not torch.equal(theta, decode(probe)):
             raise BadInput("decoder gives two answers for the same points; make it deterministic (call decoder.eval())")
@@ -304,22 +312,13 @@ def check_decoder(decode: Decoder, z: Tensor) -> str:
         return differentiable(decode, probe)
 
 
-def check_mode(decode: Decoder) -> None:
-    """Refuse dropout and batch normalisation in training mode."""
-    module = module_of(decode)
-    for name, part in module.named_modules() if module else ():
-        if part.training and isinstance(part, BATCH_NORMS + DROPOUTS) and getattr(part, "p", 1) != 0:
-            where = f"{type(part).__name__} {name!r}" if name else type(part).__name__
-            raise BadInput(f"decoder is in training mode with {where}; call decoder.eval() first")
-
-
-def _attempt(decode: Callable[..., Any], probe: Tensor) -> Any:
+def attempt(decode: Callable[..., Any], probe: Tensor) -> Any:
     """decode(probe), or what went wrong in one line."""
     try:
         return decode(probe)
     except _FAILURES as error:
         raise BadInput(
-            f"decoder fails on points of shape {tuple(probe.shape)} ({_one_line(error)}); "
+            f"decoder fails on points of shape {tuple(probe.shape)} ({one_line(error)}); "
             f"is it a decoder of {probe.shape[1]} latents?"
         ) from error
 
@@ -327,8 +326,7 @@ def _attempt(decode: Callable[..., Any], probe: Tensor) -> Any:
 def check_output(theta: Any, probe: Tensor) -> None:
     """Refuse outputs that are no batch of finite floating point numbers."""
     if not isinstance(theta, Tensor) or not theta.is_floating_point():
-        kind = f"a tensor of {theta.dtype}" if isinstance(theta, Tensor) else type(theta).__name__
-        raise BadInput(f"decoder returns {kind}; it must return a floating point tensor (B, ...)")
+        raise BadInput(wrong_output(theta))
     if theta.ndim < 2 or len(theta) != len(probe):
         raise BadInput(
             f"decoder turns {len(probe)} points into a tensor of shape {tuple(theta.shape)}; it must keep the batch "
@@ -347,7 +345,7 @@ def differentiable(decode: Decoder, probe: Tensor) -> str:
             D, mode = pull(decode, probe[:1])[1], "reverse"
         except _FAILURES as error:
             raise BadInput(
-                f"decoder is not differentiable ({_one_line(error)}); write it in torch operations from input to output"
+                f"decoder is not differentiable ({one_line(error)}); write it in torch operations from input to output"
             ) from error
     if not torch.isfinite(D).all():
         raise BadInput("decoder's Jacobian holds NaN or infinite values; look for sqrt(0), 0/0 or log(0) in it")
@@ -362,7 +360,3 @@ def differentiable(decode: Decoder, probe: Tensor) -> str:
 def _moves(decode: Decoder, probe: Tensor) -> bool:
     """Whether the decoder's output changes when its input is moved by one unit."""
     return not torch.equal(decode(probe), decode(probe + 1))
-
-
-def _one_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0][:160] or type(error).__name__

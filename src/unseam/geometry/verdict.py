@@ -38,11 +38,11 @@ def subject(latents: Sequence[int]) -> str:
 
 def verdict(d: Diagnosis) -> str:
     """The whole verdict, findings joined by semicolons."""
-    parts = [activity(d)]
+    parts = [f"{d.scope}: {activity(d)}" if d.scope else activity(d)]
     if d.active:
         parts += [about_beta(d.beta, d.beta_source), law(d), mixing(d)]
         parts += ["a full posterior, as here, does not pay this; a diagonal one would"] if d.full_posterior else []
-        parts += [_share(d), _chance(d)]
+        parts += [_whole(d), _share(d), _chance(d)]
     return "; ".join(part for part in parts if part)
 
 
@@ -148,8 +148,15 @@ def one_pair(pair: Pair, cost: float, has_beta: bool = True) -> str:
     return f"{text}; no rotation saves a tenth of that, the mixing changes from point to point"
 
 
+def _whole(d: Diagnosis) -> str:
+    """The cost of all latents, where only some were looked at."""
+    if d.whole_cost is None or d.whole_cost_error is None:
+        return ""
+    return f"all latents together cost {number(d.whole_cost)} +- {number(d.whole_cost_error)} nats of loss"
+
+
 def _share(d: Diagnosis) -> str:
-    of_kl = d.share_of_kl
+    of_kl = None if d.scope else d.share_of_kl  # the KL of some latents is not that of the model
     return "" if of_kl is None or of_kl < SHARE_TOLD else f"the cost is {of_kl:.1%} of what the KL costs"
 
 

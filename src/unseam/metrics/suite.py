@@ -98,9 +98,12 @@ def score(
     test_codes: Any = None,
     test_factors: Any = None,
     workers: int | None = None,
+    data: Any = None,  # (N, ...)
     **about: Any,
 ) -> Scores:
     """Score codes against factors by some or all metrics.
+
+    In place of codes stands any model that `unseam.diagnose` takes, with `data`: the observations to encode.
 
     `ci`, `bias` and `chance` may be numbers of rounds. `about` may hold `names`, `kinds`, `variances` (posterior
     variances of the codes), `bin_continuous`, `prune` (see factor-vae), `active` (latents that vote: a mask, or
@@ -113,6 +116,10 @@ def score(
     >>> {name: round(s.value, 6) for name, s in score(v.astype(float), v, metrics="mig,mig-sup").items()}
     {'mig': 1.0, 'mig-sup': 1.0}
     """
+    if data is not None or is_model(codes):
+        from unseam.models.adapters import codes_of
+
+        codes = codes_of(codes, data)
     inputs = prepare(
         codes, factors, space, test_codes=test_codes, test_factors=test_factors, seed=seed, workers=workers, **about
     )
@@ -130,6 +137,19 @@ def score(
     for note in out.notes:
         warnings.warn(note, stacklevel=2)
     return out
+
+
+def is_model(codes: Any) -> bool:
+    """Whether this is a model (or a pair of functions), not codes; nothing is imported to see it.
+
+    >>> is_model([[0.0, 1.0]]), is_model((print, print))
+    (False, True)
+    """
+    if isinstance(codes, (tuple, list)):
+        return len(codes) == 2 and all(callable(part) for part in codes)
+    return not hasattr(codes, "__array__") and any(
+        hasattr(codes, name) for name in ("encode", "encoder", "module", "inverse_transform")
+    )
 
 
 def rounds_of(*asked: bool | int) -> int | None:

@@ -1,0 +1,174 @@
+"""`diagnose` and `align` of a model that an adapter has read: which latents, which beta, and the way there.
+
+Models with a flat latent space and nothing but latents going into their decoder are diagnosed as a decoder and codes.
+All others by groups of latents (`groups.py`), with the cost of all latents estimated beside (`sampled_cost.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unseam.axes import Array
+from unseam.errors import BadInput
+from unseam.geometry.curvature import implied_beta
+from unseam.geometry.diagnose import diagnose, diagnosis_of
+from unseam.geometry.diagnosis import Diagnosis
+from unseam.geometry.groups import (
+    MANY,
+    Groups,
+    Latents,
+    choose_groups,
+    group_pullbacks,
+    sample_rows,
+    way_of,
+)
+from unseam.geometry.jacobian import as_likelihood
+from unseam.geometry.polarized import active_latents, statistics
+from unseam.geometry.prepare import Columns, Question, attempt, check_count, check_output, each, moving
+from unseam.geometry.sampled_cost import SAMPLES, SampledCost, sampled_cost
+from unseam.models.adapters.base import AdaptedModel, floating_parameter
+from unseam.models.likelihood import Likelihood
+from unseam.models.posterior import Diagonal
+
+Beta = float | None | Literal["auto"]
+
+
+def diagnose_adapted(
+    model: AdaptedModel,
+    latents: Latents = "auto",
+    *,
+    likelihood: Likelihood | str | None = None,
+    s2: float | None = None,
+    beta: Beta = "auto",
+    points: int = 1000,
+    chunk: int | None = None,
+    factors: int | None = None,
+    columns: Columns = "weighted",
+    samples: int = SAMPLES,
+    seed: int = 0,
+) -> Diagnosis:
+    """The diagnosis of a model that an adapter has read; `unseam.diagnose` has the parameters."""
+    p, weight = likelihood_of(model, likelihood, s2), beta_of(model, beta)
+    flat = len(model.latent_shape) == 1 and model.context is None and model.differentiable
+    if flat and (latents == "all" or (latents == "auto" and model.codes.shape[1] <= MANY)):
+        posterior = model.variances if model.covariances is None else model.covariances
+        data = None if p is None or model.data is None else model.data
+        found = diagnose(
+            on_device(model), model.codes, posterior, data=data, likelihood=p, beta=weight, points=points, chunk=chunk,
+            factors=factors, columns=columns, has_beta=model.has_beta,
+        )  # fmt: skip
+        return replace(found, warnings=(*model.notes, *found.warnings))
+    q, groups = ask_groups(model, latents, as_likelihood(p), weight, points, chunk, columns, seed)
+    K = int(np.prod(model.latent_shape))
+    whole = None
+    if groups.index.shape[1] < K and model.differentiable and samples:
+        whole = whole_cost(model, q, K, samples, seed)
+    return diagnosis_of(q, scope=groups.scope, whole=whole)
+
+
+def likelihood_of(model: AdaptedModel, likelihood: Likelihood | str | None, s2: float | None) -> Likelihood | None:
+    """What the user says, else what the model says; None where neither does."""
+    if likelihood is not None or s2 is not None:
+        return as_likelihood(likelihood, 0.5 if s2 is None else s2)
+    return model.likelihood
+
+
+def beta_of(model: AdaptedModel, beta: Beta) -> float | None:
+    """What the user says, else what the model says; None: estimated from the posterior."""
+    return model.beta if isinstance(beta, str) else beta
+
+
+def on_device(model: AdaptedModel) -> Callable[[Tensor], Tensor]:
+    """The decoder of points that lie on the CPU; its outputs come back there."""
+    parameter = floating_parameter(model.module)
+    if parameter is None:
+        return model.decode
+
+    def decode(z: Tensor) -> Tensor:
+        out = model.decode(z.to(parameter))
+        return out if not isinstance(out, Tensor) else out.to("cpu")
+
+    return decode
+
+
+def ask_groups(
+    model: AdaptedModel,
+    latents: Latents,
+    p: Likelihood,
+    beta: float | None,
+    points: int,
+    chunk: int | None,
+    columns: Columns,
+    seed: int,
+) -> tuple[Question, Groups]:
+    """The question of a diagnosis by groups, checked, with the Jacobians taken."""
+    if beta is not None and not beta > 0:
+        raise BadInput(f"beta={beta} must be positive (beta=None estimates it from the posterior)")
+    decode, z = on_device(model), model.points
+    z = z if model.differentiable else z.double()
+    if not torch.isfinite(z).all():
+        raise BadInput("some codes hold NaN or infinite values; drop these rows or check the encoder")
+    probe = z[: min(2, len(z))]
+    check_output(attempt(decode, probe), probe)
+    groups = choose_groups(model.latent_shape, latents, strength(model))
+    rows = sample_rows(len(z), groups, points, seed)
+    k = groups.index.shape[1]
+    check_count(len(rows.points), k)
+    at = z[rows.points]
+    M = group_pullbacks(decode, at, rows.index, p, way_of(decode, at, rows.index, model.differentiable), chunk)
+    if not torch.isfinite(M.pullback).all():
+        raise BadInput("the decoder's Jacobian is NaN or infinite at some codes; look for sqrt(0), 0/0 or log(0) in it")
+    codes = picked(model.codes, rows.points, rows.index)
+    q = None
+    notes = list(model.notes)
+    if model.variances is not None:
+        q = Diagonal(codes, picked(model.variances, rows.points, rows.index).log())
+    elif model.covariances is not None:
+        notes.append("the posterior is full, and its law does not split into groups of latents; it was not tested")
+    stats = None if q is None else statistics(codes.numpy(), q.variance(), q.log_variance())
+    active = moving(codes.numpy(), M) if stats is None else active_latents(stats.std_mu, stats.mean_sigma2)
+    source = "given"
+    if beta is None:
+        beta = None if q is None else implied_beta(M.pullback, each(q, lambda t: t), active)
+        source = "none" if not model.has_beta else "unit" if beta is None else "estimated"
+    rest = torch.arange(len(at))
+    question = Question(
+        decode, p, beta or 1.0, source, codes, rest, codes.numpy(), q, M, columns, stats, active, tuple(notes)
+    )
+    return question, groups
+
+
+def picked(codes: Tensor, points: Tensor, index: Tensor) -> Tensor:  # (N, ...), (m,), (m, k) -> (m, k)
+    """The numbers of each row's group, in double precision."""
+    return codes.flatten(1).double()[points].gather(1, index)
+
+
+def strength(model: AdaptedModel) -> Array:  # (K,)
+    """How much each latent says: its information where there is a posterior, else its spread."""
+    spread = model.codes.flatten(1).double().std(0)
+    if model.variances is None:
+        return spread.numpy()
+    v = model.variances.flatten(1).double()
+    return (0.5 * (model.codes.flatten(1).double().square() + v - v.log() - 1)).mean(0).numpy()
+
+
+def whole_cost(model: AdaptedModel, q: Question, K: int, samples: int, seed: int) -> SampledCost:
+    return sampled_cost(q.decode, model.points, q.likelihood, beta=q.beta, samples=samples, seed=seed, latents=K)
+
+
+def flat_question(model: AdaptedModel) -> dict[str, Any]:
+    """Decoder, codes and posterior as `align` takes them; refused where latents are not flat."""
+    if len(model.latent_shape) != 1 or model.context is not None or not model.differentiable:
+        shape = ("N", *model.latent_shape)
+        raise BadInput(
+            f"this {model.kind} model has codes {shape}; a rotation of latent space needs codes (N, K), a decoder in "
+            "torch and nothing but latents going into it"
+        )
+    posterior = model.variances if model.covariances is None else model.covariances
+    return {"decoder": on_device(model), "codes": model.codes, "posterior": posterior}

@@ -1,0 +1,39 @@
+"""Objects with `transform` and `inverse_transform`: scikit-learn's PCA, FastICA, NMF, pipelines of them, ours.
+
+They compute in NumPy, so the decoder's derivatives are central differences in double precision. Codes are divided by
+their standard deviation, as a prior N(0, I) would have them: the scale of a component carries no meaning otherwise, and
+PCA's components of length 1 would all look alike.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unseam.errors import BadInput
+from unseam.models.adapters.base import FAILURES, AdaptedModel, one_line
+
+
+def matches(model: Any) -> bool:
+    methods = all(callable(getattr(model, name, None)) for name in ("transform", "inverse_transform"))
+    return methods and not isinstance(model, nn.Module)
+
+
+def adapt(model: Any, x: Any) -> AdaptedModel:
+    try:
+        codes = np.asarray(model.transform(x), dtype=float)
+    except FAILURES as error:
+        raise BadInput(f"transform fails on x ({one_line(error)}); fit the model first, on data of this shape") \
+            from error  # fmt: skip
+    if codes.ndim != 2:
+        raise BadInput(f"transform gives codes of shape {codes.shape}; they must be (N, K)")
+    scale = np.where(codes.std(0) > 0, codes.std(0), 1.0)
+
+    def decode(z: Tensor) -> Tensor:
+        out = np.asarray(model.inverse_transform(z.detach().cpu().double().numpy() * scale), dtype=float)
+        return torch.from_numpy(out)
+
+    data = torch.from_numpy(np.array(x.to_numpy() if hasattr(x, "to_numpy") else x, dtype=float))
+    return AdaptedModel("scikit-learn", decode, torch.from_numpy(codes / scale), data=data, has_beta=False,
+                        differentiable=False)  # fmt: skip

@@ -1,0 +1,101 @@
+"""scvi-tools: `model.module.inference` and `.generative`, observations in an AnnData.
+
+Library size, batch and covariates are inputs of the decoder that belong to the cell: they are carried along as
+`context`, so each cell's Jacobian is taken with its own. theta is the logarithm of the expected counts.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unseam.errors import BadInput
+from unseam.models.adapters.base import AdaptedModel, check_mode, check_precision
+from unseam.models.likelihood import Gaussian, Likelihood, NegativeBinomial, Poisson
+
+LEAST = 1e-8  # expected count: smaller ones have this logarithm
+
+
+def matches(model: Any) -> bool:
+    module = getattr(model, "module", None)
+    return isinstance(module, nn.Module) and all(hasattr(module, name) for name in ("inference", "generative"))
+
+
+@torch.no_grad()
+def adapt(model: Any, x: Any) -> AdaptedModel:
+    module = model.module
+    check_mode(module, "model.module")
+    check_precision(module, "model.module")
+    means, variances, contexts, data = [], [], [], []
+    layout: list[tuple[str, int]] = []
+    for tensors in batches(model, x):
+        inference = module.inference(**module._get_inference_input(tensors))
+        q = inference["qz"]
+        inputs = module._get_generative_input(tensors, inference)
+        own = {name: value for name, value in inputs.items() if name != "z" and isinstance(value, Tensor)}
+        layout = [(name, value.shape[-1]) for name, value in own.items()]
+        means.append(q.loc)
+        variances.append(q.scale.square())
+        contexts.append(torch.cat([value.float() for value in own.values()], -1))
+        data.append(tensors["X"].float())
+    codes, context = torch.cat(means), torch.cat(contexts)
+    kinds = {name: value.dtype for name, value in own.items()}
+    K = codes.shape[1]
+
+    def generate(points: Tensor) -> Any:
+        z, rest = points[:, :K], points[:, K:]
+        pieces = rest.split([width for _, width in layout], -1)
+        given = {name: piece.to(kinds[name]) for (name, _), piece in zip(layout, pieces, strict=True)}
+        return module.generative(z=z, **given)["px"]
+
+    def decode(points: Tensor) -> Tensor:  # (B, K + c) -> (B, genes)
+        mean = expected(generate(points))
+        return mean if gaussian else mean.clamp(min=LEAST).log()
+
+    first = generate(torch.cat([codes, context], 1)[:256])
+    gaussian = type(first).__name__ == "Normal"
+    likelihood, notes = likelihood_of(first)
+    return AdaptedModel(
+        "scvi-tools", decode, codes, torch.cat(variances), likelihood=likelihood, beta=1.0, context=context,
+        data=torch.cat(data), module=module, notes=notes,
+    )  # fmt: skip
+
+
+def batches(model: Any, x: Any) -> Iterator[Any]:
+    try:
+        adata = model._validate_anndata(x)
+        return iter(model._make_data_loader(adata=adata, batch_size=256, shuffle=False))
+    except (AttributeError, TypeError, KeyError, ValueError) as error:
+        raise BadInput(
+            f"x is {type(x).__name__} and the scvi-tools model cannot read it ({str(error).splitlines()[0][:120]}); "
+            "give an AnnData with the genes that it was trained on"
+        ) from None
+
+
+def expected(px: Any) -> Tensor:
+    """The mean of the counts, before zero inflation."""
+    for name in ("mu", "rate", "mean"):
+        found = getattr(px, name, None)
+        if isinstance(found, Tensor):
+            return found
+    raise BadInput(f"the model generates a {type(px).__name__}, whose mean is not known; give decoder and codes")
+
+
+def likelihood_of(px: Any) -> tuple[Likelihood, tuple[str, ...]]:
+    """Ours with the dispersion of each gene; what it leaves out is said."""
+    name = type(px).__name__
+    if name == "Normal":
+        return Gaussian(float(px.scale.square().mean())), ()
+    if name == "Poisson":
+        return Poisson(), ()
+    likelihood = NegativeBinomial()
+    theta = torch.as_tensor(px.theta)  # (genes,) or (cells, genes)
+    dispersion = theta.reshape(-1, theta.shape[-1]).log().mean(0)
+    likelihood.log_r = nn.Parameter(dispersion.detach().clone(), requires_grad=False)
+    notes = []
+    if "ZeroInflated" in name:
+        notes.append("the zero inflation of the counts is left out of the geometry")
+    if theta.ndim > 1 and float(theta.log().std(0).max()) > 1e-6:
+        notes.append("the dispersion differs between cells; each gene has its geometric mean")
+    return likelihood, tuple(notes)

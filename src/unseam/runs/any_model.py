@@ -1,0 +1,310 @@
+"""`unseam.diagnose` and `unseam.align`: a run, anybody's model with observations, or a decoder with codes.
+
+The one place where the three forms meet. Models are read by `models/adapters/`, runs by `runs/diagnose.py`, and the
+numbers come from `geometry/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unseam import geometry
+from unseam.errors import BadInput
+from unseam.geometry.adapted import Beta, beta_of, diagnose_adapted, flat_question, likelihood_of
+from unseam.geometry.align import Alignment
+from unseam.geometry.diagnosis import Diagnosis
+from unseam.geometry.groups import Latents
+from unseam.geometry.prepare import Columns
+from unseam.geometry.sampled_cost import SAMPLES
+from unseam.models.adapters import AdaptedModel, Adapter, adapter_for
+from unseam.models.adapters.base import read_encoder_output
+from unseam.models.adapters.modules import parts
+from unseam.models.likelihood import Likelihood
+
+if TYPE_CHECKING:  # what a run needs, metrics and all, is imported when there is a run
+    from unseam.run import Run
+
+
+def diagnose(
+    model: Any,
+    x: Any = None,
+    posterior: Any = None,
+    *,
+    codes: Any = None,
+    member: int | None = None,
+    latents: Latents = "auto",
+    data: Any = None,
+    encoder: Callable[[Tensor], Any] | None = None,
+    likelihood: Likelihood | str | None = None,
+    s2: float | None = None,
+    beta: Beta = "auto",
+    points: int = 1000,
+    chunk: int | None = None,
+    factors: int | None = None,
+    columns: Columns = "weighted",
+    has_beta: bool = True,
+    samples: int = SAMPLES,
+    seed: int = 0,
+) -> Diagnosis:
+    """Say why a latent space is aligned, or why not: activity, Sigma law, mixed pairs and their cost in nats of loss.
+
+    Parameters
+    ----------
+    model : Run, model or decoder
+        A run (with `member` where it has several); a torch module with `encode` and `decode` or with `encoder` and
+        `decoder`; a pythae, scvi-tools or diffusers model; an (encoder, decoder) pair; an object with `transform` and
+        `inverse_transform`; or a decoder alone, with codes in place of x.
+    x : array, tensor, DataFrame, AnnData, Dataset or DataLoader
+        Observations, scaled as in training. With a decoder alone, and where `posterior` is given: codes (N, K), a
+        torch distribution or (mean, log-variance). A run takes its own held-out rows when x is left out.
+    posterior : array, distribution or posterior, optional
+        With codes: their variances (N, K), covariances (N, K, K) or posterior.
+    codes : array, optional
+        Codes by name, where x could be read as either.
+    member : int, optional
+        Which member of a run.
+    latents : {"auto", "all", "locations", "channels"} or sequence of int or (c, h, w), default="auto"
+        Which latents are looked at together. "auto": all of at most 256 flat latents, the 32 strongest of more, and
+        of latents (C, H, W) the C channels at each location. "channels": the locations within each channel.
+    data : array, optional
+        With codes: the observations, for the ELBO. With a model it is another name for x.
+    encoder : callable, optional
+        With codes: the encoder, to say how well it inverts the decoder.
+    likelihood : Likelihood or str, optional
+        p(x|z); the model's own, else a Gaussian of variance `s2`.
+    s2 : float, optional
+        The variance of a Gaussian likelihood; 0.5 unless it is known from the model.
+    beta : float, None or "auto", default="auto"
+        The weight of the KL in the loss. None estimates it from the posterior. "auto": the model's own, else
+        estimated; 1 for a decoder with codes.
+    points : int, default=1000
+        At how many codes the decoder is differentiated.
+    chunk : int, optional
+        How many of them at once; by default as many as a core's cache holds.
+    factors : int, optional
+        How many factors the data is known to have.
+    columns : {"weighted", "mean"}, default="weighted"
+        Whose angles: those of A D, as the theory has it, or of J = d xhat/dz.
+    has_beta : bool, default=True
+        With codes and beta=None: False if the loss has no KL.
+    samples : int, default=256
+        Where only some latents are looked at: latents drawn to estimate the cost of all of them. 0: none.
+    seed : int, default=0
+        Which rows and latents are drawn.
+
+    Returns
+    -------
+    Diagnosis
+        Prints as a verdict and a table per latent; `docs/geometry.md` says how to read it.
+
+    Examples
+    --------
+    >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    >>> codes = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+    >>> result = diagnose(lambda z: z @ W.T, codes, s2=0.1)
+    >>> result.dto, round(result.entanglement_cost, 6), result.active
+    (0.0, 0.0, 2)
+
+    An encoder and a decoder, with observations:
+
+    >>> result = diagnose((lambda x: x @ torch.linalg.pinv(W).T, lambda z: z @ W.T), codes @ W.T)
+    >>> result.active
+    2
+    """
+    if hasattr(model, "members"):  # a run
+        return diagnose_run(model, x if x is not None else data, member, points, seed)
+    adapted = read_model(model, x, posterior, codes, data)
+    if adapted is not None:
+        return diagnose_adapted(
+            adapted, latents, likelihood=likelihood, s2=s2, beta=beta, points=points, chunk=chunk, factors=factors,
+            columns=columns, samples=samples, seed=seed,
+        )  # fmt: skip
+    given = codes if codes is not None else x
+    refuse_missing(given, model)
+    simple: dict[str, Any] = {
+        "likelihood": likelihood,
+        "s2": 0.5 if s2 is None else s2,
+        "beta": 1.0 if beta == "auto" else beta,
+    }
+    if latents == "auto":
+        return geometry.diagnose(
+            decoder_of(model), given, posterior, data=data, encoder=encoder, points=points, chunk=chunk,
+            factors=factors, columns=columns, has_beta=has_beta, **simple,
+        )  # fmt: skip
+    return diagnose_adapted(
+        from_codes(model, given, posterior), latents, points=points, chunk=chunk, columns=columns, samples=samples,
+        seed=seed, **simple,
+    )  # fmt: skip
+
+
+def align(
+    model: Any,
+    x: Any = None,
+    posterior: Any = None,
+    *,
+    codes: Any = None,
+    member: int | None = None,
+    encoder: Callable[[Tensor], Any] | None = None,
+    likelihood: Likelihood | str | None = None,
+    s2: float | None = None,
+    beta: Beta = "auto",
+    points: int = 2000,
+    restarts: int = 2,
+    seed: int = 0,
+    chunk: int | None = None,
+    whiten: bool | None = None,
+) -> Alignment:
+    """Find the rotation of latent space with the smallest entanglement cost, and say whether it helped.
+
+    Parameters
+    ----------
+    model, x, posterior, codes, member, encoder, likelihood, s2, beta, points, chunk
+        As in `diagnose`. Latents must be flat: (C, H, W) are refused.
+    restarts : int, default=2
+        Random starts of the search beside the axes as they are.
+    seed : int, default=0
+        Of the restarts, and of a run's rows.
+    whiten : bool, optional
+        Give the codes mean 0 and covariance I first, as a prior would. By default for models without a posterior;
+        not for a decoder with codes.
+
+    Returns
+    -------
+    Alignment
+        `rotation`, the turned `encoder` and `decoder`, the new `codes`, and a table of before and after.
+
+    Examples
+    --------
+    >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
+    >>> turn = torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
+    >>> codes = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
+    >>> result = align(lambda z: z @ turn @ W.T, codes)
+    >>> result.helped, bool(torch.allclose(result.rotation, turn.double(), atol=1e-6))
+    (True, True)
+    """
+    if hasattr(model, "members"):  # a run
+        return align_run(model, x, member, points, seed)
+    adapted = read_model(model, x, posterior, codes)
+    search: dict[str, Any] = {"points": points, "restarts": restarts, "seed": seed, "chunk": chunk}
+    if adapted is None:
+        given = codes if codes is not None else x
+        refuse_missing(given, model)
+        return geometry.align(
+            decoder_of(model), given, posterior, encoder=encoder, likelihood=likelihood,
+            s2=0.5 if s2 is None else s2, beta=1.0 if beta == "auto" else beta, whiten=bool(whiten), **search,
+        )  # fmt: skip
+    both = parts(model) if parts(model) is not None else model if isinstance(model, (tuple, list)) else None
+    return geometry.align(
+        **flat_question(adapted),
+        encoder=encoder if encoder is not None else both[0] if both is not None else None,
+        likelihood=likelihood_of(adapted, likelihood, s2),
+        beta=beta_of(adapted, beta),
+        whiten=(adapted.variances is None and adapted.covariances is None) if whiten is None else whiten,
+        **search,
+    )
+
+
+def diagnose_run(run: Run, x: Any, member: int | None, points: int, seed: int) -> Diagnosis:
+    """A member at its held-out rows, or at other data."""
+    from unseam.runs.diagnose import diagnosis
+
+    run = with_data(run, x)
+    return diagnosis(run, run._one(member), points, seed)
+
+
+def align_run(run: Run, x: Any, member: int | None, points: int, seed: int) -> Alignment:
+    from unseam.runs import align as run_alignment
+
+    run = with_data(run, x)
+    return run_alignment.align(run, run._one(member), points, seed)[0]
+
+
+def with_data(run: Run, x: Any) -> Run:
+    from unseam.run import load_run
+
+    return run if x is None else load_run(run.folder, data=x)
+
+
+def read_model(model: Any, x: Any, posterior: Any = None, codes: Any = None, data: Any = None) -> AdaptedModel | None:
+    """What an adapter makes of a model and observations; None for a decoder with codes."""
+    adapter = adapter_for(model)
+    if adapter is None or posterior is not None or codes is not None:
+        return None
+    if x is None and data is not None:
+        return adapter.adapt(model, data)
+    if x is None:
+        raise BadInput(f"{type(model).__name__} needs observations: give x, some of the data that it was trained on")
+    return None if meant_as_codes(adapter, model, x) else adapter.adapt(model, x)
+
+
+@torch.no_grad()
+def meant_as_codes(adapter: Adapter, model: Any, x: Any) -> bool:
+    """Whether x is codes: only the decoder takes it. What encoder and decoder both take is refused."""
+    if adapter.kind not in ("unseam", "module") or not isinstance(x, (Tensor, np.ndarray)) or x.ndim != 2:
+        return isinstance(x, torch.distributions.Distribution)
+    two = torch.as_tensor(x)[:2].float()
+    encode, decode = parts(model)  # type: ignore[misc]
+    width = code_width(encode, two)
+    if width is not None and width != x.shape[1]:
+        return False
+    as_codes = takes(decode, two)
+    if width is not None and as_codes:
+        raise BadInput(
+            f"x {tuple(x.shape)} fits both the encoder and the decoder: say which it is, data= (observations) or codes="
+        )
+    return as_codes
+
+
+def code_width(encode: Callable[..., Any], x: Tensor) -> int | None:
+    """How many latents the encoder gives to this input; None where it does not take it."""
+    try:
+        return int(read_encoder_output(encode(x)).mean.flatten(1).shape[1])
+    except Exception:  # which other reasons it has to fail is seen later
+        return None
+
+
+def takes(decode: Callable[..., Any], z: Tensor) -> bool:
+    """Whether a decoder accepts this input."""
+    try:
+        decode(z)
+    except Exception:
+        return False
+    return True
+
+
+def refuse_missing(given: Any, model: Any) -> None:
+    if given is None:
+        raise BadInput(
+            f"{type(model).__name__} is a decoder alone; give codes (N, K) as well, or a model with encoder and decoder"
+        )
+
+
+def decoder_of(model: Any) -> Any:
+    """The decoder of a model whose codes were given."""
+    if adapter_for(model) is None or hasattr(model, "decode"):
+        return model
+    both = model if isinstance(model, (tuple, list)) else parts(model)
+    return model if both is None else both[1]
+
+
+def from_codes(model: Any, codes: Any, posterior: Any) -> AdaptedModel:
+    """A decoder with codes of any shape, as an adapter would have read it."""
+    decode = decoder_of(model)
+    decode = decode.decode if hasattr(decode, "decode") else decode
+    z = codes.detach() if isinstance(codes, Tensor) else torch.as_tensor(np.array(codes))
+    shape = tuple(z.shape[1:])
+
+    def flat(points: Tensor) -> Tensor:
+        out: Tensor = decode(points.unflatten(1, shape) if len(shape) > 1 else points)
+        return out
+
+    spread = None if posterior is None else torch.as_tensor(np.array(posterior))
+    if spread is not None and spread.shape != z.shape:
+        raise BadInput(f"posterior variances have shape {tuple(spread.shape)}, the codes {tuple(z.shape)}: must match")
+    module = model if isinstance(model, torch.nn.Module) else None
+    return AdaptedModel("codes", flat, z, spread, likelihood=getattr(model, "likelihood", None), module=module)
