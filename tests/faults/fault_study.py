@@ -3,8 +3,8 @@
 `python tests/faults/fault_study.py FOLDER KILLS [DASK_KILLS [QUEUE_KILLS]]` prints one JSON document. `here`: a driver
 and its workers; now and then a second driver works at the same study. `dask`: distributed's LocalCluster in a process
 of its own, whose death takes the scheduler with it. `queue`: dask-jobqueue's LocalCluster, workers started by a job
-script. Everything is forked from one warm process, so that a life costs no imports. Kills come in units of the time that
-an undisturbed study takes on this machine, so that a slow one also makes progress. Pauses: fault_pauses.py.
+script. Everything is forked from one warm process, so that a life costs no imports. Kills come in units of the time
+that an undisturbed study takes on this machine, so that a slow one also makes progress. Pauses: fault_pauses.py.
 """
 
 import json
