@@ -73,6 +73,61 @@ def test_finder_in_a_pipeline_pickled_cloned_and_searched() -> None:
     assert search.best_params_["n_components"] == 2
 
 
+def people(N: int = 400) -> tuple[pd.DataFrame, Array]:
+    """A table as people have it: numbers with missing cells, two words, classes, an identifier and a label."""
+    g = np.random.default_rng(0)
+    s = g.laplace(size=(N, 2))
+    x = s @ g.normal(size=(2, 6)) + 0.05 * g.normal(size=(N, 6))
+    x[g.uniform(size=x.shape) < 0.03] = np.nan
+    frame = pd.DataFrame(x, columns=list("abcdef"))
+    words = {"sex": np.where(s[:, 0] > 0, "f", "m"), "town": np.array(["x", "y", "z", "x"] * (N // 4))}
+    return frame.assign(**words, id=np.arange(N), target=(s[:, 1] > 0) * 1), s
+
+
+def test_finder_takes_what_find_takes() -> None:
+    """Missing cells, words, identifiers, kinds; new rows as tables with other columns, or as an array of them all."""
+    frame, s = people()
+    finder = FactorFinder(leave_out="f", random_state=0).fit(frame)
+    assert finder.findings_.prepared.features == ("a", "b", "c", "d", "e", "sex=m")
+    codes = finder.transform(frame)
+    assert matched(np.abs(rank_correlations(s, codes))).values.min() > 0.9
+    assert np.array_equal(codes, finder.findings_.transform(frame.drop(columns="f")))
+    with pytest.warns(UserWarning, match="feature names"):
+        assert np.allclose(finder.transform(frame.to_numpy(object)), codes)
+    assert finder.n_features_in_ == 10
+    assert finder.n_components_ == codes.shape[1] == len(finder.get_feature_names_out())
+    rows = finder.inverse_transform(codes)
+    assert rows.shape == (400, 10)
+    assert np.isnan(rows[:, 7]).all()
+    assert np.allclose(rows[:, 5], frame["f"].mean())
+    seen = frame["a"].notna()
+    assert np.corrcoef(rows[seen, 0], frame["a"][seen])[0, 1] > 0.95
+    kept = FactorFinder(keep="target", kinds={"town": "categorical"}).fit(frame)
+    assert {"target", "town=y", "town=z"} <= set(kept.findings_.prepared.features)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"effort": "quik"}, "effort='quik' is unknown; did you mean 'quick'"),
+        ({"kinds": {"a": "count"}}, "did you mean 'counts'"),
+        ({"leave_out": "aa"}, "leave_out: column='aa' is unknown; did you mean 'a'"),
+        ({"scale": "standart"}, "did you mean 'standard'"),
+    ],
+)
+def test_finder_checks_its_options_as_find_does(options: dict[str, Any], says: str) -> None:
+    frame, _ = people(100)
+    with pytest.raises(BadInput, match=says):
+        FactorFinder(**options).fit(frame)
+
+
+def test_every_estimator_says_how_many_components_it_has() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 4)) * [3, 2, 1, 1]
+    for estimator in (PPCA(2), LinearVAE(2), FactorFinder(), SHORT):
+        fitted = clone(estimator).fit(X)
+        assert fitted.n_components_ == fitted.transform(X).shape[1]
+
+
 def curved(N: int = 300) -> tuple[Array, Array]:
     g = np.random.default_rng(0)
     s = g.uniform(-1, 1, (N, 2))

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from unseam.axes import Array
-from unseam.errors import BadInput
+from unseam.errors import BadInput, unknown
 from unseam.finding.kinds import USED, Kind, called, distinct, each, quoted
 from unseam.finding.missing import Filler, by_hidden_cells, filler, ppca_fill
 from unseam.finding.table_warnings import alarm, almost, asking, far_values, follow, remarks, series
@@ -161,6 +161,8 @@ def prepare(
         raise BadInput(
             f"the data has {len(table)} row{'s' * (len(table) != 1)}; find needs at least {least}, and 100 to know"
         )
+    if scale not in get_args(Scale):
+        raise unknown("scale", scale, get_args(Scale))
     leave_out, keep = names_of(leave_out), names_of(keep)
     table.pick(leave_out, "leave_out")
     table = table.without(leave_out) if leave_out else table

@@ -37,7 +37,7 @@ class PPCA(Codes):
         self.mean_, self.noise_variance_ = X.mean(0), s2
         self.components_ = ((U * signs)[:, :d] * np.sqrt(np.maximum(l[:d] - s2, 0))).T  # W' (d, n)
         self.explained_information_ = 0.5 * np.log(np.maximum(l[:d] / s2, 1.0))
-        self._n_features_out = d
+        self.n_components_ = self._n_features_out = d
 
     def _encode(self, X: Array) -> Array:
         M = self.components_ @ self.components_.T + self.noise_variance_ * np.eye(len(self.components_))
@@ -96,7 +96,7 @@ class LinearVAE(PPCA):
         self.noise_variance_ = max(float(noise), 1e-300)
         self.posterior_variance_ = self.noise_variance_ / np.maximum(l[:d], self.noise_variance_)
         self.explained_information_ = -0.5 * np.log(self.posterior_variance_)
-        self._n_features_out = d
+        self.n_components_ = self._n_features_out = d
 
 
 def dimension(asked: int | str, l: Array, X: Array) -> int:

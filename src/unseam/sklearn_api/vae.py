@@ -99,7 +99,7 @@ class VAE(Codes):
         self.active_ = nats[self.kept_] > 0.01
         self.explained_information_, self.posterior_variance_ = nats[self.kept_], variance[self.kept_]
         self.centre_ = q.mean.mean(0).numpy()
-        self._n_features_out = used
+        self.n_components_ = self._n_features_out = used
 
     def model(self) -> Autoencoder:
         """The torch module, in double precision, made of the plain arrays that the estimator keeps."""
@@ -162,7 +162,7 @@ class Align(Codes):
             self.explained_information_ = turned.nats(self._unit(X))
         else:
             self.explained_information_ = self.estimator_.explained_information_
-        self._n_features_out = len(self.explained_information_)
+        self.n_components_ = self._n_features_out = len(self.explained_information_)
 
     def _unit(self, X: Array) -> Array:
         return np.asarray((X - self.estimator_.mean_) / self.estimator_.scale_)
