@@ -28,7 +28,7 @@ from unseam.run.user_files import located
 from unseam.train.job import Job
 from unseam.train.loop import interruptible, train_group
 
-WORK = "unseam.train.workers:work"
+WORK = "unseam.train.workers:_work"
 PAUSE = 0.2  # seconds between two messages about progress
 
 
