@@ -177,7 +177,7 @@ FAULTS = (  # docs/reliability.md: what each mending of D1 to D18 would let thro
     Mutant("D14: a killed worker's group is not given to another", f"{UNSEAM}train/workers.py",
            "    if worker.group < 0 or deaths[worker.group] > 1:\n", "    if True:\n", "train/test_train_workers.py::test_the_group_of_a_killed_worker_goes_on_in_another"),
     Mutant("D14: nobody is told that a worker died", f"{UNSEAM}train/workers.py",
-           '    stderr.print(f"{text}; another process continues its group", soft_wrap=True)\n', "", "train/test_train_workers.py::test_the_group_of_a_killed_worker_goes_on_in_another"),
+           '    log.warning(f"{text}; another process continues its group")\n', "", "train/test_train_workers.py::test_the_group_of_a_killed_worker_goes_on_in_another"),
     Mutant("D15: an integer of 400 digits is a 500", f"{UNSEAM}show/explorer/checks.py",
            "    if not abs(value) <= largest:  #", "    if not math.isfinite(value) or abs(value) > largest:  #", "show/explorer/test_explorer_guard.py::test_a_bad_point_is_refused_in_one_line"),
     Mutant("D15: an infinite variance is a 500", f"{UNSEAM}show/explorer/member.py",

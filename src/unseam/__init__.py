@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # so that type checkers and editors know them; a test compare
     from unseam.runs.align import load_alignment
     from unseam.runs.any_model import align, diagnose
     from unseam.show.demo import demo
+    from unseam.show.plot import plot
     from unseam.show.report import report
     from unseam.show.report.write import figures
     from unseam.train import fit, resume
@@ -40,12 +41,13 @@ PUBLIC = {
     "align": "unseam.runs.any_model",
     "load_alignment": "unseam.runs.align",
     "demo": "unseam.show.demo",
+    "plot": "unseam.show.plot",
     "report": "unseam.show.report",
     "figures": "unseam.show.report.write",
 }
 __all__ = [
     "BadInput", "Factor", "FactorSpace", "Findings", "__version__", "align", "demo", "diagnose", "figures", "find",
-    "fit", "load_alignment", "load_data", "load_run", "match", "report", "resume", "score",
+    "fit", "load_alignment", "load_data", "load_run", "match", "plot", "report", "resume", "score",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
@@ -93,6 +94,20 @@ class Match:
             if pair.one == 0:
                 columns |= {f"{self.names[pair.two]}": pair.partners, f"{self.names[pair.two]} value": pair.values}
         return pandas.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        """One line: the matched values fill pages."""
+        sets = " and ".join(f"{name} ({size})" for name, size in zip(self.names, self.sizes, strict=True))
+        return f"Match({self.of} of {sets}: {self.stable.mean():.0%} in all)"
+
+    def _repr_html_(self) -> str:
+        """A row a pair of sets, for notebooks."""
+        import pandas
+
+        rows = [{"sets": f"{self.names[p.one]} - {self.names[p.two]}", **p.to_json(self.at)} for p in self.pairs]
+        table = pandas.DataFrame(rows)[["sets", "mean", "chance", "share", "above_chance"]]
+        last = str(self).splitlines()[-1]
+        return f"{table.to_html(index=False, float_format='{:.3f}'.format, escape=True)}<p>{escape(last)}</p>"
 
     def __str__(self) -> str:
         what = "|rank correlation|" if self.of == "codes" else "cosine" if self.signed else "|cosine|"

@@ -1,18 +1,39 @@
-"""One progress bar for everything that takes longer than two seconds; a plain line every ten seconds where there is no
-terminal. Both go to stderr, so `--json` stays clean."""
+"""One progress bar for everything that takes longer than two seconds: on a terminal, in a notebook, else a plain line
+every ten seconds. Notes go to the logger `unseam`, which writes them to stderr, so `--json` stays clean.
 
+logging.getLogger("unseam").setLevel(logging.ERROR)     # no notes and no bars
+"""
+
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
+from importlib import import_module
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 stderr = Console(stderr=True, markup=False, highlight=False)
 EVERY = 10.0  # seconds between plain lines
+_QUICK = 2.0  # seconds: what is done sooner needs no bar in a notebook
 _SURE = 0.005  # of the whole: before that, a guess of the time left is off by days
 _Advance = Callable[..., None]
+
+
+class _StderrHandler(logging.Handler):
+    """A note as one plain line on the stderr of now (a notebook or a test may have put another in its place)."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        stderr.print(self.format(record), soft_wrap=True)
+
+
+log = logging.getLogger("unseam")
+log.addHandler(_StderrHandler())
+log.setLevel(logging.INFO)
+log.propagate = False  # else it is printed twice where the root logger has a handler
 
 
 @contextmanager
@@ -25,6 +46,11 @@ def bar(description: str, total: float, show: bool | None = None) -> Iterator[_A
     ...     for _ in range(3):
     ...         advance()
     """
+    if show is None and not log.isEnabledFor(logging.INFO):
+        show = False
+    if show is not False and (display := _notebook_display()) is not None:
+        yield _notebook_bar(display, description, total)
+        return
     if show is None and not sys.stderr.isatty():
         yield lines(description, total)
         return
@@ -45,6 +71,35 @@ def bar(description: str, total: float, show: bool | None = None) -> Iterator[_A
                 progress.update(task, note=note)
 
         yield advance
+
+
+def _notebook_display() -> Callable[..., Any] | None:
+    """What shows rich output where this runs in a Jupyter kernel; None elsewhere."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    return import_module("IPython.display").display  # type: ignore[no-any-return]  # the kernel's own, no dependency
+
+
+def _notebook_bar(display: Callable[..., Any], description: str, total: float) -> _Advance:
+    """A bar in the cell's output, drawn again at most four times a second; it needs no widgets."""
+    began, drawn, done, last = time.monotonic(), 0.0, 0.0, ""
+    handle: Any = None
+
+    def advance(n: float = 1, note: str | None = None) -> None:
+        nonlocal drawn, done, last, handle
+        done, last = done + n, last if note is None else note
+        now = time.monotonic()
+        whole = bool(total) and done >= total
+        if now - began < _QUICK or (now - drawn < 0.25 and not whole):
+            return
+        drawn = now
+        share = f' max="{total}" value="{min(done, total)}"' if total else ""
+        text = escape(progress_line(description, done, total, now - began, last))
+        page = {"text/html": f"<progress{share}></progress> {text}", "text/plain": text}
+        handle = display(page, raw=True, display_id=True) if handle is None else handle.update(page, raw=True) or handle
+
+    return advance
 
 
 def lines(description: str, total: float) -> _Advance:

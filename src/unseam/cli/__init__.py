@@ -49,10 +49,10 @@ def check_exists(verb: str, args: list[str]) -> None:
     first = args[0] if args and not args[0].startswith("-") else ""
     resumed = dict(pairwise(args)).get("--resume", "") if verb == "train" else ""
     run = first if verb in ON_RUNS else resumed
-    if run and not os.path.exists(run):
+    if run and not run.startswith(("http:", "https:", "hf:")) and not os.path.exists(run):
         raise BadInput(f"run={run!r} is not a run folder (there is nothing there); train one with `unseam train`")
     path = first if "/" in first or os.path.splitext(first)[1] else ""  # anything else may be a data set's name
-    if verb in ON_DATA and path and not os.path.exists(path):
+    if verb in ON_DATA and path and "://" not in path and not os.path.exists(path):
         raise BadInput(f"data={path!r}: no such file or folder")
 
 

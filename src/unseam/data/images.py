@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from unseam.readers import DAMAGE, Columns, load_array
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
 _PIXELS = 1 << 26  # of one picture
+_STRAY = 0.02  # share of a folder's pictures that may be of another size or colour (thumbnails), and are left out
 
 
 def resize(images: Array, size: int) -> Array:  # (N, H, W) or (N, H, W, C) -> (N, size, size[, C]), uint8
@@ -98,6 +100,12 @@ class Pictures:
             raise BadInput(f"data={str(folder)!r} holds no images ({', '.join(_ENDINGS)})")
         self.folder, self.size = folder, size
         heads = [self._head(path) for path in self.paths]
+        chosen = _majority(
+            [(shape if size is None else None, grey if channels is None else None) for shape, grey in heads]
+        )
+        self.strays = [path for path, keep in zip(self.paths, chosen, strict=True) if not keep]
+        self.paths = [path for path, keep in zip(self.paths, chosen, strict=True) if keep]
+        heads = [head for head, keep in zip(heads, chosen, strict=True) if keep]
         self.mode = _mode(channels, [grey for _, grey in heads], self.paths, folder)
         side = (size, size) if size is not None else _one_size([shape for shape, _ in heads], self.paths, folder)
         self.shape = (len(self.paths), *side, *((3,) if self.mode == "RGB" else ()))
@@ -122,6 +130,17 @@ class Pictures:
         varying = [level for level in levels if len(set(level)) > 1]
         names = ["folder"] if len(varying) == 1 else [f"folder{i + 1}" for i in range(len(varying))]
         return Columns(names, varying) if varying else None
+
+
+def _majority(kinds: list[Any]) -> list[bool]:
+    """Which pictures are of the commonest kind, if at most _STRAY of them are not; else all, and a message follows.
+
+    >>> sum(_majority([((8, 8), True)] * 99 + [((90, 90), False)])), sum(_majority(["a", "a", "b"]))
+    (99, 3)
+    """
+    (kind, count), *_ = Counter(kinds).most_common(1)
+    few = len(kinds) - count <= _STRAY * len(kinds)
+    return [k == kind or not few for k in kinds]
 
 
 def _mode(channels: int | None, grey: list[bool], paths: list[Path], folder: Path) -> str:

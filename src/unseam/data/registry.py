@@ -11,6 +11,7 @@ import torch.utils.data
 
 from unseam.axes import Array
 from unseam.data.base import Dataset
+from unseam.data.download.web import local_copy
 from unseam.data.names import DATASETS as NAMES
 from unseam.data.names import MADE, PATHS, PERTURBED
 from unseam.data.sets.perturbed import Perturbed
@@ -70,6 +71,7 @@ def load_data(name: str | Path | Array, **options: Any) -> Dataset:
     Traceback (most recent call last):
     unseam.errors.BadInput: sprites parameter='sise' is unknown; did you mean 'size'? Known: ...
     """
+    name = local_copy(name, "data") if isinstance(name, str) else name
     named = isinstance(name, (str, Path))
     if isinstance(name, (torch.utils.data.Dataset, torch.utils.data.DataLoader)):
         ways = "dataset.tensors[0], or torch.stack([row[0] for row in dataset])"

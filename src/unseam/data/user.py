@@ -21,7 +21,7 @@ from unseam.data.cache import remember
 from unseam.data.images import Pictures, resize
 from unseam.data.table import Kinds, Layout, Table, TableDataset, factor_table
 from unseam.errors import BadInput, unknown
-from unseam.readers import TABLES, Columns, load_array, load_table
+from unseam.readers import TABLES, Columns, as_array, as_frame, ending, load_array, load_table
 
 _LIKELIHOODS = ("bernoulli", "gaussian")
 CHANNELS = (1, 3)
@@ -74,6 +74,15 @@ def layout_of(shape: tuple[int, ...], given: str | None, where: str) -> Layout:
     return "chw"
 
 
+def _some(paths: list[Path], most: int = 3) -> str:
+    """
+    >>> _some([Path("a/1.png"), Path("a/2.png")], most=1)
+    '1.png and 1 more'
+    """
+    more = f" and {len(paths) - most} more" if len(paths) > most else ""
+    return ", ".join(path.name for path in paths[:most]) + more
+
+
 @dataclass(frozen=True, eq=False)
 class UserData(TableDataset):
     """Rows of the user's own array or image folder.
@@ -110,10 +119,11 @@ class UserData(TableDataset):
     def _is_file(self) -> bool:
         return isinstance(self.source, (str, Path)) and Path(self.source).is_file()
 
-    @property
+    @cached_property
     def _tabular(self) -> bool:
-        suffix = Path(self.source).suffix.lower() if isinstance(self.source, (str, Path)) else ""
-        return suffix in TABLES or hasattr(self.source, "iloc")
+        if isinstance(self.source, (str, Path)):
+            return ending(self.source) in TABLES
+        return as_frame(self.source, self.where) is not None
 
     @property
     def likelihood(self) -> LikelihoodName:  # type: ignore[override]
@@ -150,7 +160,7 @@ class UserData(TableDataset):
             x = self._columns.numbers(self.where)
             return x, self._check(x), labels, self._whole.says()
         x = self.source
-        x = load_array(x, self.where, self.key) if isinstance(x, (str, Path)) else np.asarray(x)
+        x = load_array(x, self.where, self.key) if isinstance(x, (str, Path)) else np.asarray(as_array(x, self.where))
         layout = self._check(x)
         said = f"{x.dtype} {tuple(x.shape)}" + (", bytes divided by 255" if x.dtype == np.uint8 else "")
         if self.size is not None:
@@ -166,6 +176,7 @@ class UserData(TableDataset):
             raise BadInput(f"labels={self.labels!r}: a folder's labels are the names of its folders; leave labels out")
         h, w = pictures.shape[1:3]
         said = f"{len(pictures.paths):,} {'grey' if pictures.mode == 'L' else 'colour'} pictures of {h}x{w} pixels"
+        said += f"; left out, of another size or colour: {_some(pictures.strays)}" if pictures.strays else ""
         said += f"; labels from the names of folders: {', '.join(labels.names)}" if labels else ""
         x = pictures[:] if int(np.prod(pictures.shape)) <= MEMORY else pictures
         return x, "hw" if pictures.ndim == 3 else "hwc", labels, said

@@ -179,6 +179,11 @@ class Findings:
         ]  # fmt: skip
         return pd.DataFrame(rows, columns=["factor", "grade", "nats", "agreement", "chance", "moves"])
 
+    def __repr__(self) -> str:
+        """One line: codes and rivals fill pages."""
+        grades = ", ".join(f"{f.latent} {f.grade}" for f in self.factors) or "none"
+        return f"Findings({self.kind}, factors: {grades})"
+
     def __str__(self) -> str:
         lines = [self.sentence]
         for f in self.factors:

@@ -9,9 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unseam.axes import Array
+from unseam.data.download.web import local_copy
 from unseam.errors import BadInput
 from unseam.finding.columns import MOST_COLUMNS, Shape
-from unseam.readers import ENDINGS, TABLES, Columns, checked, load_array, load_table, refusing
+from unseam.readers import (
+    ENDINGS,
+    TABLES,
+    Columns,
+    as_array,
+    as_frame,
+    checked,
+    ending,
+    load_array,
+    load_table,
+    refusing,
+)  # fmt: skip
 
 IDX = re.compile(r"idx\d?(-ubyte)?(\.gz)?$")  # how files of MNIST's kind are called
 
@@ -34,16 +46,16 @@ def read(source: Any, key: str | None = None) -> Source:
         return _named(str(source), key)
     if hasattr(source, "obs_names") and hasattr(source, "var_names"):
         return Source(_annotated(source, "data"))
-    if hasattr(source, "iloc") and hasattr(source, "columns"):
-        return Source(load_table(source, "data", gaps=True))
+    if (frame := as_frame(source, "data")) is not None:
+        return Source(load_table(frame, "data", gaps=True))
     if hasattr(source, "detach"):
         source = source.detach().cpu().numpy()
-    return _array(np.asarray(source), "data")
+    return _array(np.asarray(as_array(source, "data")), "data")
 
 
 def _named(name: str, key: str | None) -> Source:
-    path, where = Path(name), f"data={name!r}"
-    if path.suffix.lower() in TABLES:
+    path, where = Path(local_copy(name, "data")), f"data={name!r}"
+    if ending(path) in TABLES:
         return Source(_renamed(load_table(path, where, key, gaps=True)))
     if path.suffix.lower() == ".h5ad":
         return Source(_h5ad(path, where))
@@ -51,7 +63,7 @@ def _named(name: str, key: str | None) -> Source:
         from unseam.data.sets.idx import read_idx
 
         return _array(read_idx(path), where)
-    if path.suffix.lower() in ENDINGS:
+    if ending(path) in ENDINGS:
         x = load_array(path, where, key)
         return _array(np.asarray(x[:] if x.shape else x), where)
     return _dataset(name)

@@ -10,6 +10,7 @@ prior would: z = shift + T R z' with T the square root of the codes' covariance.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,13 +121,17 @@ class Alignment:
     helped: bool
     verdict: str
 
+    def __repr__(self) -> str:
+        """One line: codes and rotations fill pages."""
+        return f"Alignment({self.verdict})"
+
     def __str__(self) -> str:
         rows = [f"  {r['what']:<34} {number(r['before']):>9} {number(r['after']):>9}" for r in self.table]
         return "\n".join([self.verdict, f"  {'':<34} {'before':>9} {'after':>9}", *rows])
 
     def _repr_html_(self) -> str:
         rows = [[r["what"], number(r["before"]), number(r["after"])] for r in self.table]
-        return f"<p>{self.verdict}</p>{html_table([['', 'before', 'after'], *rows])}"
+        return f"<p>{escape(self.verdict)}</p>{html_table([['', 'before', 'after'], *rows])}"
 
 
 @torch.no_grad()

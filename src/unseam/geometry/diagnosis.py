@@ -153,6 +153,10 @@ class Diagnosis:
         rows = {name: self.to_parts()[0][name] for name in ("latents", "pairs", "warnings")}
         return {**values, **rows, "kl": self.kl, "share_of_kl": self.share_of_kl}
 
+    def __repr__(self) -> str:
+        """One line: latents and pairs fill pages."""
+        return f"Diagnosis(DtO {number(self.dto)}, {self.active} of {len(self.latents)} latents active: {self.verdict})"
+
     def __str__(self) -> str:
         return "\n".join([self.verdict, *(f"warning: {warning}" for warning in self.warnings), "", self.table()])
 

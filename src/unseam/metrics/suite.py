@@ -47,8 +47,11 @@ class Scores(dict[str, Score]):
         rows = {name: numbers_of(s, names) for name, s in self.items()}
         return pd.DataFrame.from_dict(rows, orient="index").dropna(axis=1, how="all")
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        """One line a notebook can show; `print` gives the table."""
+        return f"Scores({', '.join(f'{name} {score.value:.3g}' for name, score in self.items())})"
 
+    def __str__(self) -> str:
         return "\n".join([as_text(self), *self.notes])
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,5 @@
-"""One checked reader for arrays and tables: .npy .npz .csv .tsv .parquet .h5. No pickle, no torch, no surprises.
+"""One checked reader for arrays and tables: .npy .npz .h5, text, JSON, Parquet, Feather, Excel, Stata and SPSS files,
+packed or not, and the tables of other libraries. No pickle, no torch, no surprises.
 
 Sizes that a file declares are held against the bytes it has, or against this machine's memory, before anything is read;
 whatever is wrong ends in one line that names the file. A table says what was read: rows, columns, how each was taken.
@@ -13,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from unseam.errors import BadInput
+from unseam.readers.formats import read_table
+from unseam.readers.frames import as_array, as_frame, frame_columns
 from unseam.readers.hdf5 import Hdf5Rows, read_hdf5
-from unseam.readers.limits import DAMAGE, ENDINGS, TABLES, existing, memory, refusing
+from unseam.readers.limits import DAMAGE, ENDINGS, TABLES, ending, existing, memory, refusing
 from unseam.readers.npy import FileRows, Header, npy_header, read_npy, read_npz
-from unseam.readers.tables import Columns, checked, is_number, read_parquet, read_text
+from unseam.readers.tables import Columns, checked, is_number
 
 __all__ = [
-    "DAMAGE", "ENDINGS", "TABLES", "Columns", "FileRows", "Hdf5Rows", "Header", "checked", "existing", "is_number",
-    "load_array", "load_table", "memory", "npy_header", "refusing",
+    "DAMAGE", "ENDINGS", "TABLES", "Columns", "FileRows", "Hdf5Rows", "Header", "as_array", "as_frame",
+    "checked", "ending", "existing", "is_number", "load_array", "load_table", "memory", "npy_header", "refusing",
 ]  # fmt: skip
 
 
@@ -32,7 +35,7 @@ def load_array(path: str | Path, where: str, key: str | None = None) -> Any:
     unseam.errors.BadInput: data='missing.npy': no such file
     """
     path = existing(path, where)
-    if path.suffix.lower() in TABLES:
+    if ending(path) in TABLES:
         return load_table(path, where, key).numbers(where)
     readers: dict[str, Callable[[Path, str, str | None], Any]] = {
         ".npy": read_npy,
@@ -50,17 +53,16 @@ def load_table(source: Any, where: str, key: str | None = None, gaps: bool = Fal
     >>> load_table(np.array([[1, 2], [3, 4]]), "factors").names
     ['factor0', 'factor1']
     """
-    if hasattr(source, "columns") and hasattr(source, "iloc"):
-        names = [str(name) for name in source.columns]
-        return checked(Columns(names, [source.iloc[:, i].to_numpy() for i in range(len(names))]), where, gaps)
+    if (frame := as_frame(source, where)) is not None:
+        return checked(frame_columns(frame), where, gaps)
     if isinstance(source, (str, Path)):
         path = existing(source, where)
-        if path.suffix.lower() in TABLES:
-            with refusing(where, f"no readable {path.suffix[1:].upper()}"):
-                table = (read_parquet if path.suffix.lower() == ".parquet" else read_text)(path, where)
+        if ending(path) in TABLES:
+            with refusing(where, f"no readable {ending(path)[1:].upper()}"):
+                table = read_table(path, where)
             return checked(table.pick(key.split(","), where) if key else table, where, gaps)
         source = load_array(path, where, key)
-    array = np.asarray(source[:] if isinstance(source, (Hdf5Rows, FileRows)) else source)
+    array = np.asarray(source[:] if isinstance(source, (Hdf5Rows, FileRows)) else as_array(source, where))
     if array.ndim == 1 and array.dtype.names:
         return checked(Columns(list(array.dtype.names), [array[name] for name in array.dtype.names]), where, gaps)
     array = array[:, None] if array.ndim == 1 else array

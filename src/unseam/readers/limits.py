@@ -17,7 +17,8 @@ from safetensors import SafetensorError
 
 from unseam.errors import BadInput
 
-TABLES = (".csv", ".tsv", ".parquet")
+TEXT = (".csv", ".tsv", ".json", ".jsonl")
+TABLES = (*TEXT, *(f"{text}.gz" for text in TEXT), ".zip", ".parquet", ".feather", ".arrow", ".xlsx", ".dta", ".sav")
 ENDINGS = (".npy", ".npz", ".h5", ".hdf5", *TABLES)
 DAMAGE = (
     OSError,
@@ -68,10 +69,21 @@ def _reason(error: BaseException) -> str:
     return text[:200] or type(error).__name__
 
 
+def ending(path: str | Path) -> str:
+    """How a file's name ends, in small letters; of a packed one with what is inside.
+
+    >>> ending("a/Table.CSV"), ending("b.csv.gz"), ending("v1.2.npz")
+    ('.csv', '.csv.gz', '.npz')
+    """
+    name = Path(path).name.lower()
+    inner = Path(name.removesuffix(".gz")).suffix if name.endswith(".gz") else ""
+    return f"{inner}.gz" if name.endswith(".gz") else Path(name).suffix
+
+
 def existing(path: str | Path, where: str) -> Path:
     path = Path(path)
     if not path.is_file():
         raise BadInput(f"{where}: no such file")
-    if path.suffix.lower() not in ENDINGS:
-        raise BadInput(f"{where} ends in {path.suffix!r}; known are {', '.join(ENDINGS)} and folders of images")
+    if ending(path) not in ENDINGS:
+        raise BadInput(f"{where} ends in {ending(path)!r}; known are {', '.join(ENDINGS)} and folders of images")
     return path

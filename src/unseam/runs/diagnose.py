@@ -16,7 +16,7 @@ from unseam.geometry import diagnose as diagnose_codes
 from unseam.metrics.registry import METRICS
 from unseam.models import Autoencoder
 from unseam.objectives import OBJECTIVES
-from unseam.progress import bar, stderr
+from unseam.progress import bar, log
 from unseam.run import Run
 from unseam.runs.agreement import beside, seeds
 from unseam.runs.cache import Parts, if_kept, once
@@ -37,7 +37,7 @@ def chosen_members(run: Run, members: Iterable[int] | None) -> list[int]:
         raise BadInput(f"run={str(run.folder)!r} has no whole member ({_in_words(wrong)}); train it again, "
                        "scaled (--scale standard) or with a smaller --lr, or ask for one by --member")  # fmt: skip
     if not len(run.table()):
-        stderr.print("this run is unfinished: what follows is as of its last checkpoints", soft_wrap=True)
+        log.warning("this run is unfinished: what follows is as of its last checkpoints")
     say_left_out(run)
     return whole
 
@@ -45,7 +45,7 @@ def chosen_members(run: Run, members: Iterable[int] | None) -> list[int]:
 def say_left_out(run: Run) -> None:
     """Which members are not looked at, and why; nothing where all are whole."""
     if told := _in_words(not_whole(run)):
-        stderr.print(f"left out: {told}", soft_wrap=True)
+        log.warning(f"left out: {told}")
 
 
 def _in_words(wrong: Mapping[int, str]) -> str:

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from unseam.atomic import cores
 from unseam.errors import BadInput, Failed
 from unseam.processes import hidden_script
-from unseam.progress import stderr
+from unseam.progress import log
 from unseam.study.engine import Stopped, one_piece, watch, way_on
 from unseam.study.pieces import Place
 from unseam.train.loop import interruptible
@@ -128,10 +128,9 @@ def as_options(text: str | None) -> dict[str, str]:
 def warn_if_open(address: str) -> None:
     """One line for a scheduler that others may reach and that does not ask who they are."""
     if not is_loopback(address) and not address.startswith("tls://"):
-        stderr.print(
+        log.warning(
             f"warning: {address} is not on this machine and has no TLS: whoever reaches it can run code there; "
-            "use tls:// (docs/study.md)",
-            soft_wrap=True,
+            "use tls:// (docs/study.md)"
         )
 
 

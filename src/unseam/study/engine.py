@@ -21,7 +21,7 @@ from typing import Any
 from unseam.atomic import cores
 from unseam.errors import ENVIRONMENT, BadInput, Failed, in_words
 from unseam.processes import Inbox, Line, Process, messages
-from unseam.progress import bar, stderr
+from unseam.progress import bar, log
 from unseam.study import lease
 from unseam.study.grid import PRESETS, Grid, load_grid
 from unseam.study.pieces import Place, advance, open_study, opened, places, read_json, start_study
@@ -159,7 +159,7 @@ def here(todo: Sequence[Place], folder: Path, workers: int, show: bool | None, d
                     deaths, last = deaths + 1, process.death()
                     if deaths > PATIENCE * count:
                         return False
-                    stderr.print(f"a worker died ({process.death()}); another goes on", soft_wrap=True)
+                    log.warning(f"a worker died ({process.death()}); another goes on")
                     staff[place] = start()
             return any(process.exitcode is None for process in staff)
 
@@ -192,7 +192,7 @@ def hear(inbox: Inbox, problems: dict[str, str]) -> None:
     for _, message in messages(inbox, 0):
         if message is not None and message[0] not in problems:
             problems[message[0]] = message[1]
-            stderr.print(f"piece {message[0]}: {message[1]}", soft_wrap=True, markup=False, highlight=False)
+            log.warning(f"piece {message[0]}: {message[1]}")
 
 
 def serve_parent(line: Line, folder: str, device: str | None) -> None:

@@ -21,7 +21,7 @@ from unseam.data import load_data
 from unseam.device import device, here
 from unseam.errors import ENVIRONMENT, BadInput, Failed, in_words
 from unseam.objectives import Objective
-from unseam.progress import bar, stderr
+from unseam.progress import bar, log
 from unseam.run.config import RunConfig, Training
 from unseam.run.results import Results
 from unseam.run.user_files import located
@@ -120,10 +120,9 @@ def can_be_imported(objective: type[Objective]) -> bool:
     """Whether other processes find this objective; if not, say why all members are trained in this one."""
     if address(objective) is not None:
         return True
-    stderr.print(
+    log.warning(
         f"{objective.__name__} is defined in a script, notebook or function, so all members are trained in this "
-        "process; move it to a module of its own to use several",
-        soft_wrap=True,
+        "process; move it to a module of its own to use several"
     )
     return False
 

@@ -24,7 +24,7 @@ from unseam.errors import BadInput, lookup
 from unseam.models import Architecture
 from unseam.models.likelihood import COUNTS
 from unseam.objectives import OBJECTIVES, Objective, Optimiser
-from unseam.progress import stderr
+from unseam.progress import log
 from unseam.run import pack, user_files
 from unseam.run.config import RunConfig, Training, split, sweep
 from unseam.run.load import load_run
@@ -110,7 +110,7 @@ def fit(
     choices = choose(objective, settings, architecture, training, optimiser, hyperparameters)
     run = begin(data, choices, seeds=seeds, out=out, data_parameters=data_parameters, scale=scale)
     if out is None and show is not False:
-        stderr.print(f"run folder: {run.folder} (out= chooses another)", soft_wrap=True)
+        log.info(f"run folder: {run.folder} (out= chooses another)")
     with tracked(run.folder, run.config, track):
         run_cohort(run.folder, run.config, choices.kind, show)
     return run

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from unseam.errors import BadInput, lookup
-from unseam.progress import stderr
+from unseam.progress import log
 from unseam.run.config import RunConfig
 from unseam.run.results import Results
 
@@ -125,4 +125,4 @@ def _watch(folder: Path, config: RunConfig, to: str, done: threading.Event) -> N
         follower.writer.close()
     except Exception as error:  # whatever goes wrong there, the run is not to suffer
         what = f"{to} failed ({type(error).__name__}: {error})"
-        stderr.print(f"{what}; training goes on, and its rows are kept as ever", soft_wrap=True)
+        log.warning(f"{what}; training goes on, and its rows are kept as ever")

@@ -22,7 +22,7 @@ from unseam.data import load_data
 from unseam.errors import ENVIRONMENT, BadInput, Failed, in_words
 from unseam.objectives import Objective
 from unseam.processes import Inbox, Line, Process, messages
-from unseam.progress import stderr
+from unseam.progress import log
 from unseam.run.config import RunConfig
 from unseam.run.user_files import located
 from unseam.train.job import Job
@@ -153,7 +153,7 @@ def requeue(worker: Worker, deaths: Counter[int], folder: Path) -> int:
     text = f"a training process died ({worker.process.death()})"
     if worker.group < 0 or deaths[worker.group] > 1:
         raise Failed(f"{text}; fix this or use --workers 1, then go on with: {way_on(folder)}")
-    stderr.print(f"{text}; another process continues its group", soft_wrap=True)
+    log.warning(f"{text}; another process continues its group")
     return worker.group
 
 

@@ -15,6 +15,7 @@ from unseam.axes import KINDS, Array, Factor, FactorSpace
 from unseam.errors import BadInput, unknown
 from unseam.metrics.inputs.base import Inputs, Sample
 from unseam.metrics.inputs.latents import active_mask, loadings, passive, passive_note
+from unseam.readers import as_array, as_frame
 from unseam.stats import distinct
 
 _LARGEST = 1e15  # of codes
@@ -53,6 +54,7 @@ def prepare(
     for what, count in (("bin_continuous", bin_continuous), ("workers", workers)):
         if count is not None and not 1 <= count <= 1_000_000:
             raise BadInput(f"{what}={count} must be between 1 and 1,000,000")
+    codes, factors, test_codes, test_factors = map(_known_kind, (codes, factors, test_codes, test_factors))
     notes: list[str] = []
     z = [check_codes(codes, "codes", notes)]
     given, columns = columns_of(factors, len(z[0]), "factors")
@@ -122,6 +124,12 @@ def as_sample(z: Array, half: int, encoded: list[Encoded]) -> Sample:
 
 def _stack(columns: list[Array], n: int, dtype: Any) -> Array:
     return np.stack(columns).astype(dtype).T if columns else np.zeros((n, 0), dtype)  # columns in one piece
+
+
+def _known_kind(x: Any) -> Any:
+    """Tables of other libraries as pandas', sparse matrices as arrays; anything else as it is."""
+    frame = as_frame(x, "a table")
+    return as_array(x, "a matrix") if frame is None else frame
 
 
 def plain_array(x: Any) -> Array:

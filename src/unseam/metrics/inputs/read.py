@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unseam.data.download.web import is_address, local_copy
 from unseam.errors import BadInput
-from unseam.readers import ENDINGS, TABLES, Columns, Hdf5Rows, load_array, load_table, refusing
+from unseam.readers import ENDINGS, TABLES, Columns, Hdf5Rows, ending, load_array, load_table, refusing
 
 
 class Read(NamedTuple):
@@ -26,10 +27,10 @@ def read_array(place: str, wanted: str) -> Read:
     Traceback (most recent call last):
     unseam.errors.BadInput: codes: nowhere.npy does not exist; give a file that ends in .npy, .npz, .h5, .hdf5, ...
     """
-    path, _, key = place.partition(":") if not Path(place).exists() else (place, "", "")
+    path, key = _split(place, wanted)
     if not Path(path).is_file():
         raise BadInput(f"{wanted}: {path} does not exist; give a file that ends in {', '.join(ENDINGS)}")
-    where, suffix = f"{wanted}: {path}", Path(path).suffix.lower()
+    where, suffix = f"{wanted}: {path}", ending(path)
     if suffix in TABLES:
         table = load_table(path, where, key or None)
         return Read(frame(table, wanted, where), f"{where}: {table.says()}")
@@ -44,6 +45,16 @@ def read_array(place: str, wanted: str) -> Read:
     if wanted.endswith("factors"):
         return Read(frame(load_table(_words(array, where), where), wanted, where), said)
     return Read(array, said)
+
+
+def _split(place: str, wanted: str) -> tuple[str, str]:
+    """`file:name` -> (file, name); of an address the local copy, and what stands behind its last colon."""
+    if is_address(place):
+        scheme, _, rest = place.partition("://")
+        address, _, key = rest.rpartition(":") if ":" in rest.rpartition("/")[2] else (rest, "", "")
+        return str(local_copy(f"{scheme}://{address}", wanted)), key
+    path, _, key = place.partition(":") if not Path(place).exists() else (place, "", "")
+    return path, key
 
 
 def _members(path: str, where: str) -> list[str]:
