@@ -78,7 +78,7 @@ def _notebook_display() -> Callable[..., Any] | None:
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None or not hasattr(shell, "kernel"):
         return None
-    return import_module("IPython.display").display  # type: ignore[no-any-return]  # the kernel's own, no dependency
+    return import_module("IPython.display").display  # the kernel's own, no dependency
 
 
 def _notebook_bar(display: Callable[..., Any], description: str, total: float) -> _Advance:

@@ -38,12 +38,12 @@ def read_table(path: Path, where: str) -> Columns:
     if kind == ".zip":
         return _zipped(path, where)
     if kind.endswith(".gz"):
-        with gzip.open(path) as source:  # type: ignore[assignment]
+        with gzip.open(path) as source:
             return _unpacked(source, kind.removesuffix(".gz"), where)
     return _READERS[kind](path, where)
 
 
-def _unpacked(source: IO[bytes], kind: str, where: str, note: str = "") -> Columns:
+def _unpacked(source: IO[bytes] | gzip.GzipFile, kind: str, where: str, note: str = "") -> Columns:
     """What a stream holds, as a file of this kind; it may be larger than it said."""
     most = min(limits.memory(), _UNPACKED)
     with tempfile.TemporaryDirectory() as folder:

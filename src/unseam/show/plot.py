@@ -113,7 +113,13 @@ def _draw_run(result: Run, ax: Axes) -> None:
     log = result.log()
     for (member, name), rows in log[log["name"].isin(["loss", "held-out/loss"])].groupby(["member", "name"]):
         held = name != "loss"
-        ax.plot(rows["step"], rows["value"], color=f"C{member % 10}", lw=1.4 if held else 0.6, alpha=1 if held else 0.5)
+        ax.plot(
+            rows["step"],
+            rows["value"],
+            color=f"C{int(str(member)) % 10}",
+            lw=1.4 if held else 0.6,
+            alpha=1 if held else 0.5,
+        )
     ax.set_xlabel("step")
     ax.set_ylabel("loss in nats (bold: held-out)")
 

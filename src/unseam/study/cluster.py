@@ -220,7 +220,7 @@ class Hands:
                 reason = str(error) if known else f"failed {_FAILURES} times: {type(error).__name__}: {error}"
                 self.problems[number] = " ".join(reason.split())
                 name = self.todo[number].piece.name
-                stderr.print(f"piece {name}: {self.problems[number]}", soft_wrap=True, markup=False, highlight=False)
+                log.warning(f"piece {name}: {self.problems[number]}")
         elif future.status == "finished" and future.result() == "held":
             self.rest[number] = time.monotonic() + 2
 
