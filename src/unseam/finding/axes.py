@@ -50,9 +50,15 @@ class Axes:
     def decode(self, u: Array) -> Array:  # (N, d) -> (N, n)
         return self.mean + u @ self.W.T
 
+    @property
+    def determinacy(self) -> Array:  # (d,)
+        """Squared multiple correlation of each factor with the columns: 1 - (I + V'V / s2)^-1_jj for PPCA's own
+        V = U (L - s2)^1/2 R, which is 1 - sum_i R_ij^2 s2 / L_i."""
+        return np.clip(1 - (self.R**2 * (self.s2 / self.L)[:, None]).sum(0), 0.0, 1 - 1e-9)
+
     def nats(self) -> Array:  # (d,)
-        """Information of a factor over the noise, 1/2 log(1 + |W_j|^2 / s2)."""
-        return 0.5 * np.log1p((self.W**2).sum(0) / self.s2)
+        """What the columns tell of each factor, -1/2 log(1 - determinacy); of a principal axis 1/2 log(L / s2)."""
+        return np.asarray(-0.5 * np.log1p(-self.determinacy))
 
     def log_likelihood(self, x: Array) -> Array:  # (N, n) -> (N,)
         u = self.encode(x)

@@ -15,14 +15,17 @@ import pandas as pd
 from unseam.atomic import atomic_file, write_atomic
 from unseam.axes import Array
 from unseam.errors import BadInput
+from unseam.finding.certificates import Certificate, Clue
 from unseam.finding.columns import Prepared
+from unseam.finding.number import Numbers
 from unseam.finding.read import flat, read
 
 Grade = Literal["found", "pair", "unstable"]
 SHOWN = 8  # features named for a factor
+AGREES = 0.9  # rank correlation from which a factor, or its group, comes back
 MEANING = {
     "found": "comes back, and nothing else fits as well",
-    "pair": "found together with others; which axes are right is not identified",
+    "pair": "found together with others, as a group; which axes in its space are right is not identified",
     "unstable": "does not come back",
 }
 
@@ -64,26 +67,62 @@ class FoundFactor:
     moves: tuple[Move, ...]  # the columns it moves most, largest first
     with_: tuple[int, ...] = ()  # the others of its group, if it is one of a pair
     separation: float = 1.0  # of its singular value from the nearest other's: 0 is a plane
-    by: str = ""  # which clue gave its axis
+    by: str = ""  # which clue gave its axis, in words
+    certificate: Certificate = Certificate("none")
+    determinacy: float | None = None  # squared multiple correlation of the factor with the columns
+    group_agreement: float | None = None  # how well its whole group comes back
+    measure: str = "rank correlation of codes"  # what `agreement` is
+    bar: float = AGREES  # from which on `agreement` counts as coming back: at least the 95 % quantile of chance
 
     @property
     def features(self) -> list[str]:
         return [move.name for move in self.moves]
 
+    @property
+    def clue(self) -> Clue:
+        """The clue that gave its axis."""
+        return self.certificate.clue
+
+    @property
+    def determinacy_root(self) -> float | None:
+        """Multiple correlation of the factor with the columns: how well its codes can follow it at all."""
+        return None if self.determinacy is None else float(np.sqrt(self.determinacy))
+
+    @property
+    def rests_on(self) -> tuple[str, float, float]:
+        """The number that the grade rests on: its name, its value, and what it is compared with."""
+        if self.grade == "pair" and self.with_ and self.group_agreement is not None:
+            return "its group comes back", self.group_agreement, AGREES
+        return "comes back", self.agreement, self.bar
+
     def graded(self) -> str:
-        """Its grade, and with whom: up to three others by number."""
+        """Its grade, and with whom: up to three others by number; more than two together are a group."""
         if not self.with_:
             return self.grade
         others = ", ".join(map(str, self.with_))
-        return f"{self.grade} with {others}" if len(self.with_) <= 3 else f"{self.grade} ({len(self.with_)} others)"
+        word = "group" if len(self.with_) > 1 else self.grade
+        return f"{word} with {others}" if len(self.with_) <= 3 else f"{word} ({len(self.with_)} others)"
 
     def to_json(self) -> dict[str, Any]:
         return {
             "latent": self.latent, "grade": self.grade, "nats": self.nats, "agreement": self.agreement,
             "chance": self.chance, "features": self.features, "with": list(self.with_),
-            "separation": self.separation, "axis_by": self.by,
+            "separation": self.separation, "axis_by": self.by, "clue": self.clue, "determinacy": self.determinacy,
+            "group_agreement": self.group_agreement, "measure": self.measure, "bar": self.bar,
+            "certificate": self.certificate.to_json(),
             "moves": [{"feature": m.name, "change": m.change, "share": m.share} for m in self.moves],
         }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Minor:
+    """A direction that rows share beyond the major factors: too weak for a factor, more than noise."""
+
+    share: float  # of the variance of the standardised columns
+    features: tuple[str, ...]  # the columns it moves most
+
+    def to_json(self) -> dict[str, Any]:
+        return {"share": self.share, "features": list(self.features)}
 
 
 @dataclass(frozen=True)
@@ -101,9 +140,14 @@ class Findings:
     prepared: Prepared = field(repr=False)
     model: Model | None = field(repr=False)
     paths: Mapping[str, str] = field(default_factory=dict)
+    numbers: Numbers = Numbers(0)
+    loadings: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)  # columns x factors, columns standardised
+    factor_correlations: Array | None = field(default=None, repr=False)  # (count, count); None: uncorrelated axes
+    minor: tuple[Minor, ...] = ()  # directions beyond the major factors, folded away
 
     @property
     def count(self) -> int:
+        """The number of major factors."""
         return len(self.factors)
 
     def transform(self, new: Any) -> Array:  # (M, columns) -> (M, count)
@@ -159,6 +203,10 @@ class Findings:
     def to_json(self) -> dict[str, Any]:
         return {
             "count": self.count,
+            "numbers": self.numbers.to_json(),
+            "loadings": self.paths.get("loadings"),
+            "factor_correlations": None if self.factor_correlations is None else self.factor_correlations.tolist(),
+            "minor": [direction.to_json() for direction in self.minor],
             "factors": [factor.to_json() for factor in self.factors],
             "settled": self.settled,
             "overfitting": self.overfitting,
@@ -210,11 +258,13 @@ class Findings:
         return f"<p>{html.escape(self.sentence)}</p>{table}"
 
     def write(self, folder: str | Path, codes: Literal["csv", "parquet"] = "csv") -> dict[str, str]:
-        """codes.csv (or .parquet) and findings.json in a folder; their paths."""
-        path = Path(folder) / f"codes.{codes}"
+        """codes.csv (or .parquet), loadings.csv and findings.json in a folder; their paths."""
+        path, loads = Path(folder) / f"codes.{codes}", Path(folder) / "loadings.csv"
         with atomic_file(path) as temporary:
             self.codes.to_csv(temporary, index=False) if codes == "csv" else self.codes.to_parquet(temporary)
-        paths = {"codes": str(path), **self.paths}
+        with atomic_file(loads) as temporary:
+            self.loadings.to_csv(temporary, index_label="column", float_format="%.6g")
+        paths = {"codes": str(path), "loadings": str(loads), **self.paths}
         replace(self, paths=paths).write_json(folder)
         return paths
 

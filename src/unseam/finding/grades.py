@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from unseam.axes import Array
+from unseam.finding.certificates import Certificate
 from unseam.finding.columns import Prepared
-from unseam.finding.findings import SHOWN, FoundFactor, Grade, Model, Move
-from unseam.finding.stability import AGREES, Agreement, groups
+from unseam.finding.findings import AGREES, SHOWN, FoundFactor, Grade, Model, Move
+from unseam.finding.stability import Agreement, groups
 
 SAME = 0.95  # rank correlation from which two axes are one
 TOO_CLOSE = 0.1  # relative difference of singular values (geometry.degeneracy)
@@ -40,6 +41,39 @@ class Answer:
     by: tuple[str, ...]
     comes_back: Agreement
     unseen: Unseen
+    certificates: tuple[Certificate, ...] = ()  # (k,); empty: by independence where identified
+    standardised: Array | None = field(default=None, repr=False)  # (n, k) loadings; None: W over the columns' spread
+    correlations: Array | None = None  # (k, k) of the factors; None: uncorrelated
+    known: Array | None = None  # (k,) determinacy; None: by the nats
+
+    @property
+    def determinacy(self) -> Array:  # (k,)
+        """Squared multiple correlation of each factor with the columns; of nats I it is 1 - exp(-2 I)."""
+        return -np.expm1(-2 * np.asarray(self.nats)) if self.known is None else self.known
+
+    def loadings(self, prepared: Prepared) -> Array:  # (n, k)
+        """What one standard deviation of each factor does to each column, in standard deviations of the column."""
+        if self.standardised is not None:
+            return self.standardised
+        return np.asarray(self.W / np.maximum(prepared.x.std(0), 1e-12)[:, None])
+
+    def certificate(self, j: int) -> Certificate:
+        """Why factor j has its axis."""
+        if self.certificates:
+            return self.certificates[j]
+        return Certificate("independence" if self.identified[j] else "none")
+
+    def grades(self, enough: bool) -> list[Grade]:
+        """A grade for each: found if it comes back and a clue decides, pair if its group does, else unstable."""
+        back = self.comes_back
+        grouped = np.bincount(back.group)[back.group] > 1
+        return [
+            grade_of(
+                float(back.alone[j]), back.chance, bool(self.identified[j]), float(back.together[j]),
+                bool(grouped[j] or not self.identified[j]), enough, back.agrees,
+            )
+            for j in range(len(self.nats))
+        ]  # fmt: skip
 
 
 def together(back: Agreement, linked: Array) -> Agreement:  # (d, d) bool
@@ -50,23 +84,24 @@ def together(back: Agreement, linked: Array) -> Agreement:  # (d, d) bool
 
 
 def graded(answer: Answer, prepared: Prepared, enough: bool) -> tuple[FoundFactor, ...]:
-    """A grade for each: found if it comes back and a clue decides, pair if its group does, else unstable."""
-    back, out = answer.comes_back, []
-    for j in range(len(answer.nats)):
+    """The factors of an answer with their grades."""
+    back, out, grades, known = answer.comes_back, [], answer.grades(enough), answer.determinacy
+    for j, grade in enumerate(grades):
         beside = tuple(int(i) for i in np.flatnonzero(back.group == back.group[j]) if i != j)
-        grade = grade_of(
-            float(back.alone[j]), back.chance, bool(answer.identified[j]), float(back.together[j]), bool(beside), enough
-        )
         out.append(
             FoundFactor(
                 j, grade, float(answer.nats[j]), float(back.alone[j]), back.chance, moves_of(answer.W[:, j], prepared),
-                beside if grade == "pair" else (), float(answer.separation[j]), answer.by[j],
+                beside if grade == "pair" else (), float(answer.separation[j]), answer.by[j], answer.certificate(j),
+                float(known[j]), float(back.together[j]) if beside else None, back.measure,
+                max(back.agrees, back.chance),
             )
         )  # fmt: skip
     return tuple(out)
 
 
-def grade_of(alone: float, chance: float, identified: bool, together: float, grouped: bool, enough: bool) -> Grade:
+def grade_of(
+    alone: float, chance: float, identified: bool, together: float, grouped: bool, enough: bool, agrees: float = AGREES
+) -> Grade:
     """
     >>> grade_of(0.99, 0.6, True, 0.99, False, True), grade_of(0.5, 0.6, True, 0.95, True, True)
     ('found', 'pair')
@@ -75,7 +110,7 @@ def grade_of(alone: float, chance: float, identified: bool, together: float, gro
     """
     if not enough:
         return "unstable"
-    if identified and alone >= max(AGREES, chance):
+    if identified and alone >= max(agrees, chance):
         return "found"
     return "pair" if grouped and together >= AGREES else "unstable"
 

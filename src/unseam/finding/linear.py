@@ -1,41 +1,111 @@
-"""The linear answer: PPCA + ICA, with its axes checked on halves of the rows."""
+"""The linear answer: independence (PPCA + ICA) and simplicity (factor analysis + varimax or promax) are both asked, and
+the clue that decides more axes gives them; halves of the rows say whether they come back."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
+from scipy.stats import norm
 
 from unseam.axes import Array
 from unseam.finding import sentences
 from unseam.finding.axes import Axes, fit_axes, independent
+from unseam.finding.certificates import Certificate, ClueTest
 from unseam.finding.density import less_dependent
-from unseam.finding.dimension import TESTED, dependent, hsic
+from unseam.finding.dimension import dependent, hsic
 from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Unseen, together
 from unseam.finding.separation import separations
+from unseam.finding.simple import simplicity_answer
 from unseam.finding.stability import Twice, agreement, halves
 from unseam.finding.table_warnings import KNOWS
-from unseam.stats import matched_codes
+from unseam.stats import matched_codes, rank_correlations
 
 FAINT = 0.02  # HSIC below which dependence may be chance (curved tables that the rules were tuned on: mostly above)
-MUCH = 0.1  # nats of total correlation (those below FAINT: 0.04 at most)
+SIZES = 0.02  # level of the test that sizes |u| of components are correlated
+STRICT = 4.0  # deviations of HSIC above shuffled columns: what ICA leaves of independent ones reaches 3
+SPLITS = 10
+LEVELS = 7  # values up to which a column is levels: its shape is that of its thresholds
+ATOM = 0.05  # share of rows with one and the same value from which on a column has no shape to ask for
 
 
-def linear_answer(
-    x: Array, d: int, rows: Array, train: Array, test: Array, orthogonal: bool, seed: int, splits: int = 5
-) -> Answer:
+class Table(NamedTuple):
+    """Rows in model units, those that are analysed, and which columns have a shape."""
+
+    x: Array  # (N, n), missing cells filled
+    gaps: Array  # (N, n) bool
+    rows: Array
+    train: Array
+    test: Array
+    shaped: Array  # (n,) bool
+
+    @property
+    def enough(self) -> bool:
+        return len(self.rows) >= KNOWS
+
+
+def shaped_columns(x: Array, gaps: Array) -> Array:  # (N, n) -> (n,) bool
+    """Columns whose distribution is their own: neither levels (2 to 7 values) nor stopped at a limit.
+
+    >>> x = np.column_stack([np.arange(100) % 5, np.arange(100), np.minimum(np.arange(100), 80)]).astype(float)
+    >>> shaped_columns(x, np.zeros(x.shape, bool))
+    array([False,  True, False])
+    """
+    out = []
+    for column, gone in zip(x.T, gaps.T, strict=True):
+        _, counts = np.unique(column[~gone], return_counts=True)
+        out.append(len(counts) > LEVELS and counts.max() <= max(ATOM * counts.sum(), 2))
+    return np.array(out)
+
+
+def linear_answer(table: Table, k: int, orthogonal: bool, seed: int, pictures: bool = False) -> Answer:
+    """Both clues' answers with k factors, and the one of them that is given; of pictures only that of independence."""
+    free = independence_answer(table, k, orthogonal, seed)
+    if orthogonal or pictures:
+        return free
+    simple = simplicity_answer(table.x, table.gaps, table.rows, table.train, table.test, k, seed)
+    found = [sum(g == "found" for g in answer.grades(table.enough)) for answer in (free, simple)]
+    model = free.model
+    shows = isinstance(model, Axes) and k > 1 and (model.likelier or not model.gaussian.all())
+    kept = bool(shows and found[0] >= found[1])
+    one, two = (free, simple) if kept else (simple, free)
+    return replace(one, certificates=both(one, two, table.x[table.test], kept))
+
+
+def both(one: Answer, two: Answer, x: Array, independence: bool) -> tuple[Certificate, ...]:
+    """Certificates with the tests of the other clue beside their own: which of its axes is nearest, and whether that
+    is another one."""
+    near = matched_codes(one.model.encode(x), two.model.encode(x))
+    out = []
+    for j, own in enumerate(one.certificates):
+        i = int(near.columns[j])
+        other = two.certificates[i].tests if i >= 0 else ()
+        tests = [replace(t, rotates=t.decides and bool(near.values[j] < SAME)) for t in other if t.clue != "geometry"]
+        order = [*own.tests[:1], *tests, *own.tests[1:]] if independence else [*tests, *own.tests]
+        out.append(replace(own, tests=tuple(order)))
+    return tuple(out)
+
+
+def independence_answer(table: Table, d: int, orthogonal: bool, seed: int) -> Answer:
     """PPCA + ICA on all rows; halves of the training rows say whether its axes come back on the others.
 
     Where components depend on each other their non-Gaussianity may be the data's curvature: axes are then principal,
-    unless the dependence is faint and independence gains much by its own.
+    unless the dependence is faint and independence gains by its own. Where most columns are levels, their shape
+    is that of the thresholds, and independence is not asked.
     """
-    axes = fit_axes(x[rows], d, seed)
+    x, rows, train, test = table.x, table.rows, table.train, table.test
+    asked = bool(2 * table.shaped.sum() > len(table.shaped))
+    axes = fit_axes(x[rows], d, seed, principal=not asked)
     axes = fit_axes(x[rows], d, seed, principal=True) if orthogonal and axes.likelier else axes
-    enough, codes = len(rows) >= KNOWS, independent(x[rows], d, seed)
-    linked = dependent(codes, seed) if enough else np.zeros((d, d), bool)
+    codes = independent(x[rows], d, seed)
+    linked = depend(codes, seed) if table.enough else np.zeros((d, d), bool)
     if linked.any():
         principal = fit_axes(x[rows], d, seed, principal=True)
-        faint = hsic(codes[:TESTED]).max() < FAINT and less_dependent(codes, principal.encode(x[rows])).sure(MUCH)
-        axes = axes if faint else principal
-    back = agreement(axes.encode(x[test]), _halves(x, axes, train, test, splits if enough else 1, seed), seed)
+        less = less_dependent(codes, principal.encode(x[rows]))
+        faint = hsic(codes).max() < FAINT and less.mean > -less.error
+        axes = axes if faint and asked else principal
+    back = agreement(axes.encode(x[test]), _halves(x, axes, train, test, SPLITS if table.enough else 1, seed), seed)
     alone = axes.gaussian & (axes.gaussian.sum() > 1)
     back = together(back, np.outer(alone, alone) | linked)
     W = axes.W
@@ -46,10 +116,41 @@ def linear_answer(
         for a, p, s in zip(alone, same, apart, strict=True)
     )
     by = (sentences.DEPENDS,) * d if linked.any() else by
-    identified = (~alone | (orthogonal & (apart > TOO_CLOSE))) & (not linked.any())
+    identified = (~alone | (orthogonal & (apart > TOO_CLOSE))) & (not linked.any()) & (d > 1)
     some = fit_axes(x[train], d, seed, principal=bool(axes.gaussian.all()) and not axes.likelier)
     unseen = Unseen(some, train, test, (x[train], x[test]), float(some.log_likelihood(x[test]).mean()))
-    return Answer("linear", axes, W, axes.nats(), apart, identified, by, back, unseen)
+    certificates = tuple(
+        Certificate(
+            "independence" if not a and i else "geometry" if i else "none",
+            (ClueTest("independence", bool(not a and i)),
+             ClueTest("geometry", bool(orthogonal and s > TOO_CLOSE), float(s), TOO_CLOSE, None, bool(p < SAME),
+                      "relative difference of singular values")),
+        )
+        for a, i, p, s in zip(alone, identified, same, apart, strict=True)
+    )  # fmt: skip
+    return Answer(
+        "linear", axes, W, axes.nats(), apart, identified, by, back, unseen, certificates, known=axes.determinacy
+    )
+
+
+def depend(u: Array, seed: int) -> Array:  # (N, d) -> (d, d) bool
+    """Which components depend on each other, tested on the same rows as their shapes: by HSIC, and by the correlation
+    of their sizes |u|, which all rotations of one cloud share (a row's common scale); of ranks, so that tails do no
+    harm. The mean over pairs tells a common scale best.
+
+    >>> g = np.random.default_rng(0)
+    >>> cloud, scale = g.normal(size=(2000, 3)), g.gamma(4.0, size=(2000, 1)) ** -0.5
+    >>> bool(depend(cloud, 0).any()), depend(cloud * scale, 0).any(axis=0).tolist()
+    (False, [True, True, True])
+    """
+    N, d = u.shape
+    if d < 2:
+        return np.zeros((d, d), bool)
+    i, j = np.triu_indices(d, 1)
+    z = rank_correlations(np.abs(u), np.abs(u)) * np.sqrt(N)
+    pairs = np.abs(z) > norm.isf(SIZES / (2 * len(i)))
+    common = z[i, j].mean() * np.sqrt(len(i)) > norm.isf(SIZES)
+    return np.asarray((pairs | common | dependent(u, seed, sure=STRICT)) & ~np.eye(d, dtype=bool))
 
 
 def _halves(x: Array, axes: Axes, train: Array, test: Array, splits: int, seed: int) -> list[Twice]:

@@ -19,9 +19,10 @@ from unseam.finding import sentences
 from unseam.finding.columns import Prepared
 from unseam.finding.density import Gain, gain
 from unseam.finding.dimension import TESTED, hsic
+from unseam.finding.findings import AGREES
 from unseam.finding.grades import Answer, Unseen, together
 from unseam.finding.missing import hide, ppca_fill
-from unseam.finding.stability import AGREES, agreement, halves
+from unseam.finding.stability import agreement, halves
 from unseam.rng import numpy_generator
 
 ROUNDS = 300

@@ -21,10 +21,12 @@ from unseam.finding import sentences
 from unseam.finding.axes import NETWORK, begin, bends
 from unseam.finding.columns import Prepared, Scale, prepare
 from unseam.finding.dimension import isotropic
-from unseam.finding.findings import Findings, encoded
+from unseam.finding.factor_analysis import correlation_matrix
+from unseam.finding.findings import Findings, Minor, encoded
 from unseam.finding.grades import Answer, graded
-from unseam.finding.linear import linear_answer
+from unseam.finding.linear import Table, independence_answer, linear_answer, shaped_columns
 from unseam.finding.nonlinear import LATENTS, Ask, network_answer
+from unseam.finding.number import WIDE, Numbers, count_factors
 from unseam.finding.parts import with_parts
 from unseam.finding.read import read
 from unseam.finding.rivals import compared
@@ -104,15 +106,18 @@ def examine(
     """The same for columns that are ready."""
     rows = _some(len(prepared.x), seed)
     train, test = rows[len(rows) // 5 :], rows[: len(rows) // 5]
-    prepared, d, notes = _begin(prepared, train, latents, seed)
-    if not d:
-        return _nothing(prepared, notes, out, codes)
+    prepared, numbers, notes = _begin(prepared, train, latents, seed)
+    if not numbers.major:
+        return _nothing(prepared, numbers, notes, out, codes)
     x = prepared.x
-    linear = linear_answer(x, d, rows, train, test, orthogonal, seed)
+    shaped = shaped_columns(np.where(prepared.gaps, np.nan, x)[rows], prepared.gaps[rows])
+    table = Table(x, prepared.gaps, rows, train, test, shaped)
+    linear, numbers = _linear(table, numbers, latents is not None, orthogonal, seed, prepared.shape is not None)
     best, settled, overfitting = linear, True, False
     if prepared.shape is None and prepared.positive and len(rows) >= KNOWS:
         best, said = with_parts(prepared, linear, rows, train, test, latents, seed)
         notes += said
+    d = numbers.evidence or numbers.major
     why = _without_network(prepared, linear, best, rows, d, effort, network, seed)
     notes += [why] if why else []
     if why is None:
@@ -121,16 +126,45 @@ def examine(
             other, settled, overfitting, said = network_answer(prepared, ask, Path(folder) / "run")
         notes += said
         best = other or best
-    found = graded(best, prepared, len(rows) >= KNOWS and not prepared.doubtful)
+    found = graded(best, prepared, table.enough and not prepared.doubtful)
+    numbers = replace(numbers, major=len(found))
+    differ = numbers.disagreement() if prepared.shape is None else None
+    notes = [*prepared.says(), *([differ] if differ else []), *notes]
     beside = compared(prepared, best, len(found), truth, seed) if with_rivals else {}
     sentence = sentences.sentence(found, best.kind, _size(prepared), KNOWS)
     own = encoded(best.model, prepared, np.where(prepared.gaps, np.nan, x))
-    table = pd.DataFrame(own, columns=[f"factor{f.latent}" for f in found])
-    notes = [*prepared.says(), *notes]
+    names = [f"factor{f.latent}" for f in found]
+    loadings = pd.DataFrame(best.loadings(prepared), index=list(prepared.features), columns=names)
     findings = Findings(
-        found, best.kind, sentence, settled, overfitting, beside, tuple(notes), table, prepared, best.model
-    )
+        found, best.kind, sentence, settled, overfitting, beside, tuple(notes), pd.DataFrame(own, columns=names),
+        prepared, best.model, {}, numbers, loadings, best.correlations, _minor(prepared, rows, numbers),
+    )  # fmt: skip
     return _written(findings, out, codes)
+
+
+def _linear(
+    table: Table, numbers: Numbers, fixed: bool, orthogonal: bool, seed: int, pictures: bool
+) -> tuple[Answer, Numbers]:
+    """The linear answer with the major factors; with all directions of the evidence where independence finds each of
+    them by itself (a table without noise has as many factors as columns)."""
+    if not (fixed or pictures) and numbers.evidence and numbers.evidence > numbers.major:
+        every = independence_answer(table, numbers.evidence, orthogonal, seed)
+        if all(grade == "found" for grade in every.grades(table.enough)):
+            return every, replace(numbers, major=numbers.evidence)
+    return linear_answer(table, numbers.major, orthogonal, seed, pictures), numbers
+
+
+def _minor(prepared: Prepared, rows: Array, numbers: Numbers) -> tuple[Minor, ...]:
+    """Directions that are not noise, beyond the major factors: principal axes of the correlations."""
+    n, many = prepared.x.shape[1], numbers.evidence or 0
+    if prepared.shape is not None or n > WIDE or many <= numbers.major:
+        return ()
+    l, U = np.linalg.eigh(correlation_matrix(prepared.x[rows], prepared.gaps[rows]))
+    out = []
+    for j in range(n - 1 - numbers.major, max(n - 1 - many, -1), -1):
+        order = np.argsort(-np.abs(U[:, j]), kind="stable")[:3]
+        out.append(Minor(float(l[j] / n), tuple(prepared.features[i] for i in order)))
+    return tuple(out)
 
 
 def _without_network(
@@ -167,23 +201,25 @@ def _some(N: int, seed: int) -> Array:
     return numpy_generator(seed, "rows").permutation(N)[:MOST_ROWS]
 
 
-def _begin(prepared: Prepared, train: Array, latents: int | None, seed: int) -> tuple[Prepared, int, list[str]]:
-    """The number of factors to start with, and columns in units of their own noise where that is needed."""
-    n = prepared.x.shape[1]
+def _begin(prepared: Prepared, train: Array, latents: int | None, seed: int) -> tuple[Prepared, Numbers, list[str]]:
+    """The number of factors by every rule, and columns in units of their own noise where that is needed."""
+    x, n = prepared.x[train], prepared.x.shape[1]
     if latents is not None:
         if not 1 <= latents <= n:
             raise BadInput(f"latents={latents} must be between 1 and {n}, the number of columns used")
-        return prepared, latents, [f"{latents} latents, as asked"]
+        return prepared, Numbers(latents), [f"{latents} latents, as asked"]
     if prepared.shape is not None:
-        d = min(isotropic(prepared.x[train], seed), LATENTS)
-        return prepared, d, [f"images: at most {LATENTS} latents"] if d else []
-    found = begin(prepared.x[train], seed, prepared.smooth)
-    if found.noise is None:
-        choice = f"{sentences.plural(found.d, 'linear dimension')} by PPCA's evidence"
-        return prepared, found.d, [choice] if found.d else []
+        d = min(isotropic(x, seed), LATENTS)
+        return prepared, Numbers(d, evidence=d), [f"images: at most {LATENTS} latents"] if d else []
+    found = begin(x, seed, prepared.smooth)
+    numbers = count_factors(x, prepared.gaps[train], found.d, seed)
+    if prepared.gaps.any() and prepared.fills is not None:  # filled cells look like shared directions
+        evidence = min(numbers.evidence or 0, max(prepared.fills, numbers.major))
+        numbers = replace(numbers, evidence=evidence)
+    if found.noise is None or not numbers.major:
+        return prepared, numbers, []
     scaled = replace(prepared, unit=prepared.unit * found.noise, x=prepared.x / found.noise)
-    choice = f"{sentences.plural(found.d, 'linear dimension')} by factor analysis"
-    return scaled, found.d, [f"{choice}; columns measured in units of their noise"]
+    return scaled, numbers, ["columns measured in units of their noise"]
 
 
 def _size(prepared: Prepared) -> sentences.Size:
@@ -191,12 +227,17 @@ def _size(prepared: Prepared) -> sentences.Size:
     return sentences.Size(len(prepared.x), len(prepared.names if images else prepared.used), images)
 
 
-def _nothing(prepared: Prepared, notes: list[str], out: str | Path | None, kind: Literal["csv", "parquet"]) -> Findings:
+def _nothing(
+    prepared: Prepared, numbers: Numbers, notes: list[str], out: str | Path | None, kind: Literal["csv", "parquet"]
+) -> Findings:
     codes = pd.DataFrame(index=range(len(prepared.x)))
     said = sentences.nothing(_size(prepared), KNOWS)
     return _written(
-        Findings((), "none", said, True, False, {}, (*prepared.says(), *notes), codes, prepared, None), out, kind
-    )
+        Findings(
+            (), "none", said, True, False, {}, (*prepared.says(), *notes), codes, prepared, None, {}, numbers,
+            pd.DataFrame(index=list(prepared.features)),
+        ), out, kind,
+    )  # fmt: skip
 
 
 def _written(findings: Findings, out: str | Path | None, codes: Literal["csv", "parquet"]) -> Findings:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from unseam.axes import Array
+from unseam.finding.findings import AGREES
 from unseam.rng import numpy_generator
-from unseam.stats import matched_codes, rank_correlations
+from unseam.stats import matched, matched_codes, rank_correlations
 
 MIXES = 0.35  # a correlation above this says that two factors take each other's place
-AGREES = 0.9  # a factor that comes back
+CONGRUENT = 0.95  # Tucker's congruence from which loadings are called the same (Lorenzo-Seva & ten Berge 2006)
+CHANCE = 0.95  # quantile of random axes that coming back must exceed
 Twice = tuple[Array, Array]  # codes of the same rows by two searches, (M, a) and (M, b)
 
 
@@ -20,9 +23,11 @@ class Agreement(NamedTuple):
     """For each factor: how well it comes back, what chance gives, and which others it mixes with."""
 
     alone: Array  # (d,) rank correlation between two searches, one to one, the median over repetitions
-    chance: float  # the same for random axes of the same space
+    chance: float  # the 95 % quantile of the same for random axes of the same space
     group: Array  # (d,) number of the group of factors that take each other's place
     together: Array  # (d,) how well the factor is given by its whole group in another search
+    measure: str = "rank correlation of codes"
+    agrees: float = AGREES  # from which on `alone` is called coming back
 
     @property
     def mean(self) -> float:
@@ -43,7 +48,41 @@ def agreement(codes: Array, twice: Sequence[Twice], seed: int = 0) -> Agreement:
     mixing = np.maximum(np.mean(cross, 0), np.mean(cross, 0).T)
     group = groups(np.where(np.minimum.outer(alone, alone) < AGREES, mixing, 0) > MIXES)
     together = np.median([_together(codes, a, b, group) for a, b in twice], axis=0)
-    return Agreement(alone, chance_level(codes, seed), group, together)
+    return Agreement(alone, chance_quantile(d, len(twice)), group, together)
+
+
+def congruence_agreement(L: Array, twice: Sequence[Twice]) -> Agreement:  # (n, k)
+    """The same for loadings: Tucker's congruence of the columns of two searches (n, k) each, matched to L's.
+
+    >>> L = np.kron(np.eye(2), np.ones((3, 1)))
+    >>> congruence_agreement(L, [(L, -L[:, ::-1])]).alone
+    array([1., 1.])
+    """
+    from unseam.finding.simplicity import congruences
+
+    def in_order(other: Array) -> Array:
+        found = matched(congruences(L, other)).columns
+        return np.where(found >= 0, other[:, found], 0.0)
+
+    d = L.shape[1]
+    ordered = [(in_order(a), in_order(b)) for a, b in twice]
+    cross = np.stack([congruences(a, b) for a, b in ordered])
+    alone = np.median(cross[:, np.arange(d), np.arange(d)], axis=0)
+    mixing = np.maximum(np.mean(cross, 0), np.mean(cross, 0).T)
+    group = groups(np.where(np.minimum.outer(alone, alone) < AGREES, mixing, 0) > MIXES)
+    return Agreement(
+        alone, chance_quantile(d, len(twice)), group, group_congruence(ordered, group),
+        "Tucker congruence of loadings", CONGRUENT,
+    )  # fmt: skip
+
+
+def group_congruence(ordered: Sequence[Twice], group: Array) -> Array:  # -> (d,)
+    """How well each factor's loadings are given by those of its whole group in the other search, the median."""
+
+    def each(a: Array, b: Array) -> list[float]:
+        return [_explained(a[:, j], b[:, group == group[j]]) for j in range(len(group))]
+
+    return np.asarray(np.median([each(a, b) for a, b in ordered], axis=0))
 
 
 def halves(train: Array, splits: int, seed: int) -> Iterator[Twice]:  # (N,) -> row numbers, twice (N / 2,)
@@ -70,7 +109,10 @@ def _together(codes: Array, a: Array, b: Array, group: Array) -> Array:  # -> (d
 
 
 def _multiple(y: Array, x: Array) -> float:  # (M,), (M, k)
-    y, x = y - y.mean(), x - x.mean(0)
+    return _explained(y - y.mean(), x - x.mean(0))
+
+
+def _explained(y: Array, x: Array) -> float:  # (M,), (M, k)
     if not (y**2).sum():
         return 0.0
     left = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
@@ -83,16 +125,21 @@ def groups(linked: Array) -> Array:  # (d, d) bool -> (d,)
     return np.asarray(connected_components(linked, directed=False)[1])
 
 
-def chance_level(codes: Array, seed: int = 0, draws: int = 20) -> float:  # (M, d)
-    """Mean matched rank correlation of the codes with random rotations of themselves (whitened first).
+@lru_cache(maxsize=256)
+def chance_quantile(d: int, times: int, level: float = CHANCE, draws: int = 2000) -> float:
+    """The quantile, over random axes, of what `alone` would be: two searches with axes drawn at random in the same
+    d-dimensional space are matched, and the median over so many repetitions is taken.
 
-    With one factor there is nothing to rotate: then of unrelated rows.
+    With one factor there is nothing to turn, and chance is 0.
+
+    >>> chance_quantile(2, 1) > 0.99, 0.9 < chance_quantile(2, 15) < 0.98, chance_quantile(1, 5)
+    (True, True, 0.0)
     """
-    generator, d = numpy_generator(seed, "chance"), codes.shape[1]
-    white = codes - codes.mean(0)
     if d == 1:
-        draws_of = [generator.permuted(white, axis=0) for _ in range(draws)]
-    else:
-        white = white @ np.linalg.pinv(np.linalg.cholesky(np.cov(white.T) + 1e-9 * np.eye(d))).T
-        draws_of = [white @ np.linalg.qr(generator.standard_normal((d, d)))[0] for _ in range(draws)]
-    return float(np.mean([matched_codes(codes, other).values.mean() for other in draws_of]))
+        return 0.0
+    generator = numpy_generator(0, "chance")
+    count = draws if d <= 20 else 200
+    tables = max(1, count // d)
+    Q = np.abs(np.linalg.qr(generator.standard_normal((tables * times, d, d)))[0])
+    values = np.stack([matched(q).values for q in Q]).reshape(tables, times, d)
+    return float(np.quantile(np.median(values, axis=1), level))

@@ -1,0 +1,166 @@
+"""How many factors: the rules that practitioners use, side by side.
+
+parallel   eigenvalues of the correlations above the 95 % quantile of those of shuffled columns (Horn 1965)
+map        the m with the smallest mean squared partial correlation once m components are taken out (Velicer 1976)
+gap        the place of the largest ratio l_m / l_{m+1} of neighbouring eigenvalues, of those above the noise
+evidence   directions that are not noise, by PPCA's evidence or the likelihood of unseen rows
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unseam.axes import Array
+from unseam.finding.dimension import SURE
+from unseam.finding.factor_analysis import correlation_matrix
+from unseam.rng import numpy_generator
+
+QUANTILE = 0.95
+SHUFFLES = 60  # tables; fewer where they are large
+CELLS = 4e6  # of all shuffled tables together
+GAP = 4.0  # ratio of neighbouring eigenvalues from which on a spectrum has a gap
+WIDE = 300  # columns above which partial correlations are not looked at
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The number of factors by each rule; `major` is the one that is used."""
+
+    major: int
+    parallel: int | None = None
+    map: int | None = None
+    gap: int | None = None
+    evidence: int | None = None
+    eigenvalues: Array = field(default_factory=lambda: np.zeros(0), repr=False)  # (n,) of the correlations
+    null: Array = field(default_factory=lambda: np.zeros(0), repr=False)  # (n,) their 95 % quantile if shuffled
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "major": self.major, "parallel": self.parallel, "map": self.map, "gap": self.gap,
+            "evidence": self.evidence, "eigenvalues": [round(float(l), 6) for l in self.eigenvalues],
+            "null": [round(float(l), 6) for l in self.null],
+        }  # fmt: skip
+
+    def disagreement(self) -> str | None:
+        """One line where the rules differ, else None.
+
+        >>> Numbers(5, parallel=6, map=5, evidence=8).disagreement()
+        'number of factors: 5 (5 by MAP, 6 by parallel analysis, 8 by evidence)'
+        >>> Numbers(2, 2, 2, 2, 2).disagreement() is None
+        True
+        """
+        rules = (("MAP", self.map), ("parallel analysis", self.parallel), ("the gap in the spectrum", self.gap),
+                 ("evidence", self.evidence))  # fmt: skip
+        known = [(name, k) for name, k in rules if k is not None]
+        if not known or all(k == self.major for _, k in known):
+            return None
+        return f"number of factors: {self.major} ({', '.join(f'{k} by {name}' for name, k in known)})"
+
+
+def count_factors(x: Array, gaps: Array, evidence: int, seed: int = 0) -> Numbers:  # (N, n), (N, n) bool
+    """The major factors: parallel analysis, or more where MAP and evidence agree on it, or where the eigenvalues fall
+    by GAP beyond it (little noise: even a weak factor stands out).
+
+    >>> g = np.random.default_rng(0)
+    >>> x = g.normal(size=(400, 3)) @ g.normal(size=(3, 10)) + 0.1 * g.normal(size=(400, 10))
+    >>> count_factors(x, np.zeros(x.shape, bool), 3).major
+    3
+    """
+    n = x.shape[1]
+    found = parallel_analysis(x, gaps, seed)
+    l, parallel = found.eigenvalues, found.number
+    partial = minimum_partial(correlation_matrix(x, gaps)) if n <= WIDE else None
+    place, ratio = spectrum_gap(l, max(evidence, parallel))
+    if not found.sure:
+        major = evidence if evidence == n else 0  # nothing correlates; all columns where they depend on each other
+    elif partial is not None and partial == evidence > parallel:
+        major = partial
+    elif parallel < place <= min(evidence, n - 2) and ratio >= GAP:
+        major = place
+    else:
+        major = max(parallel, 1)
+    return Numbers(major, parallel, partial, place, max(evidence, major), l, found.null)
+
+
+class Parallel(NamedTuple):
+    """Parallel analysis: how many, eigenvalues (n,) and their 95 % quantile (n,) in shuffled tables, and whether the
+    first is beyond doubt."""
+
+    number: int
+    eigenvalues: Array
+    null: Array
+    sure: bool
+
+
+def parallel_analysis(x: Array, gaps: Array | None = None, seed: int = 0) -> Parallel:  # (N, n)
+    """Horn's rule; missing cells are shuffled as such.
+
+    >>> g = np.random.default_rng(0)
+    >>> parallel_analysis(g.normal(size=(300, 2)) @ g.normal(size=(2, 8)) + g.normal(size=(300, 8))).number
+    2
+    """
+    generator = numpy_generator(seed, "parallel")
+    tables = int(np.clip(CELLS / x.size, 10, SHUFFLES))
+    cells = x if gaps is None or not gaps.any() else np.where(gaps, np.nan, x)
+    null = []
+    for _ in range(tables):
+        other = generator.permuted(cells, axis=0)
+        null.append(_eigenvalues(other, None if cells is x else np.isnan(other)))
+    l, bar = _eigenvalues(x, gaps), np.quantile(null, QUANTILE, axis=0)
+    above = l > bar + 1e-9
+    first = np.array(null)[:, 0]
+    sure = bool(l[0] > first.mean() + SURE * first.std() + 1e-9)
+    return Parallel(int(np.argmin(above)) if not above.all() else len(l), l, bar, sure)
+
+
+def _eigenvalues(x: Array, gaps: Array | None) -> Array:  # -> (n,), largest first
+    """Of the correlations; of a wide table by its rows."""
+    N, n = x.shape
+    if gaps is not None and gaps.any():
+        return np.linalg.eigvalsh(correlation_matrix(x, gaps))[::-1]
+    z = x - x.mean(0)
+    z = z / np.maximum(z.std(0), 1e-300)
+    l = np.linalg.eigvalsh(z @ z.T if n > N else z.T @ z)[::-1] / N
+    return np.pad(np.maximum(l, 0), (0, max(0, n - len(l))))[:n]
+
+
+def minimum_partial(R: Array) -> int | None:  # (n, n)
+    """Velicer's MAP; None for more than WIDE columns.
+
+    >>> L = np.kron(np.eye(2), np.full((4, 1), 0.8))
+    >>> minimum_partial(L @ L.T + np.diag(np.full(8, 0.36)))
+    2
+    """
+    n = len(R)
+    if n > WIDE or n < 3:
+        return None
+    l, U = np.linalg.eigh(R)
+    l, U = np.maximum(l[::-1], 0), U[:, ::-1]
+    A = U * np.sqrt(l)
+    left, best, least = R.copy(), 0, float(((R**2).sum() - n) / (n * (n - 1)))
+    for m in range(1, n - 1):
+        left = left - np.outer(A[:, m - 1], A[:, m - 1])
+        own = np.diag(left)
+        if own.min() < 1e-6:
+            break
+        partial = left / np.sqrt(np.outer(own, own))
+        mean = float(((partial**2).sum() - n) / (n * (n - 1)))
+        if mean < least:
+            best, least = m, mean
+    return best
+
+
+def spectrum_gap(l: Array, most: int) -> tuple[int, float]:  # (n,)
+    """The m in 1..most with the largest l_m / l_{m+1}, and that ratio; (0, 1) if there is none.
+
+    >>> spectrum_gap(np.array([3.0, 2.0, 0.1, 0.09]), 3)[0]
+    2
+    """
+    most = min(most, len(l) - 1)
+    if most < 1:
+        return 0, 1.0
+    ratios = l[:most] / np.maximum(l[1 : most + 1], 1e-9)
+    return int(ratios.argmax()) + 1, float(ratios.max())
