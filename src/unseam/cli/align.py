@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from unseam.cli.common import AsJson, Device, MaybePath, OneMember, OneRun, emit, stdout
@@ -10,6 +11,7 @@ from unseam.errors import BadInput
 from unseam.geometry import Alignment
 from unseam.run import Run, load_run
 from unseam.runs.align import align_members, save_alignment
+from unseam.runs.aligned_run import check_place, write_aligned_run
 from unseam.runs.diagnose import heading
 
 
@@ -17,11 +19,11 @@ from unseam.runs.diagnose import heading
 class Command:
     """Align a run without labels or retraining: one rotation of latent space per member, and what it bought.
 
-    DIR gets alignment.json (rotations and before/after tables) and member-S.npz (codes, codes_before, variances, the
-    map between codes z = shift + scale rotation z' and, where known, factors). In Python `unseam.load_alignment(DIR)`
-    brings the turned encoder and decoder back; `unseam score DIR/member-S.npz DIR/member-S.npz` scores the new codes.
+    DIR is a run that every verb opens (evaluate, match, report, explore, export, traverse, diagnose): its models are
+    the same ones in the new axes. Beside it stand alignment.json (rotations and before/after tables) and member-S.npz
+    (codes, codes_before, variances, the map between codes z = shift + scale rotation z' and, where known, factors).
 
-    Example: unseam align runs/sprites-beta-vae --out aligned
+    Example: unseam align runs/sprites-beta-vae --out runs/aligned
     """
 
     run_folder: OneRun
@@ -39,15 +41,20 @@ class Command:
         if self.points < 2:
             raise BadInput(f"points={self.points} must be at least 2, and more than the run has latents")
         run = load_run(self.run_folder).on(self.device, double=True)
-        folder = self.out or run.folder / "aligned"
+        folder = Path(self.out or run.folder / "aligned")
+        check_place(folder, run)
         aligned = align_members(run, None if self.member is None else [self.member], self.points, self.seed)
         document = save_alignment(folder, run, aligned)
+        made = write_aligned_run(folder, run, {m: found for m, (found, _) in aligned.items()})
         if self.json:
             emit(document)
             return
         for row in document["members"]:
             _show(run, row["member"], aligned[row["member"]][0], row)
-        stdout.print(f"written to {folder}", soft_wrap=True)
+        numbers = "" if list(aligned) == list(range(len(aligned))) else (
+            f"; members {', '.join(map(str, range(len(aligned))))} are {', '.join(map(str, aligned))} of {run.folder}"
+        )  # fmt: skip
+        stdout.print(f"written to {made.folder}, a run of {len(aligned)} aligned members{numbers}", soft_wrap=True)
 
 
 def _show(run: Run, member: int, found: Alignment, told: dict[str, Any]) -> None:

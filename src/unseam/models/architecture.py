@@ -46,6 +46,8 @@ class Architecture:
     """the family of q(z|x), a name of POSTERIORS; set by the objective"""
     levels: int = 10
     """values a latent can take when the posterior is quantised (Hsu 2023)"""
+    aligned: bool = False
+    """the axes of latent space were turned after training; set by `unseam align`"""
 
     def __post_init__(self) -> None:
         check_literals(self)

@@ -11,7 +11,7 @@ from unseam.models.architecture import Architecture
 from unseam.models.likelihood import LIKELIHOODS, Gaussian, Likelihood
 from unseam.models.mixed_likelihood import Mixed
 from unseam.models.networks import conv_decoder, conv_encoder, mlp_decoder, mlp_encoder
-from unseam.models.posterior import POSTERIORS, Posterior
+from unseam.models.posterior import POSTERIORS, Point, Posterior, Rotated
 
 
 def likelihood_of(a: Architecture) -> Likelihood:
@@ -40,6 +40,9 @@ class Autoencoder(nn.Module):
         self.own = tuple(own)
         for name, value in own.items():
             self.register_parameter(name, nn.Parameter(value))
+        if a.aligned:  # z' = (z - shift) axes; the decoder's first layer takes z' already
+            self.register_buffer("aligned_axes", torch.eye(k, dtype=torch.float64))
+            self.register_buffer("aligned_shift", torch.zeros(k, dtype=torch.float64))
         self.bfloat16_networks = False  # run the networks, not the likelihood, in bfloat16
         self.likelihood: Likelihood = likelihood_of(a)
 
@@ -49,7 +52,14 @@ class Autoencoder(nn.Module):
                 f"x is a {type(x).__name__}; a model takes torch tensors, `run.encode` also NumPy and pandas"
             )
         own = {name: getattr(self, name) for name in self.own}
-        return self.family.from_outputs(self.run(self.encoder, self.likelihood.inputs(x)), self.latents, **own)
+        q = self.family.from_outputs(self.run(self.encoder, self.likelihood.inputs(x)), self.latents, **own)
+        return q if not self.architecture.aligned else self._in_new_axes(q)
+
+    def _in_new_axes(self, q: Posterior) -> Posterior:
+        """N(m, S) -> N((m - shift) A, A^T S A)."""
+        A, shift = self.get_buffer("aligned_axes").to(q.mean), self.get_buffer("aligned_shift").to(q.mean)
+        mean = (q.mean - shift) @ A
+        return Rotated(mean, A.T @ q.covariance() @ A) if q.has_prior else Point(mean)
 
     def decode(self, z: Tensor) -> Tensor:  # (B, K) -> theta (B, *shape)
         return self.run(self.decoder, z)

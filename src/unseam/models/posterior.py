@@ -151,6 +151,41 @@ class Full(Posterior):
 
 
 @dataclass(frozen=True)
+class Rotated(Posterior):
+    """N(mean, matrix): another posterior in other axes, as an aligned model has it. No network gives it."""
+
+    matrix: Tensor  # (B, K, K)
+
+    full: ClassVar[bool] = True
+
+    @staticmethod
+    def outputs(K: int) -> int:
+        return Full.outputs(K)
+
+    @classmethod
+    def from_outputs(cls, t: Tensor, K: int, **own: Tensor) -> Rotated:
+        q = Full.from_outputs(t, K)
+        return cls(q.mean, q.covariance())
+
+    def covariance(self) -> Tensor:
+        return self.matrix
+
+    def variance(self) -> Tensor:
+        return self.matrix.diagonal(dim1=1, dim2=2)
+
+    def log_variance(self) -> Tensor:
+        """As `Full` splits it: what latent j varies by when those before it are known.
+
+        >>> Rotated(torch.zeros(1, 2), torch.tensor([[[4.0, 2.0], [2.0, 5.0]]])).log_variance().exp()
+        tensor([[4.0000, 4.0000]])
+        """
+        return 2 * torch.linalg.cholesky(self.matrix).diagonal(dim1=1, dim2=2).log()
+
+    def sample(self, noise: Tensor) -> Tensor:
+        return self.mean + (torch.linalg.cholesky(self.matrix) @ noise.unsqueeze(-1)).squeeze(-1)
+
+
+@dataclass(frozen=True)
 class Point(Posterior):
     """A point mass: z = mean. It has no density, so its KL counts as 0 and its variance is 0."""
 

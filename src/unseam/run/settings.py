@@ -82,7 +82,7 @@ class Settings(TypedDict, total=False):
     change: int
 
 
-HIDDEN = ("posterior",)  # fields that the objective decides
+HIDDEN = ("posterior", "aligned")  # fields that the objective or `align` decides
 FLAGS = ("optimiser", *Settings.__annotations__)  # each is a flag of `unseam train` too
 
 

@@ -80,7 +80,7 @@ def save_alignment(folder: str | Path, run: Run, aligned: Mapping[int, Aligned])
     rows = []
     for member, (found, arrays) in aligned.items():
         write_array(place / f"member-{member}.npz", arrays)
-        rows.append(_summary(member, found, arrays))
+        rows.append({**_summary(member, found, arrays), "aligned_member": len(rows)})  # its number in the aligned run
     document = {"run": str(run.folder.resolve()), "out": str(place), "members": rows}
     write_atomic(place / "alignment.json", json.dumps(document, indent=2))
     return document

@@ -255,6 +255,10 @@ def extended(run: Run, steps: int) -> Run:
         raise BadInput(f"steps={steps} is less than the {before} steps of {run.folder}; a run can only become longer")
     if steps == before:
         return run
+    if run.config.architecture.aligned:
+        raise BadInput(
+            f"{run.folder} is an aligned run, which has no optimiser's state; train the run it was made from"
+        )
     if pack.pack_of(run.folder) is not None:
         raise BadInput(f"{run.folder} is a packed run, without its optimisers' state; go on where it was trained")
     _ = run.data  # refused now if it has changed

@@ -14,7 +14,7 @@ from unseam.data import dataset_type, parameters
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run, Training
-from unseam.run.settings import FLAGS
+from unseam.run.settings import FLAGS, HIDDEN
 
 NO_RESULT = ("posterior", "learned_s2", "how", "workers", "checkpoint_seconds", "checkpoint_steps", "snapshots",
              "log_every")  # fmt: skip
@@ -50,7 +50,7 @@ def _default(field: Any) -> Any:
 def _settings(run: Run) -> dict[str, Any]:
     """What `fit` was told, but for the data and the seeds."""
     config = run.config
-    architecture = {k: v for k, v in changed(config.architecture).items() if k not in ("posterior", "learned_s2")}
+    architecture = {k: v for k, v in changed(config.architecture).items() if k not in ("learned_s2", *HIDDEN)}
     optimiser = {("optimiser" if k == "name" else k): v for k, v in changed(config.optimiser).items()}
     return {**lists(run), **config.static, **architecture, **changed(config.training), **optimiser}
 
@@ -126,8 +126,10 @@ def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     training = run.config.training
     held = len(run.split("held-out"))
     seconds = max((float(row["seconds"]) for row in rows), default=0.0)
+    turned = {"axes": "turned after training by unseam align"} if run.config.architecture.aligned else {}
     return {
         **versions(run),
+        **turned,
         "training": f"{len(run.members)} members, {training.steps} steps of {training.batch} samples each, "
         f"{training.how}, {training.workers} process{'es' if training.workers > 1 else ''}, {seconds:.0f} s",
         "data": f"{len(run.data)} rows of shape {tuple(run.data.shape)}, {held or 'none'} held out",
