@@ -77,7 +77,7 @@ def weakest_correlation(codes: Array, factors: Array) -> float:  # (N, K), (N, F
 def save_alignment(folder: str | Path, run: Run, aligned: Mapping[int, Aligned]) -> dict[str, Any]:
     """Write what `align` found of some members of a run; returns the document of alignment.json."""
     place = Path(folder)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for member, (found, arrays) in aligned.items():
         write_array(place / f"member-{member}.npz", arrays)
         rows.append({**_summary(member, found, arrays), "aligned_member": len(rows)})  # its number in the aligned run
