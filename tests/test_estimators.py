@@ -204,3 +204,17 @@ def test_scorers_choose_by_metrics_with_and_without_labels() -> None:
     assert scorer("gaussian-tc")(PPCA(2).fit(X), X) > scorer("gaussian-tc")(mixed, s @ [[1.0, 1.0], [0.0, 1.0]])
     with pytest.raises(BadInput, match="did you mean"):
         scorer("mcd")
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
+def test_the_learned_noise_of_a_linear_vae_is_at_its_optimum(beta):
+    """Against the loss on a grid of s2; with beta 2 half of it was returned."""
+    from unseam.linear.linear_vae import optimal_loss
+
+    X = np.random.default_rng(0).normal(size=(500, 6)) * [8.0, 6.0, 2.2, 2.0, 1.8, 1.5]
+    l = np.sort(np.linalg.eigvalsh(np.cov(X.T, bias=True)))[::-1]
+    grid = np.geomspace(0.1, 30, 4000)
+    best = grid[np.argmin([optimal_loss(l, 2, s2, beta) for s2 in grid])]
+    model = LinearVAE(2, beta=beta).fit(X)
+    assert model.noise_variance_ == pytest.approx(beta * best, rel=5e-3)
+    np.testing.assert_allclose(model.posterior_variance_, beta * best / l[:2], rtol=5e-3)

@@ -150,3 +150,19 @@ def test_the_members_of_a_run_are_matched_by_their_codes(tmp_path):
         rows.execute("update runs set status='diverged' where member = 1")
     with pytest.raises(BadInput, match="1 of 2 members finished with a latent in use"):
         unseam.match(run)
+
+
+def test_random_axes_are_not_stable(tmp_path):
+    """Of four latents chance alone passes 0.7: a and a in random axes were said to share 75 % of their directions."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(2000, 4))
+    shares = []
+    for _ in range(20):
+        turned = a @ np.linalg.qr(rng.normal(size=(4, 4)))[0]
+        found = match(a, turned, of="codes", show=False)
+        assert not (found.stable & (found.pairs[0].values <= found.pairs[0].limit)).any()
+        shares.append(found.stable.mean())
+    assert np.mean(shares) < 0.15
+    same = match(a, a[:, ::-1] * 2, of="codes", show=False)
+    assert same.stable.all()
+    assert "at 0.7 or more and above chance" in str(same)

@@ -94,10 +94,8 @@ def test_the_unit_of_the_codes_does_not_matter(name):
 
 
 LATENTS_COUNT = {
-    "modularity": "a latent without information counts 0, as in the reference",
     "dci-completeness": "the entropy is taken in base K",
     "es-size": "it counts latents",
-    "code-mutual-information": "the mean runs over all pairs of latents",
 }
 
 

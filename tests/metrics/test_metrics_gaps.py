@@ -8,7 +8,7 @@ from sklearn.svm import LinearSVC
 
 from unseam.axes import Factor, FactorSpace
 from unseam.errors import BadInput
-from unseam.metrics import dcimig, jemmig, mig, mig_sup, modularity, rmig, sap, sap_r2
+from unseam.metrics import dcimig, jemmig, mig, mig_sup, modularity, rmig, sap, sap_r2, score
 from unseam.metrics.rmig import bin_masses
 from unseam.metrics.shared.linear_svm import SortedFeature
 from unseam.stats import entropy
@@ -89,6 +89,19 @@ def test_modularity_by_hand():
     z = np.stack([GRID[:, 0] + 2 * (GRID[:, 1] % 2), GRID[:, 0]], axis=1).astype(float)
     score = modularity(z, GRID)
     assert score.per_latent == pytest.approx([0.0, 1.0], abs=1e-9)
+
+
+def test_modularity_of_a_run_is_that_of_its_active_latents():
+    """Passive latents were counted 0: with 2 of 10 in use a run printed 0.20 where its latents have 0.93."""
+    rng, v = np.random.default_rng(0), np.repeat(GRID, 50, axis=0)
+    z = np.hstack([v + rng.normal(scale=0.2, size=v.shape), rng.normal(size=(len(v), 8))])
+    masked = score(z, v, metrics="modularity", active=np.arange(10) < 2)["modularity"]
+    assert masked.value == pytest.approx(modularity(z[:, :2], v).value, abs=1e-12)
+    assert masked.value > 0.9
+    assert masked.settings["latents"] == 2
+    still = modularity(np.hstack([z[:, :2], np.zeros((len(v), 3))]), v)
+    assert still.value == pytest.approx(masked.value, abs=1e-12)
+    assert modularity(np.zeros((len(v), 2)), v).value == 0
 
 
 def test_modularity_needs_two_factors():

@@ -5,7 +5,7 @@ import pytest
 
 from unseam.axes import Factor, FactorSpace, Representation
 from unseam.errors import BadInput
-from unseam.metrics import beta_vae, factor_vae, irs, mig, score_representation
+from unseam.metrics import beta_vae, consistency, factor_vae, irs, mig, score_representation
 from unseam.metrics.inputs import prepare
 from unseam.metrics.shared.interventions import Matched, Sampled
 
@@ -170,3 +170,29 @@ def test_irs_cuts_a_fine_factor_into_twenty():
 
 def test_irs_of_a_constant_code_is_zero():
     assert irs(np.ones((60, 2)), draw(60)).value == 0.0
+
+
+@pytest.mark.parametrize("values", [10, 100])
+def test_noise_is_not_consistent(values):
+    """A row was paired with itself once in (rows of its value) times: noise of 100 values in 400 rows scored 0.255."""
+    rng = np.random.default_rng(0)
+    v, z = rng.integers(0, values, (400, 2)), rng.normal(size=(400, 2))
+    raw = [1 - float(x) for x in _moved(v, z)]
+    assert abs(np.mean(raw)) < 0.12
+    assert consistency(z, v).value < 0.12
+    assert consistency(v.astype(float), v).value == pytest.approx(1)
+
+
+def _moved(v, z):
+    """E |z - z'|^2 over pairs of different rows that share a value, every one of them, over that of all pairs."""
+    for f in range(2):
+        same = (v[:, None, f] == v[None, :, f]) & ~np.eye(len(v), dtype=bool)
+        gap = (z[:, None, f] - z[None, :, f]) ** 2
+        weight = same / np.maximum(same.sum(1, keepdims=True), 1)  # every row that has a partner counts once
+        yield (gap * weight).sum() / (weight.sum() * 2 * z[:, f].var())
+
+
+def test_rows_that_share_nothing_are_refused():
+    v = np.stack([np.arange(40), np.arange(40) % 2], 1)
+    with pytest.raises(BadInput, match="no two rows share a value of factor 0"):
+        consistency(np.random.default_rng(0).normal(size=(40, 2)), v)

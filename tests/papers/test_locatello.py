@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from unseam.errors import BadInput
 from unseam.study.analyse.columns import METHODS, METRICS
 from unseam_papers.frame.exhibit import Work
 from unseam_papers.frame.rows import keyed, overall
@@ -126,7 +127,9 @@ def rows_of(module, table, tmp_path):
 def test_a_given_table_is_what_the_exhibits_look_at(table, tmp_path):
     frame = study.models(table, Work(tmp_path))
     assert study.in_words(study.about(frame)) == "144 models (sprites, sprites-noisy; 12 settings, 6 seeds, 100 steps)"
-    assert len(study.models(study.Settings("random", table="is/not/there"), Work(tmp_path))) == 72
+    assert len(study.models(study.Settings("random"), Work(tmp_path))) == 72
+    with pytest.raises(BadInput, match="is/not/there"):
+        study.models(study.Settings("random", table="is/not/there"), Work(tmp_path))
 
 
 def test_an_ordering_over_seeds_has_three_ends():
@@ -222,3 +225,18 @@ def test_capacity_orders_by_the_first_snapshot_that_holds_enough():
     assert {rows[name].verdict for name in l9.PUBLISHED} == {"not comparable"}
     turned = {**numbers, "shares": shares[:, :, [1, 0, 2, 3]].tolist()}
     assert keyed(l9.judge(turned))["place before scale"].verdict == "differs"
+
+
+def test_the_large_scale_reads_the_study_that_comes_with_the_package(tmp_path, monkeypatch):
+    """From any working folder, where other models were trained without a word; and never a table that lies there."""
+    from unseam_papers.locatello import models, total_correlation
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "sprites16.parquet").write_text("not a study")
+    monkeypatch.setattr("unseam.study.engine.study", lambda *_: pytest.fail("nothing is trained"))
+    frame = models.models(models.SCALES["large"], None)
+    assert len(frame) == 972
+    assert total_correlation.SCALES["large"].table == models.SCALES["large"].table
+    with pytest.raises(BadInput, match="did not come with this installation"):
+        models.packaged_study("another.parquet")

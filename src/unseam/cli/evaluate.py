@@ -63,11 +63,15 @@ class Command:
         if said(run.data):
             stdout.print(f"read: {said(run.data)}", soft_wrap=True)
         table = Table()
-        for name in ("member", *names):
+        for name in ("member", "latents", *names):
             table.add_column(name, justify="right")
+        K = run.config.architecture.latents
+        passive = {m: len(each[names[0]].settings["passive"]) for m, each in scores.items()}
         for m, each in scores.items():
-            table.add_row(str(m), *(_cell(each[n]) for n in names))
+            table.add_row(str(m), f"{K - passive[m]} of {K}", *(_cell(each[n]) for n in names))
         stdout.print(table)
+        if any(passive.values()):
+            stdout.print("latents: those in use, which are scored; the others have no vote", soft_wrap=True)
         for note in dict.fromkeys(note for each in scores.values() for s in each.values() for note in s.notes):
             stdout.print(note, soft_wrap=True)
 

@@ -73,7 +73,7 @@ class Command:
         if (self.out / "perturb.html").exists():  # the last thing written
             raise BadInput(f"out={str(self.out)!r} already holds a perturbed data set; choose another folder")
         run = load_run(self.run_folder) if self.run_folder is not None else None
-        seeds = [int(n) for n in numbers(self.seeds, "--seeds")]
+        seeds = numbers(self.seeds, "--seeds", int)
         made = perturb(data, self.out, settings, run, self.teacher, seeds, steps=self.steps)
         told = summary(made, settings, self.teacher)
         page = write_perturb_page(made, told)

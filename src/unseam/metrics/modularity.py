@@ -5,8 +5,10 @@ and m_j = max_f m_fj:
 
     modularity_j = 1 - sum_{f != f*} m_fj^2 / ( m_j^2 (F - 1) )
 
-A latent that knows nothing of any factor counts 0, as in the reference implementation. Beware: a latent that
-knows a little about one factor and nothing of the others is perfectly modular, so noise scores well above 0.
+The mean runs over the latents that vary. One of them that knows nothing of any factor counts 0, as in the reference
+implementation; a constant one (passive latents are made constant) is left out, where the reference counts it 0: then
+the score of a run would be the share of its latents in use. Beware: a latent that knows a little about one factor and
+nothing of the others is perfectly modular, so noise scores well above 0.
 """
 
 from __future__ import annotations
@@ -40,5 +42,7 @@ def modularity(inputs: Inputs, bins: int = 20, estimator: Estimator = "histogram
     best = squared.max(axis=0)
     rest = (squared.sum(axis=0) - best) / (len(matrix) - 1)
     per_latent = np.where(best > 0, 1 - rest / np.where(best > 0, best, 1.0), 0.0)
-    settings = mi_settings(inputs, bins, estimator)
-    return Score("modularity", float(per_latent.mean()), per_latent=per_latent, matrix=matrix, settings=settings)
+    varies = np.ptp(inputs.rows.codes, axis=0) > 0
+    value = float(per_latent[varies].mean()) if varies.any() else 0.0
+    settings = {**mi_settings(inputs, bins, estimator), "latents": int(varies.sum())}
+    return Score("modularity", value, per_latent=per_latent, matrix=matrix, settings=settings)

@@ -127,7 +127,7 @@ register(
 
 @code_metric("code-mutual-information", "Do pairs of latents share information? Nats.", _COUNTED)
 def code_mutual_information(inputs: Inputs, bins: int = 20) -> Score:
-    """Mean mutual information of the pairs of latents, in nats.
+    """Mean mutual information of the pairs of latents that vary, in nats.
 
     >>> round(code_mutual_information(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])).value, 6)
     0.0
@@ -138,8 +138,9 @@ def code_mutual_information(inputs: Inputs, bins: int = 20) -> Score:
     for i in range(k):
         for j in range(i):
             matrix[i, j] = matrix[j, i] = discrete_information(binned[:, i], binned[:, j])
-    per_latent = matrix.sum(axis=1) / max(k - 1, 1)
-    settings = {"bins": bins, "rows": len(inputs)}
-    return Score(
-        "code-mutual-information", float(per_latent.mean()), per_latent=per_latent, matrix=matrix, settings=settings
-    )
+    varies = np.ptp(inputs.rows.codes, axis=0) > 0  # a constant one shares nothing with any other, and tells nothing
+    alive = int(varies.sum())
+    per_latent = matrix.sum(axis=1) / max(alive - 1, 1)
+    value = float(per_latent[varies].mean()) if alive else 0.0
+    settings = {"bins": bins, "rows": len(inputs), "latents": alive}
+    return Score("code-mutual-information", value, per_latent=per_latent, matrix=matrix, settings=settings)

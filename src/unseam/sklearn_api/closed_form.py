@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.linear.evidence import best_dimension
+from unseam.linear.linear_vae import learned_variance
 from unseam.linear.ppca import principal_axes
 from unseam.sklearn_api.base import DTYPES, Codes
 
@@ -87,8 +88,8 @@ class LinearVAE(PPCA):
         super()._fit(X)
         if not self.beta > 0 or (self.s2 != "learned" and not self.s2 > 0):
             raise BadInput(f"beta={self.beta} and s2={self.s2} must be positive")
-        noise = (self.noise_variance_ if self.s2 == "learned" else self.s2) * self.beta
         l, U = principal_axes(np.atleast_2d(np.cov(X.T, bias=True)))
+        noise = self.beta * (self._learned(l) if self.s2 == "learned" else self.s2)
         active = int(max(1, (l > noise).sum()))
         d = min(active, len(self.components_) if self.s2 == "learned" or self.n_components != "auto" else active)
         signs = np.where(U[np.abs(U).argmax(0), np.arange(len(l))] < 0, -1.0, 1.0)
@@ -97,6 +98,13 @@ class LinearVAE(PPCA):
         self.posterior_variance_ = self.noise_variance_ / np.maximum(l[:d], self.noise_variance_)
         self.explained_information_ = -0.5 * np.log(self.posterior_variance_)
         self.n_components_ = self._n_features_out = d
+
+    def _learned(self, l: Array) -> float:  # (n,)
+        """s2 at the optimum, PPCA's at beta 1; with a latent for every column there is no noise to learn."""
+        if self.beta == 1 or len(self.components_) == len(l):
+            return self.noise_variance_
+        floor = max(_FLOOR * float(l.mean()), 1e-300)
+        return max(learned_variance(np.maximum(l, floor), len(self.components_), self.beta), floor)
 
 
 def dimension(asked: int | str, l: Array, X: Array) -> int:

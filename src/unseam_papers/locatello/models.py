@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from unseam.errors import BadInput
 from unseam.study import load
 from unseam.study.analyse.columns import METHODS, METRICS
 from unseam.study.analyse.columns import models as finished
@@ -46,13 +47,13 @@ CHOICES = (
 @dataclass(frozen=True)
 class Settings:
     grid: str  # what is trained: minutes, a preset of `unseam study`; random: no models, for tests
-    table: str = ""  # a finished study, taken instead where it exists
+    table: str = ""  # a finished study that comes with the package, taken instead
 
 
 SCALES = {
     "tiny": Settings("random"),
     "quick": Settings("minutes"),
-    "large": Settings("minutes", table="studies/sprites16.parquet"),
+    "large": Settings("minutes", table="sprites16.parquet"),
     "paper": Settings("locatello"),
 }
 PAPER = "the published grid of 12,600 models, where its data sets and machines are"
@@ -60,8 +61,8 @@ PAPER = "the published grid of 12,600 models, where its data sets and machines a
 
 def models(settings: Settings, work: Work) -> pd.DataFrame:
     """The finished models. The one place where an exhibit meets the engine."""
-    if settings.table and Path(settings.table).exists():
-        return finished(load(settings.table).table())
+    if settings.table:
+        return finished(load(packaged_study(settings.table)).table())
     if settings.grid == "random":
         return finished(random_models())
     from unseam.study.engine import study  # type: ignore[import-not-found,unused-ignore]
@@ -69,6 +70,15 @@ def models(settings: Settings, work: Work) -> pd.DataFrame:
     out = work.runs / f"study-{settings.grid}"
     study(minutes() if settings.grid == "minutes" else settings.grid, out)
     return finished(load(out).table())
+
+
+def packaged_study(name: str) -> Path:
+    """The table of a study that comes with the package, or lies in the checkout; never one of the working folder."""
+    here = Path(__file__).resolve()
+    for folder in (here.parents[1] / "studies", here.parents[3] / "studies"):
+        if (folder / name).is_file():
+            return folder / name
+    raise BadInput(f"study={name!r} did not come with this installation of unseam; install it again")
 
 
 def minutes() -> Any:

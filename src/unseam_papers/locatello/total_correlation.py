@@ -5,7 +5,6 @@ TC of a Gaussian fitted to the codes = 1/2 (sum_j log S_jj - log det S), S their
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, figure
 from unseam_papers.frame.exhibit import Numbers, Work, as_in_the_study, both, official
 from unseam_papers.frame.rows import Row
 from unseam_papers.frame.verdicts import beyond, p_trend, trend
+from unseam_papers.locatello.models import packaged_study
 
 ID, TITLE = "L2", "Total correlation of the sampled and of the mean code over strength"
 CLAIM = "As regularisation grows the total correlation of the sampled code falls while that of the mean code rises."
@@ -38,7 +38,7 @@ CHOICES = (
     "pass at 16 x 16 with a Bernoulli likelihood had the mean code's fall for beta-VAE and beta-TCVAE. So the rise is "
     "not the same for every way of training.",
     "FactorVAE's critic: 6 x 1000 in the paper. Ours: 3 x 64 at the quick scale.",
-    "At scale large the models are those of the study in studies/sprites16.parquet, where it is there: Bernoulli, 16 x "
+    "At scale large the models are those of the study in studies/sprites16.parquet: Bernoulli, 16 x "
     "16, its own strengths, steps and critic.",
 )
 PAPER = "as published (strengths, seeds, steps and networks as in the paper), on our drawing where dSprites is not here"
@@ -73,7 +73,7 @@ class Settings:
     batch: int = 32
     samples: int = 4000
     workers: int = 0  # processes; 0 lets `fit` decide
-    table: str = ""  # a finished study, taken instead where it exists
+    table: str = ""  # a finished study that comes with the package, taken instead
 
 
 SCALES = {
@@ -81,7 +81,7 @@ SCALES = {
         seeds=1, steps=4, methods=("beta-vae", "annealed-vae"), strengths=2, size=8, widths=(8,), samples=200
     ),
     "quick": Settings(seeds=2, steps=1500, lr=3e-3, workers=2),
-    "large": Settings(seeds=2, steps=1500, lr=3e-3, workers=2, table="studies/sprites16.parquet"),
+    "large": Settings(seeds=2, steps=1500, lr=3e-3, workers=2, table="sprites16.parquet"),
     "paper": Settings(
         seeds=50,
         steps=300_000,
@@ -164,8 +164,8 @@ def from_study(models: pd.DataFrame) -> Numbers:
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    if settings.table and Path(settings.table).exists():
-        return from_study(finished(load(settings.table).table()))
+    if settings.table:
+        return from_study(finished(load(packaged_study(settings.table)).table()))
 
     def one(method: str) -> dict[str, list[float]]:
         run = _train(settings, work, method)

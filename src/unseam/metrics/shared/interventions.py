@@ -91,6 +91,9 @@ class Matched:
         ends = [np.cumsum(c) for c in counts]
         self.start = np.stack([(ends[f] - counts[f])[labels[:, f]] for f in range(self.count)])  # (F, N)
         self.size = np.stack([counts[f][labels[:, f]] for f in range(self.count)])  # (F, N)
+        place = np.empty_like(self.order)
+        np.put_along_axis(place, self.order, np.arange(len(labels))[None], axis=1)
+        self.rank = place - self.start  # (F, N) a row's place among those that share its value
 
     def partners(self, which: Array, row: Array, rng: np.random.Generator) -> Array:
         """For each row (P, L), a random row that shares its value of factor which (P, 1)."""
@@ -105,8 +108,18 @@ class Matched:
         return self.codes[self.partners(which[:, None], np.broadcast_to(row, (len(which), size)), rng)]
 
     def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        row = rng.integers(0, len(self.codes), (len(which), size))
-        return self.codes[row], self.codes[self.partners(which[:, None], row, rng)]
+        """Two different rows each: a row beside itself shares everything, and noise would look consistent."""
+        row = np.empty((len(which), size), np.int64)
+        for f in np.unique(which):
+            able = np.flatnonzero(self.size[f] > 1)
+            if not len(able):
+                raise BadInput(f"no two rows share a value of factor {f}; give more rows, or a sampler")
+            at = which == f
+            row[at] = rng.choice(able, (int(at.sum()), size))
+        f = which[:, None]
+        step = 1 + (rng.random(row.shape) * (self.size[f, row] - 1)).astype(np.int64)
+        place = self.start[f, row] + (self.rank[f, row] + step) % self.size[f, row]
+        return self.codes[row], self.codes[self.order[f, place]]
 
 
 @shared

@@ -15,10 +15,12 @@ from scipy.special import expit, logit
 from scipy.stats import rankdata, t
 
 from unseam.axes import Array
+from unseam.rng import numpy_generator
 from unseam.study.analyse.columns import metrics
 from unseam.study.analyse.intervals import TAIL
 
 NEEDS = "two methods (or two strengths of one) with two finished models each, on one data set"
+_SHUFFLES = 20  # of the scores, behind what chance gives
 _COLUMNS = ["p", "low", "high", "n_a", "n_b"]
 
 
@@ -67,16 +69,38 @@ def methods(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
 
 
 def strengths(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
-    """A method's worst strength against its best (by the mean of the same models): how often the bad one wins."""
-    rows = []
+    """A method's worst strength against its best (by the mean of the same models): how often the bad one wins.
+
+    Worst and best are chosen by the scores that are then compared, so that noise alone gives less than a half: `null`
+    is the mean of the same number with the scores shuffled over the strengths.
+    """
+    rows, rng = [], numpy_generator(0, "strengths")
     for method, group in models.groupby("method", sort=False):
         for (data, metric), scores in _scores(group, metrics(models, code), "strength"):
-            best, worst = max(scores, key=lambda s: scores[s].mean()), min(scores, key=lambda s: scores[s].mean())
+            worst, best = _ends(scores)
             found = beats(scores[worst], scores[best])._asdict()
+            null = float(np.mean([_worst_beats_best(_shuffled(scores, rng)) for _ in range(_SHUFFLES)]))
             met = bool(scores[worst].max() > scores[best].min())
             rows.append({"data": data, "metric": metric, "method": method, "worst": worst, "best": best, **found,
-                         "overlap": met})  # fmt: skip
-    return pd.DataFrame(rows, columns=["data", "metric", "method", "worst", "best", *_COLUMNS, "overlap"])
+                         "null": null, "overlap": met})  # fmt: skip
+    return pd.DataFrame(rows, columns=["data", "metric", "method", "worst", "best", *_COLUMNS, "null", "overlap"])
+
+
+def _ends(scores: dict[Any, Array]) -> tuple[Any, Any]:
+    """The groups of the lowest and the highest mean."""
+    return min(scores, key=lambda s: scores[s].mean()), max(scores, key=lambda s: scores[s].mean())
+
+
+def _worst_beats_best(scores: dict[Any, Array]) -> float:
+    worst, best = _ends(scores)
+    return float(_shares(scores[worst], scores[best]).mean())
+
+
+def _shuffled(scores: dict[Any, Array], rng: np.random.Generator) -> dict[Any, Array]:
+    """The same scores in groups of the same sizes, at random."""
+    every = rng.permutation(np.concatenate(list(scores.values())))
+    ends = np.cumsum([len(values) for values in scores.values()])[:-1]
+    return dict(zip(scores, np.split(every, ends), strict=True))
 
 
 def _scores(models: pd.DataFrame, columns: list[str], by: str) -> list[tuple[tuple[Any, str], dict[Any, Array]]]:

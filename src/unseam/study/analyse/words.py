@@ -80,7 +80,9 @@ def what_matters(tables: _Tables) -> str:
         said.append(f"{by} explains {percent(mean['explained'])} of the variance ({beside})")
     strengths = tables["strengths"]
     if len(strengths):
-        said.append(f"a run with a method's worst strength beats one with its best in {percent(strengths['p'].mean())}")
+        beside = f"shuffled scores {percent(strengths['null'].mean())}"
+        rate = percent(strengths["p"].mean())
+        said.append(f"a run with a method's worst strength beats one with its best in {rate} ({beside})")
     methods = tables["methods"]
     if len(methods):
         shared = overlap.mutual(methods["p"]).mean()
