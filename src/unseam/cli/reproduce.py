@@ -22,8 +22,8 @@ class Command:
     """quick: minutes for most. large: our largest, hours: in Z4, Z5, Z6, Z9 and Z10 the synthetic sets for all 600
     epochs, MNIST and fMNIST for 100 of 400 and 500, and in Z5 the first epochs of dSprites as printed; L2 to L8 read
     our finished study of 972 models; Z11 to Z13 all methods; the others as quick. paper: the published data, networks
-    and lengths: days to years here (official files where they are in the data folder, else our drawings). What the source does not
-    print is ours: --list says what."""
+    and lengths: days to years here (official files where they are in the data folder, else our drawings). What the
+    source does not print is ours: --list says what."""
     listing: Annotated[bool, tyro.conf.arg(name="list")] = False
     """Only list the exhibits, with the verdicts already in --out."""
     out: Path = Path("exhibits")
