@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # so that type checkers and editors know them; a test compare
     from unseam.metrics import score
     from unseam.run import load_run
     from unseam.runs.align import load_alignment
-    from unseam.runs.any_model import align, diagnose
+    from unseam.runs.any_model import align, diagnose, theorems
     from unseam.show.demo import demo
     from unseam.show.plot import plot
     from unseam.show.report import report
@@ -39,6 +39,7 @@ PUBLIC = {
     "match": "unseam.matching",
     "diagnose": "unseam.runs.any_model",
     "align": "unseam.runs.any_model",
+    "theorems": "unseam.runs.any_model",
     "load_alignment": "unseam.runs.align",
     "demo": "unseam.show.demo",
     "plot": "unseam.show.plot",
@@ -47,7 +48,7 @@ PUBLIC = {
 }
 __all__ = [
     "BadInput", "Factor", "FactorSpace", "Findings", "__version__", "align", "demo", "diagnose", "figures", "find",
-    "fit", "load_alignment", "load_data", "load_run", "match", "plot", "report", "resume", "score",
+    "fit", "load_alignment", "load_data", "load_run", "match", "plot", "report", "resume", "score", "theorems",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

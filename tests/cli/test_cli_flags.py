@@ -424,7 +424,7 @@ CASES = [
     ),
 ]
 ELSEWHERE = {  # flags that are no argument of a function: each has a test of its own below
-    ("diagnose", "figures"), ("explore", "open"), ("match", "columns"), ("score", "format"),
+    ("diagnose", "figures"), ("diagnose", "theorems"), ("explore", "open"), ("match", "columns"), ("score", "format"),
 }  # fmt: skip
 
 
@@ -441,7 +441,10 @@ def commands() -> dict[str, type]:
 def flags(command: type) -> set[str]:
     nested = {"architecture": Architecture, "training": Training}
     names = {f.name for f in dataclasses.fields(command) if f.name not in ("json", *INNER)}
-    inner = {f.name for name in names & set(nested) for f in dataclasses.fields(nested[name])} - {"posterior"}
+    inner = {f.name for name in names & set(nested) for f in dataclasses.fields(nested[name])} - {
+        "posterior",
+        "aligned",
+    }
     return (names - set(nested)) | inner
 
 
@@ -539,6 +542,20 @@ def test_diagnose_figures(
     monkeypatch.setattr("unseam.cli.diagnose.draw", lambda run, member, found: drawn.append(member))
     run("diagnose", places["run"], "--points", "33", *([] if figures else ["--no-figures"]))
     assert drawn == ([0, 1] if figures else [])
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_diagnose_theorems(asked: bool, places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["diagnose", places["run"], "--points", "33", "--member", "1", "--no-figures", "--json"]
+    run(*words, *(["--theorems"] if asked else []))
+    (row,) = json.loads(capsys.readouterr().out)["members"]
+    assert ("theorems" in row) == asked
+    if asked:
+        import unseam
+
+        expected = unseam.theorems(unseam.load_run(places["run"]), member=1).to_json()
+        assert [p["name"] for p in row["theorems"]["premises"]] == [p["name"] for p in expected["premises"]]
+        assert [t["applies"] for t in row["theorems"]["theorems"]] == [t["applies"] for t in expected["theorems"]]
 
 
 @pytest.mark.parametrize("browser", [True, False])

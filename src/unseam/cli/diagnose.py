@@ -12,6 +12,7 @@ from unseam.errors import BadInput
 from unseam.geometry import Diagnosis, polarized_share, polarized_since
 from unseam.geometry.diagnosis import number
 from unseam.run import Run, load_run
+from unseam.runs.any_model import theorems
 from unseam.runs.diagnose import POINTS, beta_of, diagnose, heading, ranking, rows_of
 from unseam.runs.history import history, regime
 from unseam.runs.labels import data_name
@@ -35,6 +36,8 @@ class Command:
     """Which rows."""
     figures: bool = True
     """Draw the figures."""
+    theorems: bool = False
+    """Also say which identifiability theorem applies and which premise fails."""
     device: Device = "auto"
     json: AsJson = False
 
@@ -45,11 +48,19 @@ class Command:
         found = diagnose(run, None if self.member is None else [self.member], self.points, self.seed)
         taken = rows_of(run, self.points, self.seed)
         paths = {m: draw(run, m, d) for m, d in found.items()} if self.figures else {}
+        tables = {m: theorems(run, member=m, seed=self.seed) for m in found} if self.theorems else {}
         order = ranking(run, found)
         if self.json:
             agreed = order["seeds"]
             rows = [
-                {"member": m, **d.to_json(), **polarized(run, m), **agreed.get(m, {}), "figure": paths.get(m)}
+                {
+                    "member": m,
+                    **d.to_json(),
+                    **polarized(run, m),
+                    **agreed.get(m, {}),
+                    "figure": paths.get(m),
+                    **({"theorems": tables[m].to_json()} if m in tables else {}),
+                }
                 for m, d in found.items()
             ]
             choice = {"chosen": order["chosen"], "order": order["order"]}
@@ -61,6 +72,8 @@ class Command:
             stdout.print(in_words(polarized(run, m)))
             if m in order["seeds"]:
                 stdout.print(agreement_in_words(order["seeds"][m]), soft_wrap=True)
+            if m in tables:
+                stdout.print(f"\n{tables[m]}", soft_wrap=True, markup=False)
             stdout.print(f"figure: {paths[m]}\n" if m in paths else "", soft_wrap=True)
         stdout.print(f"at {taken}")
         if len(found) > 1:

@@ -19,8 +19,9 @@ from unseam.geometry.adapted import Beta, beta_of, diagnose_adapted, flat_questi
 from unseam.geometry.align import Alignment
 from unseam.geometry.diagnosis import Diagnosis
 from unseam.geometry.groups import Latents
-from unseam.geometry.prepare import Columns
+from unseam.geometry.prepare import Columns, ask
 from unseam.geometry.sampled_cost import SAMPLES
+from unseam.geometry.theorems import TheoremTable, theorem_table
 from unseam.models.adapters import AdaptedModel, Adapter, adapter_for
 from unseam.models.adapters.base import read_encoder_output
 from unseam.models.adapters.modules import parts
@@ -207,6 +208,67 @@ def align(
         whiten=(adapted.variances is None and adapted.covariances is None) if whiten is None else whiten,
         **search,
     )
+
+
+def theorems(
+    model: Any,
+    x: Any = None,
+    posterior: Any = None,
+    *,
+    codes: Any = None,
+    member: int | None = None,
+    data: Any = None,
+    likelihood: Likelihood | str | None = None,
+    s2: float | None = None,
+    beta: Beta = "auto",
+    points: int = 100,
+    seed: int = 0,
+) -> TheoremTable:
+    """Say which identifiability theorem applies to a decoder and which premise fails.
+
+    Parameters
+    ----------
+    model, x, posterior, codes, member, data, likelihood, s2, beta, seed
+        As in `diagnose`; latents must be flat. With codes, `data` are their observations (for the Sigma identity).
+    points : int, default=100
+        At how many codes the premises are measured.
+
+    Returns
+    -------
+    TheoremTable
+        `premises`, each with value, standard error, chance level, cost in nats and a sentence; `applies` by theorem.
+
+    Examples
+    --------
+    >>> z = torch.rand(200, 2, generator=torch.Generator().manual_seed(0)).double() + 1
+    >>> polar = lambda z: torch.stack([z[:, 0] * z[:, 1].cos(), z[:, 0] * z[:, 1].sin()], 1)
+    >>> print(*[p.sentence for p in theorems(polar, z).premises[:2]], sep="\\n")
+    C1: columns are orthogonal (DtO 0, chance 0.548)
+    C2: latent 0 changes the speed along latent 1 by 23% per standard deviation
+    """
+    most = max(points, 1000)
+    if hasattr(model, "members"):  # a run
+        from unseam.runs.diagnose import beta_of as beta_of_member
+        from unseam.runs.diagnose import needs_decoder, see
+
+        needs_decoder(model)
+        run = with_data(model, x)
+        one = run._one(member)
+        net = run.model(one)
+        seen = see(run, net, most, seed)
+        q = ask(net, seen.posterior.mean, seen.posterior, None, 0.5, beta_of_member(run, one), most, None)
+        return theorem_table(q, seen.x, points, seed)
+    adapted = read_model(model, x, posterior, codes, data)
+    if adapted is None:
+        given = codes if codes is not None else x
+        refuse_missing(given, model)
+        weight: Any = 1.0 if beta == "auto" else beta
+        q = ask(decoder_of(model), given, posterior, likelihood, 0.5 if s2 is None else s2, weight, most, None)
+        return theorem_table(q, data, points, seed)
+    parts_ = flat_question(adapted)
+    p = likelihood_of(adapted, likelihood, s2)
+    q = ask(parts_["decoder"], parts_["codes"], parts_["posterior"], p, 0.5, beta_of(adapted, beta), most, None)
+    return theorem_table(q, adapted.data, points, seed)
 
 
 def diagnose_run(run: Run, x: Any, member: int | None, points: int, seed: int) -> Diagnosis:

@@ -138,7 +138,7 @@ def begin(
     if pairing is not None and pairing.file:
         static["pairs"] = str(Path(pairing.how).resolve())
         read_pairs(static["pairs"], len(dataset))  # refused now if they are none
-    architecture = replace(choices.architecture, posterior=kind.posterior)
+    architecture = replace(choices.architecture, posterior=kind.posterior, aligned=False)
     if kind.learned_s2:
         if architecture.likelihood not in ("auto", "gaussian"):
             other = architecture.likelihood
