@@ -5,7 +5,7 @@ Information is in nats. One rule for a constant column: it tells nothing about a
 entry in a matrix of correlations are 0, and a single correlation with it is None.
 """
 
-from unseam.stats.assignment import Matching, matched, matched_codes, nearest_matched, top_two_gap
+from unseam.stats.assignment import Auction, Matching, auction, matched, matched_codes, top_two_gap
 from unseam.stats.correlation import (
     correlations,
     distinct,
@@ -21,7 +21,9 @@ from unseam.stats.information import contingency, discrete_information, discreti
 from unseam.stats.neighbours import ksg, ross
 
 __all__ = [
+    "Auction",
     "Matching",
+    "auction",
     "contingency",
     "correlations",
     "discrete_information",
@@ -34,7 +36,6 @@ __all__ = [
     "matched",
     "matched_codes",
     "multiple_correlation",
-    "nearest_matched",
     "normal_scores",
     "pearson",
     "rank_correlations",

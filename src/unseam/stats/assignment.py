@@ -1,4 +1,4 @@
-"""Which column is best at what: a one-to-one matching, and the lead of the best over the second."""
+"""One-to-one matchings of rows with columns, and the lead of the best column over the second."""
 
 from typing import NamedTuple
 
@@ -8,6 +8,8 @@ import scipy
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.stats.correlation import rank_correlations
+
+_PATIENCE = 0.05  # profit that a row gives up before it looks beyond its list
 
 
 class Matching(NamedTuple):
@@ -44,27 +46,60 @@ def matched_codes(a: Array, b: Array) -> Matching:  # (N, A), (N, B)
     return matched(np.abs(rank_correlations(a, b)))
 
 
-def nearest_matched(strengths: Array, exact: int = 2000) -> Matching:  # (A, B), which is overwritten
-    """A one-to-one matching of many rows: pairs that are each other's best first, round by round; the last optimally.
+class Auction(NamedTuple):
+    """A matching on lists of candidates, and the proof of how good it is."""
 
-    Where both sides have at most `exact` members left, they are matched by `matched`. Strengths must be above -1.
+    columns: Array  # (A,) -1: none
+    bound: float  # no matching of all rows with all columns has a larger sum
 
-    >>> nearest_matched(np.array([[0.9, 0.8, 0.0], [0.85, 0.1, 0.0], [0.0, 0.0, 0.7]]), exact=1).columns
-    array([0, 1, 2])
+
+def auction(values: Array, columns: Array, size: int, step: float = 3e-4) -> Auction:  # (A, k), (A, k)
+    """Match rows with `size` columns one to one by an auction; each row bids for the candidates in its list only.
+
+    Every unmatched row bids for the column j with the largest v_ij - p_j and raises its price p_j to where the row's
+    second choice is as good, plus `step` (Bertsekas 1988). First, a row waits once its profit falls below t_i, the
+    lowest value of its list, because a column outside the list may then be as good; then rows that wait go on bidding
+    until they make 0.05 less than that. Rows that are still without a column have -1.
+
+    For any prices p >= 0 weak duality gives
+
+        largest sum over all rows and columns <= sum_i max(t_i, max_k (v_ik - p_k)) + sum_j p_j
+
+    since columns outside the list of row i have v_ij - p_j <= t_i. The bound is that of the prices after the first
+    part. Where every list holds all columns there is nothing outside, and t_i is 0.
+
+    >>> found = auction(np.array([[0.9, 0.8], [0.7, 0.1]]), np.array([[0, 1], [0, 1]]), 2)
+    >>> found.columns, round(found.bound, 2)
+    (array([1, 0]), 1.5)
     """
-    found = Matching(np.zeros(len(strengths)), np.full(len(strengths), -1))
-    rows, columns, left = np.arange(len(strengths)), np.arange(strengths.shape[1]), strengths
-    while max(left.shape) > exact and min(left.shape):
-        best, back = left.argmax(axis=1), left.argmax(axis=0)
-        mutual = np.flatnonzero(back[best] == np.arange(len(best)))
-        found.values[rows[mutual]], found.columns[rows[mutual]] = left[mutual, best[mutual]], columns[best[mutual]]
-        rest = np.delete(np.arange(len(rows)), mutual), np.delete(np.arange(len(columns)), best[mutual])
-        rows, columns, left = rows[rest[0]], columns[rest[1]], left[np.ix_(*rest)]
-    if min(left.shape):
-        last = matched(left)
-        got = last.columns >= 0
-        found.values[rows[got]], found.columns[rows[got]] = last.values[got], columns[last.columns[got]]
-    return found
+    v = np.asarray(values, dtype=float)
+    lowest = v.min(axis=1) if v.shape[1] < size else np.zeros(len(v))
+    prices, owners, mine = np.zeros(size), np.full(size, -1), np.full(len(v), -1)
+    _bid(v, columns, lowest, step, prices, owners, mine)
+    bound = np.maximum(lowest, (v - prices[columns]).max(axis=1)).sum() + prices.sum()
+    _bid(v, columns, lowest - _PATIENCE, step, prices, owners, mine)
+    return Auction(mine, float(bound))
+
+
+def _bid(v: Array, columns: Array, least: Array, step: float, prices: Array, owners: Array, mine: Array) -> None:
+    """Unmatched rows bid, all at once, until each has a column or makes less than `least`. The last three change."""
+    left = np.flatnonzero(mine < 0)
+    while len(left):
+        profit = v[left] - prices[columns[left]]
+        each, choice = np.arange(len(left)), profit.argmax(axis=1)
+        first = profit[each, choice]
+        profit[each, choice] = -np.inf
+        second = np.maximum(profit.max(axis=1), least[left])
+        stays = np.flatnonzero(first >= least[left])
+        rows, wanted = left[stays], columns[left[stays], choice[stays]]
+        bids = prices[wanted] + first[stays] - second[stays] + step
+        order = np.lexsort((-bids, wanted))
+        won = order[np.diff(wanted[order], prepend=-1) != 0]  # the highest bid for each column
+        taken = wanted[won]
+        out = owners[taken][owners[taken] >= 0]
+        mine[out] = -1
+        owners[taken], mine[rows[won]], prices[taken] = rows[won], taken, bids[won]
+        left = np.concatenate([np.delete(rows, won), out])
 
 
 def top_two_gap(matrix: Array) -> Array:  # (..., A, B) -> (..., A)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from unseam.axes import Array
 from unseam.geometry import Alignment
-from unseam.matching import codes
+from unseam.matching import match_codes
 from unseam.show.explorer import checks
 from unseam.show.explorer.at_point import follow, geometry
 from unseam.show.explorer.films import made
@@ -131,9 +131,10 @@ class Api:
         a, b = (self.gallery.subject(name, aligned) for name in (model, other))
         if not (a.active and b.active):
             return {"twins": [], "chance": None}
-        values, columns, chance, _ = codes(a.codes[:, a.active], b.codes[:, b.active], 0)
-        found = [(k, b.active[c], v) for k, c, v in zip(a.active, columns, values, strict=True) if c >= 0]
-        return {"twins": [{"latent": k, "twin": t, "agreement": float(v)} for k, t, v in found], "chance": chance}
+        matched = match_codes(a.codes[:, a.active], b.codes[:, b.active], 0)
+        pairs = zip(a.active, matched.partners, matched.values, strict=True)
+        found = [{"latent": k, "twin": b.active[c], "agreement": float(v)} for k, c, v in pairs if c >= 0]
+        return {"twins": found, "chance": float(matched.random.mean())}
 
     async def encode(self, request: Request) -> Response:
         """x, as bytes -> mean and variance of q(z|x)."""
