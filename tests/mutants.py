@@ -132,7 +132,7 @@ FAULTS = (  # docs/reliability.md: what each mending of D1 to D18 would let thro
     Mutant("D2: pandas takes the first column as the index", f"{UNSEAM}readers/tables.py",
            "skiprows=skipped + named, index_col=False,", "skiprows=skipped + named,", "data/test_read.py::test_bad_text_is_refused_by_name"),
     Mutant("D2: score does not say what it read", f"{UNSEAM}cli/score.py",
-           'print(f"read {file.said}", file=sys.stderr)', "pass", "metrics/test_metrics_files.py::test_what_was_read_is_said"),
+           'log.info(f"read {file.said}")', "pass", "metrics/test_metrics_files.py::test_what_was_read_is_said"),
     Mutant("D3: a run is explained on other data", f"{UNSEAM}run/run.py",
            "        user_files.check(self.config.data, self.config.digests, self.folder)\n", "", "train/test_train_folder.py::test_other_data_than_it_was_trained_on_is_refused"),
     Mutant("D3: a run goes on with other pairs", f"{UNSEAM}train/fitting.py",

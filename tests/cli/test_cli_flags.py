@@ -148,7 +148,7 @@ CASES = [
         "data pack",
         "unseam.runs.pack.pack",
         out=(f"{RUN} --out there", "out", Path("there")),
-        rows=(f"{RUN} --out there --rows 9", "rows", 9),
+        rows=(f"{RUN} --out there --samples 9", "rows", 9),
         licence=(f"{RUN} --out there --licence CC0-1.0", "licence", "CC0-1.0"),
     ),
     *cases("demo", "unseam.show.demo.demo", out=("--out there", "out", Path("there")), seed=("--seed 7", "seed", 7)),
@@ -284,14 +284,14 @@ CASES = [
         run_folder=(RUN, "run", RUN),
         out=(f"{RUN} --out there.html", "out", Path("there.html")),
         member=(f"{RUN} --member 1", "member", 1),
-        figures=(f"{RUN} --figures there", "figures", Path("there")),
+        figures=(f"{RUN} --save-figures there", "figures", Path("there")),
         formats=(f"{RUN} --formats png,svg", "formats", ["png", "svg"]),
     ),
     *cases(
         "reproduce",
         "unseam_papers.frame.run.reproduce",
         ids=("V1 V2", "ids", ("V1", "V2")),
-        scale=("V1 --scale large", "scale", "large"),
+        scale=("V1 --size large", "scale", "large"),
         out=("V1 --out there", "out", Path("there")),
     ),
     *cases("reproduce", "unseam_papers.frame.run.finished", listing=("V1 --list", "out", Path("exhibits"))),
@@ -320,7 +320,7 @@ CASES = [
         components=(f"{CODES} {FACTORS} --components 2", "components", 2),
         active=(f"{CODES} {FACTORS} --active 1", "active", [1]),
         seed=(f"{CODES} {FACTORS} --seed 7", "seed", 7),
-        workers=(f"{CODES} {FACTORS} --workers 1", "workers", 1),
+        workers=(f"{CODES} {FACTORS} --threads 1", "workers", 1),
     ),
     *cases(
         "stress",
@@ -412,8 +412,8 @@ CASES = [
         "unseam.cli.traverse.film",
         member=(f"{RUN} --member 1", "member", 1),
         row=(f"{RUN} --row 3", "row", 3),
-        to=(f"{RUN} --row 3 --to 5", "to", 5),
-        steps=(f"{RUN} --steps 7", "steps", 7),
+        to=(f"{RUN} --row 3 --to-row 5", "to", 5),
+        steps=(f"{RUN} --frames 7", "steps", 7),
         all=(f"{RUN} --all", "every", True),
     ),
     *cases(
@@ -571,7 +571,7 @@ def test_explore_open(browser: bool, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 def test_match_columns(places: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     codes = np.load(places["codes"])
-    found = arrived("match", [places["codes"], places["codes"], "--columns"], "unseam.cli.match.match", monkeypatch)
+    found = arrived("match", [places["codes"], places["codes"], "--transpose"], "unseam.cli.match.match", monkeypatch)
     assert all(np.array_equal(each, codes.T) for each in found["things"])
 
 

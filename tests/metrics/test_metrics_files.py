@@ -87,7 +87,7 @@ def test_damage_is_one_line(name: str, content: bytes, tmp_path: Path, capsys: p
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("flags", [("--bin-continuous", "-1", "--kinds", "continuous"), ("--workers", "-1")])
+@pytest.mark.parametrize("flags", [("--bin-continuous", "-1", "--kinds", "continuous"), ("--threads", "-1")])
 def test_counts_below_one_are_refused(flags: tuple[str, ...], tmp_path: Path) -> None:
     np.save(tmp_path / "c.npy", Z)
     np.save(tmp_path / "f.npy", F)

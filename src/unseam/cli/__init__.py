@@ -60,7 +60,10 @@ def usage() -> str:
     width = max(map(len, VERBS))
     verbs = "\n".join(f"  {verb:<{width}}  {about}" for verb, (_, about) in VERBS.items())
     head = f"usage: unseam VERB ...   (unseam {__version__})"
-    return f"{head}\n\n{verbs}\n\n`unseam VERB --help` shows flags and an example."
+    every = (
+        "every verb takes --json, -q (no notes, no progress) and -v; `-` is standard input for find, score and match"
+    )
+    return f"{head}\n\n{verbs}\n\n{every}\n`unseam VERB --help` shows flags and an example; -V the version."
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -73,6 +76,8 @@ def main(argv: list[str] | None = None) -> int:
     args = sys.argv[1:] if argv is None else argv
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold bytes that are no text
+    if args[:1] == ["-V"]:
+        args = ["--version", *args[1:]]
     if len(args) > 1 and args[0] == "help":
         args = [*args[1:], "--help"]
     try:
@@ -103,6 +108,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(args: list[str]) -> None:
     """Print the list of verbs or the version, or run a verb."""
+    if args and args[0] in (*VERBS, "-q", "-v", "--quiet", "--verbose"):
+        from unseam.cli.vocabulary import current_spelling, with_stdin, without_levels
+
+        args = with_stdin(current_spelling(without_levels(args)))
     if not args or args[0] in ("-h", "--help", "help"):
         print(usage())
         return

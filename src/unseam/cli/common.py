@@ -112,8 +112,13 @@ def as_written(args: list[str]) -> list[str]:
 
 def flags_of(command: Any) -> list[str]:
     """The flags of a verb, or of all its verbs where it has some."""
+    return [flag for action in actions_of(command) for flag in action.option_strings]
+
+
+def actions_of(command: Any) -> list[Any]:
+    """What argparse knows of the arguments of a verb, or of all its verbs where it has some."""
     kinds = getattr(command, "__args__", None) or (command,)
-    return [flag for kind in kinds for a in tyro.extras.get_parser(kind)._actions for flag in a.option_strings]
+    return [action for kind in kinds for action in tyro.extras.get_parser(kind)._actions]
 
 
 def meant(command: Any, word: str, names: Iterable[str]) -> str:

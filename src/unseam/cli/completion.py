@@ -1,30 +1,40 @@
-"""`unseam completion SHELL`: a script that completes verbs and flags; printed once, nothing runs while you type."""
+"""`unseam completion SHELL`: a script that completes verbs, flags and values; printed once, it starts no Python."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Literal
+from typing import Any, Literal
 
 import tyro
 
-from unseam.cli.common import flags_of
+from unseam.cli.common import AsJson, actions_of, emit
 
-BASH = """_unseam() {
-  local word=${COMP_WORDS[COMP_CWORD]} words=
+_BASH = """_unseam() {
+  local word=${COMP_WORDS[COMP_CWORD]} words= files=
   if (( COMP_CWORD == 1 )); then words="%(verbs)s"
-  elif [[ $word == -* ]]; then case ${COMP_WORDS[1]} in
-%(cases)s
+  else case "${COMP_WORDS[1]} ${COMP_WORDS[COMP_CWORD-1]}" in
+%(values)s
+    *) if [[ $word == -* ]]; then case ${COMP_WORDS[1]} in
+%(flags)s
+      esac
+      else case ${COMP_WORDS[1]} in
+%(first)s
+      esac; files=yes; fi ;;
   esac; fi
   COMPREPLY=( $(compgen -W "$words" -- "$word") )
+  if [[ $files && ${#COMPREPLY[@]} == 0 ]]; then COMPREPLY=( $(compgen -f -- "$word") ); fi
 }
-complete -o default -F _unseam unseam
+complete -o filenames -F _unseam unseam
 """
+_WORDS = re.compile(r"[a-z0-9-]+(\|[a-z0-9-]+)+")  # a metavar that lists the values: adam|adagrad|sgd
+_SHORT = ("-h", "-q", "-v")
 
 
 @dataclass
 class Command:
-    """Print a script that completes verbs and flags; other words are completed as files.
+    """Print a script that completes verbs, flags and their values; other words are completed as files.
 
     For bash: unseam completion bash > ~/.local/share/bash-completion/completions/unseam
     For zsh: unseam completion zsh >> ~/.zshrc
@@ -35,29 +45,97 @@ class Command:
 
     shell: tyro.conf.Positional[Literal["bash", "zsh", "fish"]]
     """Which shell."""
+    json: AsJson = False
 
     def run(self) -> None:
-        print(script(self.shell), end="")
+        text = script(self.shell)
+        emit({"shell": self.shell, "script": text}) if self.json else print(text, end="")
+
+
+@dataclass
+class _Verb:
+    """What can stand behind a verb."""
+
+    flags: dict[str, list[str]] = field(default_factory=dict)  # flag -> its values, none where any will do
+    first: list[str] = field(default_factory=list)  # words in the place of its first argument
 
 
 def script(shell: str) -> str:
+    """The completion script of a shell."""
     from unseam.cli import VERBS
 
-    known = {verb: _flags(module) for verb, (module, _) in VERBS.items()}
+    known = {verb: _describe(verb, module) for verb, (module, _) in VERBS.items()}
+    known["help"] = _Verb(first=list(VERBS))
     if shell == "fish":
-        about = {verb: text.replace("'", "\\'") for verb, (_, text) in VERBS.items()}
-        verbs = [f"complete -c unseam -n __fish_use_subcommand -f -a {verb} -d '{about[verb]}'" for verb in known]
-        each = [f"complete -c unseam -n '__fish_seen_subcommand_from {verb}' -l {flag[2:]}"
-                for verb, some in known.items() for flag in some]  # fmt: skip
-        return "\n".join([*verbs, *each]) + "\n"
-    cases = "\n".join(f'    {verb}) words="{" ".join(some)}" ;;' for verb, some in known.items())
-    text = BASH % {"verbs": " ".join([*known, "help", "--version"]), "cases": cases}
+        return _fish(known, {verb: about for verb, (_, about) in VERBS.items()})
+    flags = [f'        {verb}) words="{" ".join([*_SHORT, *each.flags])}" ;;' for verb, each in known.items()]
+    first = [f'        {verb}) words="{" ".join(each.first)}" ;;' for verb, each in known.items() if each.first]
+    values = [
+        f'    "{verb} {flag}") words="{" ".join(words)}" ;;'
+        for verb, each in known.items()
+        for flag, words in each.flags.items()
+        if words
+    ]
+    parts = {"values": values, "flags": flags, "first": first}
+    text = _BASH % {"verbs": " ".join([*known, "--version"]), **{name: "\n".join(rows) for name, rows in parts.items()}}
     return text if shell == "bash" else f"autoload -U +X bashcompinit && bashcompinit\n{text}"
 
 
-def _flags(module: str) -> list[str]:
-    """The flags of a verb, those of its own verbs and of objectives among them."""
-    command = import_module(f"unseam.cli.{module}").Command
-    own = command.option_names() if hasattr(command, "option_names") else []
-    long = {flag for flag in flags_of(command) if flag.startswith("--")}
-    return sorted(long | {f"--{name}".replace("_", "-") for name in own})
+def _fish(known: dict[str, _Verb], about: dict[str, str]) -> str:
+    lines = []
+    for verb, each in known.items():
+        told = about.get(verb, "show the help of a verb").replace("'", "\\'")
+        lines.append(f"complete -c unseam -n __fish_use_subcommand -f -a {verb} -d '{told}'")
+        seen = f"complete -c unseam -n '__fish_seen_subcommand_from {verb}'"
+        lines += [f"{seen} -a '{' '.join(each.first)}'"] if each.first else []
+        for flag, words in each.flags.items():
+            lines.append(f"{seen} -l {flag[2:]}" + (f" -x -a '{' '.join(words)}'" if words else ""))
+    return "\n".join(lines) + "\n"
+
+
+def _describe(verb: str, module: str) -> _Verb:
+    """The flags and values of a verb, those of its own verbs and of objectives among them."""
+    try:
+        command = import_module(f"unseam.cli.{module}").Command
+    except ImportError:  # without torch the verb cannot be used, so there is nothing to complete
+        return _Verb()
+    found = _Verb(first=_first_words(verb))
+    for action in actions_of(command):
+        for flag in (flag for flag in action.option_strings if flag.startswith("--")):
+            found.flags[flag] = _named_values(flag) or _choices(action)
+    for name in command.option_names() if hasattr(command, "option_names") else ():
+        found.flags.setdefault(f"--{name}".replace("_", "-"), [])
+    found.flags = dict(sorted(found.flags.items()))
+    return found
+
+
+def _choices(action: Any) -> list[str]:
+    if action.choices:
+        return sorted(str(word) for word in action.choices if str(word) != "None")
+    metavar = action.metavar if isinstance(action.metavar, str) else ""
+    return metavar.split("|") if _WORDS.fullmatch(metavar) else []
+
+
+def _named_values(flag: str) -> list[str]:
+    """Values that are names of ours, listed without loading what they name."""
+    if flag == "--objective":
+        from unseam.objectives.names import OBJECTIVES
+
+        return list(OBJECTIVES)
+    if flag == "--metrics":
+        from unseam.metrics import METRICS
+
+        return ["all", *METRICS]
+    return ["auto", "cpu", "cuda", "mps"] if flag == "--device" else []
+
+
+def _first_words(verb: str) -> list[str]:
+    from unseam.data.names import DATASETS
+
+    if verb in ("train", "find", "perturb"):
+        return list(DATASETS)
+    return {
+        "data": ["list", "show", "fetch", "pack", *DATASETS],
+        "study": ["show", "table", "analyse", "minute", "hour", "locatello"],
+        "completion": ["bash", "zsh", "fish"],
+    }.get(verb, [])

@@ -201,7 +201,7 @@ class Pack:
     """The folder to write."""
     licence: str = "not stated"
     """Under which others may use it; told on the card."""
-    rows: int = 10_000
+    rows: Annotated[int, tyro.conf.arg(name="samples")] = 10_000
     """Rows of the data whose codes and factors are packed, at most."""
     json: AsJson = False
 
@@ -211,7 +211,7 @@ class Pack:
         from unseam.runs.pack import pack
 
         if self.rows < 1:
-            raise BadInput(f"rows={self.rows} must be at least 1")
+            raise BadInput(f"--samples={self.rows} must be at least 1")
         studies = {folder: study.load(folder) for folder in self.runs if (folder / "study.json").is_file()}
         tables = {folder.resolve().name: found.table() for folder, found in studies.items()}
         parts: list[Run | tuple[str, Run]] = []

@@ -28,7 +28,7 @@ class Command:
     or run folders: their finished members."""
     of: Literal["directions", "codes"] = "directions"
     """What files hold: directions, one a row, or codes of the same rows, one latent a column."""
-    columns: bool = False
+    columns: Annotated[bool, tyro.conf.arg(name="transpose")] = False
     """Directions are the columns of the matrices, not the rows. torch's decoder.weight needs no flag."""
     signed: bool = False
     """A direction and its opposite are two."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
 
 from unseam.cli.common import AsJson, MaybeInt, MaybePath, RunFolder, emit, stdout
 
@@ -14,7 +17,7 @@ class Command:
 
     A folder of runs becomes one page on which they are compared.
 
-    Example: unseam report runs/sprites-beta-vae --figures paper/figures --formats pdf,svg
+    Example: unseam report runs/sprites-beta-vae --save-figures paper/figures --formats pdf,svg
     """
 
     run_folder: RunFolder
@@ -23,7 +26,7 @@ class Command:
     """The report's file; report.html in the folder when not given."""
     member: MaybeInt = None
     """Which member is shown first; the one that geometry prefers when not given."""
-    figures: MaybePath = None
+    figures: Annotated[Path | None, tyro.conf.arg(name="save-figures", metavar="DIR")] = None
     """Also save every figure in this folder."""
     formats: str = "pdf"
     """Formats of these figures: svg, pdf, png, separated by commas."""

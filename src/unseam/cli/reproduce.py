@@ -13,12 +13,12 @@ from unseam.cli.common import AsJson, emit
 class Command:
     """Show again what the papers show; writes exhibits.html, .json, .md and the figures, and resumes.
 
-    Example: unseam reproduce V1 V2 V3 --scale quick --out exhibits
+    Example: unseam reproduce V1 V2 V3 --size quick --out exhibits
     """
 
     ids: tyro.conf.Positional[tuple[str, ...]] = ()
     """Which exhibits, for example V1; all of them when none is named, or with the word all."""
-    scale: Literal["quick", "large", "paper"] = "quick"
+    scale: Annotated[Literal["quick", "large", "paper"], tyro.conf.arg(name="size")] = "quick"
     """quick: minutes for most. large: our largest, hours: in Z4, Z5, Z6, Z9 and Z10 the synthetic sets for all 600
     epochs, MNIST and fMNIST for 100 of 400 and 500, and in Z5 the first epochs of dSprites as printed; L2 to L8 read
     our finished study of 972 models; Z11 to Z13 all methods; the others as quick. paper: the published data, networks

@@ -1,6 +1,5 @@
 """`unseam score CODES FACTORS`: disentanglement metrics on plain arrays."""
 
-import sys
 import warnings
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -10,6 +9,7 @@ import tyro
 from unseam.cli.common import AsJson, MaybeInt, MaybeText, emit, numbers
 from unseam.metrics.inputs.read import read_array
 from unseam.metrics.suite import FORMATS, score
+from unseam.progress import log
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Command:
     """How to print the table."""
     seed: int = 0
     """Seed of splits, samples and models."""
-    workers: MaybeInt = None
+    workers: Annotated[int | None, tyro.conf.arg(name="threads", metavar="INT")] = None
     """Threads; all cores when not given."""
     json: AsJson = False
 
@@ -77,15 +77,15 @@ class Command:
                 active=None if self.active is None else numbers(self.active, "--active", int),
             )
         for file in read.values():
-            print(f"read {file.said}", file=sys.stderr)
+            log.info(f"read {file.said}")
         for note in scores.notes:
-            print(f"note: {note}", file=sys.stderr)
+            log.info(f"note: {note}")
         if self.json:
             emit({**scores.to_json(), "read": {name: file.said for name, file in read.items()}})
             return
         print(FORMATS[self.format](scores))
         for name, reason in scores.refused.items():
-            print(f"left out {name}: {reason}", file=sys.stderr)
+            log.info(f"left out {name}: {reason}")
 
 
 def _words(text: str | None) -> list[str] | None:

@@ -19,7 +19,7 @@ from unseam.data.base import Scale
 from unseam.errors import BadInput, choices, lookup, unknown
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Objective, Optimiser, hyperparameters
-from unseam.progress import stderr
+from unseam.progress import log
 from unseam.run import Run, Training
 from unseam.run.settings import OptimiserName
 from unseam.runs.labels import data_name
@@ -106,7 +106,7 @@ class Command:
         self.read = said(data) or ""
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = lambda told, *_: stderr.print(f"warning: {told}", soft_wrap=True)
+            warnings.showwarning = lambda told, *_: log.warning(f"warning: {told}")
             seeds = numbers(self.seeds, "--seeds", int)
             return fit(
                 data,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
 
 from unseam.cli.common import AsJson, MaybeInt, MaybePath, OneRun, emit, stdout
 from unseam.run import load_run
@@ -14,7 +17,7 @@ from unseam.show.film import film, write
 class Command:
     """Draw what each latent of a member does: a grid (a row a latent), and with --gif a moving picture.
 
-    For tables the columns that a latent moves most are drawn over its values. With --row and --to: the way from one
+    For tables the columns that a latent moves most are drawn over its values. With --row and --to-row: the way from one
     row of the data to another.
 
     Example: unseam traverse runs/sprites-beta-vae --member 3 --gif
@@ -25,9 +28,9 @@ class Command:
     """Which member; when not given the one that `diagnose` or `report` chose, else the first whole one."""
     row: MaybeInt = None
     """Row of the data to start from; a typical held-out one when not given."""
-    to: MaybeInt = None
+    to: Annotated[int | None, tyro.conf.arg(name="to-row", metavar="INT")] = None
     """Row of the data to end at: the way from --row, instead of one latent after the other."""
-    steps: int = 11
+    steps: Annotated[int, tyro.conf.arg(name="frames")] = 11
     """Frames of each latent."""
     all: bool = False
     """Passive latents too."""
