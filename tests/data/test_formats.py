@@ -241,10 +241,16 @@ def test_stray_pictures_are_left_out_and_named(tmp_path: Path) -> None:
     assert (len(data), data.shape) == (60, (1, 8, 8))
     assert "left out, of another size or colour: thumbnail.png" in data.said  # type: ignore[attr-defined]
     assert len(load_data(str(tmp_path), channels=1, size=8)) == 61  # asked for: all of them
+    found = unseam.find(str(tmp_path), network=False)
+    assert any("thumbnail.png" in note for note in found.notes)
     for i in range(9):
         Pillow.fromarray(g.integers(0, 255, (8, 8, 3), np.uint8)).save(tmp_path / f"colour{i}.png")
     with pytest.raises(BadInput, match="channels=1 or channels=3"):
         load_data(str(tmp_path), size=8)
+    (tmp_path / "thumbnail.png").unlink()
+    assert unseam.find(str(tmp_path), network=False, channels=1).prepared.shape == (1, 8, 8)
+    with pytest.raises(BadInput, match="channels=1 is for folders of images"):
+        unseam.find("digits", network=False, channels=1)
 
 
 @pytest.fixture

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 class Command:
     """Say which independent factors unlabelled data is made of, what each moves, and how sure that is.
 
-    DATA is a table or an array of your own (.csv .tsv .parquet .npy .npz .h5 .h5ad), a folder of images or the name of
-    a data set (`unseam data list`). Columns are recognised and scaled; a linear model, non-negative parts and a cohort
-    of VAEs are compared on rows or cells they have not seen, and each factor is graded: found, pair (any rotation with
-    others fits as well) or unstable.
+    DATA is a table or an array of your own (.csv .xlsx .parquet .json .npy and others: docs/data.md), its address, `-`
+    for standard input, a folder of images or the name of a data set (`unseam data list`). Columns are recognised and
+    scaled; a linear model, non-negative parts and a cohort of VAEs are compared on rows or cells they have not seen,
+    and each factor is graded: found, pair (any rotation with others fits as well) or unstable.
 
     Example: unseam find wine.csv --leave-out class --out wine-factors
     """
@@ -54,6 +54,8 @@ class Command:
     """What columns are, where recognition is wrong: age=continuous,visits=counts,pain=ordinal,colour=categorical."""
     codes: Literal["csv", "parquet"] = "csv"
     """How the codes are written."""
+    channels: MaybeInt = None
+    """Of a folder of images: 1 reads all of them as grey, 3 as colour."""
     key: MaybeText = None
     """Which array of an .npz or .h5 file, which columns of a table."""
     orthogonal: bool = False
@@ -99,6 +101,7 @@ class Command:
     def _found(self, find: Callable[..., Findings], folder: Path) -> Findings:
         return find(
             self.data, out=folder, scale=self.scale, network=self.network, latents=self.latents, key=self.key,
+            channels=self.channels,
             effort="quick" if self.quick else "thorough" if self.thorough else "normal",
             leave_out=self.leave_out.split(",") if self.leave_out else (), orthogonal=self.orthogonal, seed=self.seed,
             beta=self.beta, device=self.device,

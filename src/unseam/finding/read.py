@@ -36,14 +36,14 @@ class Source(NamedTuple):
     shape: Shape | None = None
 
 
-def read(source: Any, key: str | None = None) -> Source:
+def read(source: Any, key: str | None = None, channels: int | None = None) -> Source:
     """The columns of a file, a table, an array, an AnnData or a data set by name, and its factors if it has some.
 
     >>> read(np.eye(3)).table.names
     ['column0', 'column1', 'column2']
     """
     if isinstance(source, (str, Path)):
-        return _named(str(source), key)
+        return _named(str(source), key, channels)
     if hasattr(source, "obs_names") and hasattr(source, "var_names"):
         return Source(_annotated(source, "data"))
     if (frame := as_frame(source, "data")) is not None:
@@ -53,7 +53,7 @@ def read(source: Any, key: str | None = None) -> Source:
     return _array(np.asarray(as_array(source, "data")), "data")
 
 
-def _named(name: str, key: str | None) -> Source:
+def _named(name: str, key: str | None, channels: int | None) -> Source:
     path, where = Path(local_copy(name, "data")), f"data={name!r}"
     if ending(path) in TABLES:
         return Source(_renamed(load_table(path, where, key, gaps=True)))
@@ -66,7 +66,7 @@ def _named(name: str, key: str | None) -> Source:
     if ending(path) in ENDINGS:
         x = load_array(path, where, key)
         return _array(np.asarray(x[:] if x.shape else x), where)
-    return _dataset(name)
+    return _dataset(name, channels)
 
 
 def _renamed(table: Columns) -> Columns:
@@ -105,14 +105,17 @@ def _annotated(data: Any, where: str) -> Columns:
     return checked(Columns(names, list(x.T)), where, gaps=True)
 
 
-def _dataset(name: str, most: int = 20_000) -> Source:
+def _dataset(name: str, channels: int | None, most: int = 20_000) -> Source:
     """Rows of a data set by name or a folder of images, at most 20,000."""
     import torch
 
     from unseam.data import load_data
+    from unseam.data.wrap.base import layers
     from unseam.rng import generator
 
-    data = load_data(name)
+    if channels is not None and not Path(name).is_dir():
+        raise BadInput(f"channels={channels} is for folders of images; leave it out for {name!r}")
+    data = load_data(name) if channels is None else load_data(name, channels=channels)
     if int(np.prod(data.shape)) > MOST_COLUMNS:
         raise BadInput(
             f"data={name!r} has {int(np.prod(data.shape)):,} values a row; at most {MOST_COLUMNS:,} are read"
@@ -121,7 +124,10 @@ def _dataset(name: str, most: int = 20_000) -> Source:
     x = data.batch(rows, generator(0, "find", "noise") if data.stochastic else None).flatten(1).numpy()
     factors = None if data.space is None else data.factors(rows).numpy().astype(np.float64)
     shape = (data.shape[0], data.shape[1], data.shape[2]) if len(data.shape) == 3 else None
-    return _array(x, f"data={name!r}")._replace(truth=factors, shape=shape)
+    source = _array(x, f"data={name!r}")._replace(truth=factors, shape=shape)
+    said = getattr(layers(data)[-1], "said", "")
+    notes = tuple(part for part in said.split("; ") if part.startswith("left out"))
+    return source._replace(table=Columns(source.table.names, source.table.columns, notes))
 
 
 def _array(x: Array, where: str) -> Source:

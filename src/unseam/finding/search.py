@@ -51,6 +51,7 @@ def find(
     keep: str | Sequence[str] = (),
     kinds: Mapping[str, str] | None = None,
     key: str | None = None,
+    channels: int | None = None,
     factors: Any = None,
     orthogonal: bool = False,
     beta: float = 1.0,
@@ -61,8 +62,9 @@ def find(
 ) -> Findings:
     """Which independent factors is this data made of, and how sure is that?
 
-    `data` is a table (pandas, AnnData), an array (N, n) or of images, a file (.npy .npz .csv .parquet .h5 .h5ad), a
-    folder of images or the name of a data set. `kinds` calls columns by their kind where recognition is wrong;
+    `data` is a table (pandas, polars, Arrow, AnnData, ...), an array (N, n) or of images, a file or its address (.csv
+    .xlsx .parquet .npy and others: docs/data.md), a folder of images (`channels` 1 or 3 where they are grey and
+    colour) or the name of a data set. `kinds` calls columns by their kind where recognition is wrong;
     columns to `keep` are used although they look like identifiers or labels.
     `orthogonal` says that the factors act at right angles, so that geometry alone may decide. `beta` weighs the KL of
     the networks; their noise is learned, so that 1 is the likelihood's own; they are trained on `device`. With `out`,
@@ -80,7 +82,7 @@ def find(
         raise BadInput(f"beta={beta} must be positive: it weighs the KL, and 1 is the likelihood's own weight")
     if device != "auto":
         named(device)  # refuse what is not here before the work
-    table, truth, shape = read(data, key)
+    table, truth, shape = read(data, key, channels)
     truth = truth if factors is None else _truth(factors, len(table))
     return examine(
         prepare(table, scale, leave_out, kinds=kinds, shape=shape, keep=keep), out=out, effort=effort, network=network,
