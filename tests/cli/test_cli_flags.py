@@ -234,7 +234,10 @@ CASES = [
         at=(f"{CODES} {CODES} --at 0.5", "at", 0.5),
         seed=(f"{CODES} {CODES} --seed 7", "seed", 7),
     ),
-    *cases("match", "unseam.cli.match.opened", things=(CODES, "place", CODES)),
+    *cases("match", "unseam.cli.match.open_set", things=(CODES, "place", CODES)),
+    *cases(
+        "match", "unseam.show.style.save", figure=(f"{CODES} {CODES} --figure there.svg", "path", Path("there.svg"))
+    ),
     *cases(
         "match", "unseam.cli.match.write_atomic", out=(f"{CODES} {CODES} --out there.csv", "path", Path("there.csv"))
     ),

@@ -71,7 +71,7 @@ def _open_run(place: str, columns: bool | None) -> Any:
 
     run = load_run(place)
     if columns:
-        raise BadInput("--columns is about matrices; runs are compared by their codes, leave it out")
+        raise BadInput("--transpose is about matrices; runs are compared by their codes, leave it out")
     chosen_members(run, None)  # says which members are left out, and why
     return run
 
