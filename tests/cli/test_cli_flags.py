@@ -87,7 +87,7 @@ def settings() -> list[Case]:
     for kind in (Architecture, Training):
         hints = get_type_hints(kind)
         for f in dataclasses.fields(kind):
-            if f.name in ("posterior",):
+            if f.name in ("posterior", "aligned"):
                 continue
             special = {"encoder_activation": "tanh", "decoder_activation": "tanh", "device": "cpu"}
             value = special.get(f.name, other(hints[f.name], f.default) if f.name not in special else None)
