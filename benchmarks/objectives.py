@@ -17,7 +17,7 @@ from unseam.data import config, load_data
 from unseam.device import kept_memory
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES
-from unseam.run.config import RunConfig, Training, sweep
+from unseam.run.config import RunConfig, Training, sweep_members
 from unseam.train.batches import Feed
 from unseam.train.forward import Forward
 from unseam.train.job import Job, start
@@ -31,7 +31,7 @@ HALF = ("beta-vae", "beta-tcvae", "factor-vae", "det-vae")  # also measured in b
 def stepper(name: str, batch: int = BATCH, precision: str = "float32") -> Callable[[], None]:
     """A function that makes one training step with this objective."""
     data, kind = load_data("sprites"), OBJECTIVES[name]
-    members, static = sweep(kind, [0], {})
+    members, static = sweep_members(kind, [0], {})
     architecture = Architecture(latents=LATENTS, posterior=kind.posterior, learned_s2=kind.learned_s2)
     architecture = architecture.for_data(data.shape, "gaussian" if kind.learned_s2 else "bernoulli")
     run = RunConfig(config(data), name, static, members, architecture, Training(batch=batch, precision=precision))

@@ -9,12 +9,12 @@ import time
 import torch
 
 from unseam.data import load_data
-from unseam.data.sets.perturbed import reach
+from unseam.data.sets.perturbed import column_reach
 from unseam.models import Architecture
-from unseam.perturb import Settings, turned
+from unseam.perturb import Settings, turned_layout
 from unseam.perturb.adversary import Game
 from unseam.perturb.layouts import teacher
-from unseam.perturb.perturb_data import NETWORK
+from unseam.perturb.perturb_data import TABLE_NETWORK
 
 TURNS, STEPS = 9, 40
 DATA = {"size": 16, "shapes": 1, "orientations": 1, "without": "x<8|x>23|y<13|y>18", "grey": 0.1}
@@ -32,11 +32,11 @@ def run() -> dict:
     data = load_data("sprites", **DATA)
     rows = torch.arange(len(data))
     x, factors = data.batch(rows), data.factors(rows)
-    model = Architecture(latents=3, likelihood="gaussian", s2=0.05, **NETWORK).build(data.shape, 0)
+    model = Architecture(latents=3, likelihood="gaussian", s2=0.05, **TABLE_NETWORK).build(data.shape, 0)
     with torch.no_grad():
         one = teacher(model, model.encode(x))
-    middle, half = reach(factors)
-    sides = {"entangled": [turned(one)], "disentangled": [one]}
+    middle, half = column_reach(factors)
+    sides = {"entangled": [turned_layout(one)], "disentangled": [one]}
     game = Game(x, (factors.float() - middle) / half, sides, Settings())
     for _ in range(20):
         game.play()

@@ -24,7 +24,7 @@ from unseam.data import load_data
 from unseam.progress import bar
 from unseam.study import load_grid, study
 from unseam.study.grid import Evaluation
-from unseam.study.pieces import Place, train
+from unseam.study.pieces import Place, train_piece
 from unseam.train import fit
 
 spec = importlib.util.spec_from_file_location("_plain_loop", Path(__file__).with_name("_plain_loop.py"))
@@ -80,7 +80,7 @@ def one_by_one() -> dict[str, float]:
 
     def ours() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            train(Place(piece, Path(folder)), lambda _: None, lambda: False)
+            train_piece(Place(piece, Path(folder)), lambda _: None, lambda: False)
 
     def loop() -> None:
         with tempfile.TemporaryDirectory() as folder:

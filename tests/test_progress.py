@@ -20,7 +20,7 @@ def test_lines_come_every_ten_seconds_and_hold_the_note(monkeypatch, capsys):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_training_says_its_losses(monkeypatch, capsys, tmp_path, workers):
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "REPORT_EVERY", 0.0)
     run = fit("synth-linear", seeds=[0, 1], steps=30, log_every=10, workers=workers, network="linear", latents=2,
               data_parameters={"size": 500}, out=tmp_path / "run")  # fmt: skip
     last = capsys.readouterr().err.splitlines()[-1]
@@ -30,7 +30,7 @@ def test_training_says_its_losses(monkeypatch, capsys, tmp_path, workers):
 
 
 def test_show_false_is_silent(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "REPORT_EVERY", 0.0)
     with progress.bar("counting", 2, show=False) as advance:
         advance()
     assert capsys.readouterr().err == ""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from unseam.models.posterior import Posterior
 
-Kind = Literal["categorical", "ordinal", "cyclic", "continuous"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
+FACTOR_KINDS: tuple[FactorKind, ...] = get_args(FactorKind)
 Array = NDArray[Any]
 
 
@@ -37,11 +37,11 @@ class Factor:
 
     name: str
     size: int | None
-    kind: Kind = "ordinal"
+    kind: FactorKind = "ordinal"
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise unknown(f"kind of factor {self.name!r}", self.kind, KINDS)
+        if self.kind not in FACTOR_KINDS:
+            raise unknown(f"kind of factor {self.name!r}", self.kind, FACTOR_KINDS)
         if (self.size is None) != (self.kind == "continuous"):
             raise BadInput(
                 f"factor {self.name!r}: size={self.size} with kind={self.kind!r}; a continuous factor has no size, "
@@ -90,7 +90,7 @@ class FactorSpace:
         return tuple(f.size for f in self.factors)
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[FactorKind, ...]:
         return tuple(f.kind for f in self.factors)
 
     @property

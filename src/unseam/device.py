@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
 
 
-def here() -> list[str]:
+def available_devices() -> list[str]:
     """The devices of this machine, the fastest first."""
     import torch
 
@@ -35,7 +35,7 @@ def device(name: str = "auto") -> torch.device:
     kind, _, number = name.partition(":")
     if kind not in ("auto", "cpu", "cuda", "mps") or (":" in name and not (kind == "cuda" and number.isdecimal())):
         raise BadInput(f"device={name!r} is not auto, cpu, cuda, cuda:N or mps")
-    found = here()
+    found = available_devices()
     match = found[0] if name == "auto" else next((d for d in found if d == name or d.partition(":")[0] == name), None)
     if match is None:
         raise BadInput(
@@ -44,7 +44,7 @@ def device(name: str = "auto") -> torch.device:
     return torch.device(match)
 
 
-def known(name: str) -> torch.device:
+def recorded_device(name: str) -> torch.device:
     """The device a run was trained on, or the fastest one here where that is not on this machine."""
     try:
         return device(name)

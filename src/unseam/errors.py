@@ -11,9 +11,9 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 ENVIRONMENT = (OSError, sqlite3.Error, MemoryError)  # what the machine does to us
-PATHS = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
+PATH_ERRORS = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
 
 
 class BadInput(ValueError):
@@ -54,12 +54,12 @@ def is_damage(error: BaseException) -> bool:
     return type(error) is sqlite3.DatabaseError if code is None else code & 0xFF in DAMAGED_TABLE
 
 
-def in_words(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """One line for what the machine did, with what to do about it.
 
-    >>> in_words(MemoryError())
+    >>> error_text(MemoryError())
     'out of memory; use smaller data, a smaller batch or fewer --workers'
-    >>> in_words(OSError(28, "No space left on device", "runs/a"))
+    >>> error_text(OSError(28, "No space left on device", "runs/a"))
     'runs/a: No space left on device; make room and try again'
     """
     if isinstance(error, MemoryError):
@@ -86,7 +86,7 @@ def unknown(what: str, name: object, known: Iterable[str], state: str = "is unkn
     return BadInput(f"{what}={name!r} {state}{hint} Known: {', '.join(names)}")
 
 
-def lookup(registry: Mapping[str, T], name: str, what: str) -> T:
+def lookup(registry: Mapping[str, _T], name: str, what: str) -> _T:
     """`registry[name]`, or an error that says what was probably meant.
 
     >>> lookup({"mig": 1}, "mig", "metric")
@@ -97,11 +97,11 @@ def lookup(registry: Mapping[str, T], name: str, what: str) -> T:
     return registry[name]
 
 
-def choices(kind: type, field: str) -> tuple[str, ...]:
+def literal_choices(kind: type, field: str) -> tuple[str, ...]:
     """The words that a dataclass allows in a field: those of its Literal.
 
     >>> from unseam.axes import Factor
-    >>> choices(Factor, "kind")
+    >>> literal_choices(Factor, "kind")
     ('categorical', 'ordinal', 'cyclic', 'continuous')
     """
     hint = get_type_hints(kind)[field]
@@ -115,6 +115,6 @@ def check_literals(thing: Any, said: Mapping[str, str] | None = None) -> None:
     >>> check_literals(Optimiser(name="sgd"), {"name": "optimiser"})
     """
     for f in fields(thing):
-        known = choices(type(thing), f.name)
+        known = literal_choices(type(thing), f.name)
         if known and getattr(thing, f.name) not in known:
             raise unknown((said or {}).get(f.name, f.name), getattr(thing, f.name), known)

@@ -12,12 +12,12 @@ from unseam.errors import BadInput, unknown
 _PLAIN = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
 
 
-def typed(kind: Any, value: Any, what: str) -> Any:
+def as_type(kind: Any, value: Any, what: str) -> Any:
     """The value as this type, or one line that says what it is instead.
 
-    >>> typed(tuple[int, ...], [64, 32], "encoder"), typed(float | None, 1, "beta")
+    >>> as_type(tuple[int, ...], [64, 32], "encoder"), as_type(float | None, 1, "beta")
     ((64, 32), 1)
-    >>> typed(int, "many", "steps")
+    >>> as_type(int, "many", "steps")
     Traceback (most recent call last):
     unseam.errors.BadInput: steps='many' must be a whole number
     """
@@ -34,10 +34,10 @@ def typed(kind: Any, value: Any, what: str) -> Any:
         return _union(args, value, what)
     if origin is tuple:
         _must(isinstance(value, (list, tuple)), value, what, "a list")
-        return tuple(typed(args[0], item, f"{what}[{i}]") for i, item in enumerate(value))
+        return tuple(as_type(args[0], item, f"{what}[{i}]") for i, item in enumerate(value))
     if origin is Mapping:
         _must(isinstance(value, dict), value, what, "an object")
-        return {str(key): typed(args[1], item, f"{what}.{key}") for key, item in value.items()}
+        return {str(key): as_type(args[1], item, f"{what}.{key}") for key, item in value.items()}
     return value
 
 
@@ -61,7 +61,7 @@ def _plain(kind: type, value: Any, what: str) -> Any:
 def _union(kinds: tuple[Any, ...], value: Any, what: str) -> Any:
     for kind in kinds:
         try:
-            return typed(kind, value, what)
+            return as_type(kind, value, what)
         except BadInput as error:
             told = error
     raise told
@@ -76,4 +76,4 @@ def _dataclass(kind: Any, value: Any, what: str) -> Any:
     for name, f in known.items():
         if name not in value and f.default is MISSING and f.default_factory is MISSING:
             raise BadInput(f"{what} has no {name!r}")
-    return kind(**{name: typed(hints[name], item, f"{what}.{name}") for name, item in value.items()})
+    return kind(**{name: as_type(hints[name], item, f"{what}.{name}") for name, item in value.items()})

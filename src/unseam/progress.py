@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 stderr = Console(stderr=True, markup=False, highlight=False)
-EVERY = 10.0  # seconds between plain lines
+REPORT_EVERY = 10.0  # seconds between plain lines
 _QUICK = 2.0  # seconds: what is done sooner needs no bar in a notebook
 _SURE = 0.005  # of the whole: before that, a guess of the time left is off by days
 _Advance = Callable[..., None]
@@ -110,7 +110,7 @@ def lines(description: str, total: float) -> _Advance:
         nonlocal said, done, last
         done, last = done + n, last if note is None else note
         now = time.monotonic()
-        if now - said < EVERY:
+        if now - said < REPORT_EVERY:
             return
         said = now
         print(progress_line(description, done, total, now - began, last), file=sys.stderr, flush=True)

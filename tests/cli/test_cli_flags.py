@@ -118,7 +118,7 @@ CASES = [
     *cases("align", "unseam.run.run.Run.on", device=(f"{RUN} --device cpu", "name", "cpu")),
     *cases(
         "bench",
-        "unseam.cli.bench.measure",
+        "unseam.cli.bench.run_benchmark",
         names=("cohort-conv", "name", "cohort-conv"),
         kinds=("find-calibration --kinds null", "kinds", "null"),
         tables=("find-calibration --tables 3", "tables", 3),
@@ -196,7 +196,7 @@ CASES = [
         member=(f"{RUN} --member 1", "members", [1, None]),
         member2=(f"{RUN} --member2 1", "members", [None, 1]),
     ),
-    *cases("explore", "unseam.show.explorer.server.serve", port=(f"{RUN} --port 9999", "port", 9999)),
+    *cases("explore", "unseam.show.explorer.server.serve_explorer", port=(f"{RUN} --port 9999", "port", 9999)),
     *cases("export", "unseam.cli.export.load_run", run_folder=(RUN, "folder", RUN)),
     *cases(
         "export",
@@ -285,7 +285,7 @@ CASES = [
     ),
     *cases(
         "report",
-        "unseam.show.report.write.write",
+        "unseam.show.report.write.write_report",
         run_folder=(RUN, "run", RUN),
         out=(f"{RUN} --out there.html", "out", Path("there.html")),
         member=(f"{RUN} --member 1", "member", 1),
@@ -299,7 +299,7 @@ CASES = [
         scale=("V1 --size large", "scale", "large"),
         out=("V1 --out there", "out", Path("there")),
     ),
-    *cases("reproduce", "unseam_papers.frame.run.finished", listing=("V1 --list", "out", Path("exhibits"))),
+    *cases("reproduce", "unseam_papers.frame.run.finished_entries", listing=("V1 --list", "out", Path("exhibits"))),
     *cases("score", "unseam.cli.score.read_array", codes=(f"{CODES} {FACTORS}", "place", CODES)),
     *cases(
         "score",
@@ -376,7 +376,7 @@ CASES = [
     ),
     *cases(
         "study",
-        "unseam.study.engine.serve",
+        "unseam.study.engine.work_on_study",
         target=("work there", "folder", "there"),
         device=("work there --device cpu", "device", "cpu"),
     ),

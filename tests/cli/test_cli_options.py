@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from unseam import BadInput
-from unseam.cli.common import convert, named_data, split_options, typed
+from unseam.cli.common import convert, named_data, parse_options, split_options
 from unseam.data.sets.sprites import Sprites
 
 
@@ -47,7 +47,7 @@ def test_words_of_another_type_are_refused(word: str, kind: type) -> None:
 
 def test_unknown_names_get_a_hint() -> None:
     with pytest.raises(BadInput, match="did you mean 'size'"):
-        typed(Sprites, {"sise": "1"}, "sprites", "--data.")
+        parse_options(Sprites, {"sise": "1"}, "sprites", "--data.")
     with pytest.raises(BadInput, match="did you mean 'ratio'"):
         named_data("synth-linear", {"ration": "1"})
 

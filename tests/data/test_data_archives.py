@@ -39,7 +39,13 @@ from unseam.readers import Hdf5Rows
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("UNSEAM_DATA", str(tmp_path / "data"))
-    for cache in (dsprites.packed_images, shapes3d.read, mpi3d.read, cars3d.read, smallnorb.part_of):
+    for cache in (
+        dsprites.packed_images,
+        shapes3d.read_shapes3d,
+        mpi3d.read_mpi3d,
+        cars3d.read_cars3d,
+        smallnorb.part_of,
+    ):
         cache.cache_clear()
     return tmp_path / "data"
 
@@ -126,7 +132,7 @@ def test_shapes3d_rows_and_factors(folder: Path, chunk: object, monkeypatch: pyt
 def test_no_chunk_of_a_file_is_unpacked_twice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """h5py's own chunks hold pieces of many rows (15,000 x 4 x 4 x 1 of the official size), more than a step reads."""
     monkeypatch.setattr(shapes3d, "COSTLY", 10_000)
-    monkeypatch.setattr("unseam.data.archives.rows.BLOCK", 10 * 16 * 16 * 3)
+    monkeypatch.setattr("unseam.data.archives.rows.ROW_BLOCK", 10 * 16 * 16 * 3)
     write_shapes3d(folder / "shapes3d" / "3dshapes.h5", (100, 4, 4, 1))
     asked: list[slice] = []
     real = Hdf5Rows.__getitem__
@@ -225,7 +231,7 @@ def test_flipped_bytes_in_a_matlab_file_never_crash(folder: Path) -> None:
     im = write_cars3d(folder, ("car_1", "car_2_mesh"))  # plain, compressed
     draw = np.random.default_rng(0)
     for number, name in enumerate(("car_1", "car_2_mesh")):
-        np.testing.assert_array_equal(cars3d.views(folder / f"{name}.mat"), im[number])
+        np.testing.assert_array_equal(cars3d.model_views(folder / f"{name}.mat"), im[number])
         whole = (folder / f"{name}.mat").read_bytes()
         for _ in range(200):
             content = bytearray(whole)
@@ -233,7 +239,7 @@ def test_flipped_bytes_in_a_matlab_file_never_crash(folder: Path) -> None:
                 content[place] = draw.integers(256)
             (folder / f"{name}.mat").write_bytes(content)
             with contextlib.suppress(BadInput):
-                cars3d.views(folder / f"{name}.mat")
+                cars3d.model_views(folder / f"{name}.mat")
 
 
 def test_broken_cars_are_refused_by_name(folder: Path) -> None:

@@ -127,7 +127,7 @@ def test_a_byte_now_and_then_is_not_waited_for(
 def test_a_download_of_unknown_length_has_progress_too(
     serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("unseam.progress.EVERY", 0.0)
+    monkeypatch.setattr("unseam.progress.REPORT_EVERY", 0.0)
     offer(monkeypatch, serve(b"HTTP/1.1 200 OK\r\n\r\n" + CONTENT))
     fetch.fetch("dsprites")
     assert "fetching file.bin (MB): 0, 0:00 so far" in capsys.readouterr().err
@@ -137,7 +137,7 @@ def test_names_longer_than_a_file_system_takes_are_refused(tmp_path: Path) -> No
     name = "a" * 300
     manifest = f'{{"runs": ["{name}"], "files": {{}}}}'.encode()
     with pytest.raises(BadInput, match="no plain name inside the folder"):
-        packed.read(manifest, "pack.json")
+        packed.read_manifest(manifest, "pack.json")
     for place in (name, tmp_path / name, f"{name}/run"):
         with pytest.raises(BadInput, match="run="):
             load_run(place)
@@ -145,7 +145,7 @@ def test_names_longer_than_a_file_system_takes_are_refused(tmp_path: Path) -> No
 
 def test_waiting_for_a_head_ends_with_its_thread(serve: Callable[..., str]) -> None:
     before = threading.active_count()
-    with fetch.ask(serve(GOOD)) as answer:
+    with fetch.answer_of(serve(GOOD)) as answer:
         assert answer.read() == CONTENT
     deadline = time.monotonic() + 60
     while threading.active_count() > before + 1 and time.monotonic() < deadline:

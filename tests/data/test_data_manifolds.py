@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from unseam import BadInput
-from unseam.data.sets.manifolds import KINDS, Manifolds
+from unseam.data.sets.manifolds import COORDINATE_SYSTEMS, Manifolds
 
-CONFIGURATIONS = [(kind, pairs) for kind in KINDS for pairs in (1, 3)]
+CONFIGURATIONS = [(kind, pairs) for kind in COORDINATE_SYSTEMS for pairs in (1, 3)]
 
 
 def build(kind: str, pairs: int, **more: float) -> tuple[Manifolds, torch.Tensor]:
@@ -39,7 +39,7 @@ def test_shear_breaks_orthogonality(kind: str, pairs: int) -> None:
     assert ((J[:, :, 0] * J[:, :, 1]).sum(1).abs() > 0.3).all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", COORDINATE_SYSTEMS)
 def test_the_first_column_is_longer_by_the_ratio(kind: str) -> None:
     data, w = build(kind, 1, ratio=1.5)
     first, second = data.jacobian(w).norm(dim=1).unbind(1)
@@ -54,7 +54,7 @@ def test_embedding_is_an_isometry() -> None:
     np.testing.assert_allclose(data.frame.T @ data.frame, np.eye(8), atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", COORDINATE_SYSTEMS)
 def test_different_factors_are_different_points(kind: str) -> None:
     data, _ = build(kind, 1)
     grid = torch.cartesian_prod(torch.linspace(-3.5, 3.5, 60), torch.linspace(-3.5, 3.5, 60))

@@ -121,7 +121,7 @@ def test_views_are_kept_and_a_damaged_copy_is_replaced(tmp_path, monkeypatch: py
     first = Rooms(size=10, scales=1, orientations=2).batch(torch.arange(5))
     (kept,) = (tmp_path / "cache").iterdir()
     kept.write_bytes(kept.read_bytes()[:100])
-    rooms.views.cache_clear()
+    rooms.room_views.cache_clear()
     assert torch.equal(Rooms(size=10, scales=1, orientations=2).batch(torch.arange(5)), first)
 
 

@@ -6,12 +6,14 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from unseam import BadInput
-from unseam.data.sets.synthetic import Ring, SynthLinear, SynthNonlinear, rotation
+from unseam.data.sets.synthetic import Ring, SynthLinear, SynthNonlinear, rotation_about
 
 
 def test_rotation_agrees_with_scipy() -> None:
     axis = np.array([1, -1, 1]) / np.sqrt(3)
-    np.testing.assert_allclose(rotation((1, -1, 1), 45), Rotation.from_rotvec(axis * np.pi / 4).as_matrix(), atol=1e-14)
+    np.testing.assert_allclose(
+        rotation_about((1, -1, 1), 45), Rotation.from_rotvec(axis * np.pi / 4).as_matrix(), atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.2, 1.5, 2.0])

@@ -168,7 +168,7 @@ def test_layout_settles_what_the_shape_leaves_open() -> None:
 
 
 def test_large_files_are_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "LARGE", 100)
+    monkeypatch.setattr(cache, "LARGE_FILE", 100)
     monkeypatch.setenv("UNSEAM_DATA", str(tmp_path / "data"))
     passes = []
     real = user.value_range
@@ -184,7 +184,7 @@ def test_large_files_are_checked_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_checks_go_through_large_arrays_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user, "BLOCK", 20)
+    monkeypatch.setattr(user, "CHECKED_AT_ONCE", 20)
     array = RNG.random((50, 4))
     assert user.value_range(array, "x") == (array.min(), array.max())
     array[43, 2] = np.inf
@@ -362,7 +362,7 @@ def test_pixels_as_floats_are_told_to_divide() -> None:
 
 
 def test_a_note_that_cannot_be_kept_or_read_costs_only_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "LARGE", 100)
+    monkeypatch.setattr(cache, "LARGE_FILE", 100)
     path = save(tmp_path / "x.npy", RNG.random((50, 4)))
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("UNSEAM_DATA", str(tmp_path / "file"))

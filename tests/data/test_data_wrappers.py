@@ -13,7 +13,7 @@ from unseam import BadInput
 from unseam.cli.common import named_data
 from unseam.data import DATASETS, config, load_data
 from unseam.data.base import Asked, Dataset
-from unseam.data.wrap import ORDER, WRAPPERS, Correlated, Noise, Shared, Without, options, whole
+from unseam.data.wrap import ORDER, WRAPPERS, Correlated, Noise, Shared, Without, options, whole_data
 
 SEEDED = {  # SHA-256 of batches as they were before the variants became wrappers
     "colour": ({"colour": True}, "c3fa135586845e4e"),
@@ -181,7 +181,7 @@ def test_every_combination_can_still_be_observed() -> None:
 
 def test_the_rows_that_two_subsets_leave_are_known_in_the_whole() -> None:
     data = load_data("ring", without="circle=0", share=0.5)
-    full, kept = whole(data)
+    full, kept = whole_data(data)
     assert torch.equal(full.factors(kept), data.factors(torch.arange(len(data))))
 
 

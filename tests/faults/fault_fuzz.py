@@ -354,7 +354,7 @@ def request(seeds: Seeds, at: Path, rng: random.Random) -> Callable[[], None]:
         fields = checks.document(body)
         checks.latent_vector(checks.need(fields, "z"), 2)
         checks.flag(fields.get("aligned", False), "aligned")
-        checks.whole(fields.get("component"), "component", 0, 1)
+        checks.checked_integer(fields.get("component"), "component", 0, 1)
         checks.one_of(checks.AXES, fields.get("axes", "latents"), "axes")
 
     return act

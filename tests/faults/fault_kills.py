@@ -207,7 +207,7 @@ def exhibit() -> Any:
     from matplotlib.figure import Figure
 
     from unseam_papers.frame.exhibit import Exhibit, Work
-    from unseam_papers.frame.rows import Row
+    from unseam_papers.frame.rows import VerdictRow
     from unseam_papers.frame.verdicts import control
 
     def compute(settings: Any, work: Work) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def exhibit() -> Any:
         )
         return {"half": work.once("half", lambda: 0.5), "loss": loss}
 
-    def judge(numbers: dict[str, Any]) -> list[Row]:
+    def judge(numbers: dict[str, Any]) -> list[VerdictRow]:
         return [control("half", "a half", str(numbers["half"]), numbers["half"] == 0.5, "it is")]
 
     def conclude(numbers: dict[str, Any], rows: Any) -> str:
@@ -245,12 +245,12 @@ def studied(out: Path) -> Verb:
     """A study of one piece, in this process."""
 
     def act() -> int:
-        from unseam.study.engine import serve
+        from unseam.study.engine import work_on_study
         from unseam.study.grid import load_grid
         from unseam.study.pieces import start_study
 
         start_study(out, load_grid(Path(__file__).parents[1] / "study" / "tiny.toml", (0,)))
-        serve(str(out))
+        work_on_study(str(out))
         return 0
 
     return act

@@ -26,14 +26,14 @@ from safetensors.torch import save
 from unseam.cli import VERBS, main
 from unseam.data import config, load_data
 from unseam.data.pairs import read_pairs
-from unseam.data.sets.perturbed import Mover, reach, write_perturbed
+from unseam.data.sets.perturbed import Mover, column_reach, write_perturbed
 from unseam.errors import BadInput
 from unseam.run import load_run
 from unseam.runs.labels import latent_names
 from unseam.runs.pack import pack
 from unseam.show.explorer.open_runs import open_gallery
 from unseam.show.explorer.server import application
-from unseam.study.engine import check
+from unseam.study.engine import check_grid
 from unseam.study.grid import from_document, load_grid
 from unseam.study.pieces import places, start_study
 from unseam.train import fit
@@ -141,7 +141,7 @@ def study_folder(folder: Path) -> Path:
 def perturbed_folders(folder: Path) -> tuple[Path, Path]:
     """One that follows factors, one that follows codes of its own rows."""
     sprites = load_data("sprites", size=16, shapes=1, orientations=1, scales=1)
-    scale = reach(sprites.factors(torch.arange(len(sprites))))
+    scale = column_reach(sprites.factors(torch.arange(len(sprites))))
     mover = Mover(scale[0].numel(), sprites.shape, hidden=4)
     write_perturbed(folder / "by-factors", config(sprites), 0.1, mover, scale)
     np.save(folder / "unit.npy", np.random.default_rng(0).uniform(size=(40, 3)).astype(np.float32))
@@ -288,7 +288,7 @@ def grid_document(seeds: Seeds, at: Path, rng: random.Random) -> Act:
         if isinstance(document, dict):  # as every TOML document is
             grid = from_document(document, "grid.toml")
             start_study(at / "study", grid)
-            check(grid)
+            check_grid(grid)
 
     return act
 

@@ -55,7 +55,7 @@ def worker(folder: Path, number: int, draw: random.Random, takeovers: Path) -> i
             return found
 
         engine.advance.__globals__["claim"] = counted
-        engine.serve(str(folder), report=lambda *problem: _note(folder, number, problem))
+        engine.work_on_study(str(folder), report=lambda *problem: _note(folder, number, problem))
         code = 0
     except BaseException as error:
         _note(folder, number, (type(error).__name__, str(error)))
@@ -139,7 +139,7 @@ def main(place: Path, pauses: int, counts_file: Path | None = None, seconds: flo
     counts, began = Counter(known.get("counts", {})), time.monotonic()
     spent = known.get("seconds", 0)
     engine.start_study(place / "truth", load_grid(TINY))
-    engine.serve(str(place / "truth"))  # in this process, so that the forks inherit what it imports
+    engine.work_on_study(str(place / "truth"))  # in this process, so that the forks inherit what it imports
     truth = content(place / "truth")
     while min(counts["pauses"], counts["takeovers"]) < pauses and time.monotonic() - began < seconds:
         folder = place / f"study-{counts['studies']}"

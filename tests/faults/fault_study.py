@@ -43,7 +43,7 @@ class Forked:
         if not self.pid:
             code = 2
             try:
-                engine.serve(folder, parent, device, lambda *_: None)
+                engine.work_on_study(folder, parent, device, lambda *_: None)
                 code = 0
             except BaseException as error:
                 Path(f"{tempfile.gettempdir()}/fault-study-{os.getpid()}.txt").write_text(repr(error))
@@ -140,7 +140,7 @@ class Campaign:
         self.place, self.counts, self.defects = place, Counter(), []
         place.mkdir(parents=True, exist_ok=True)
         engine.start_study(place / "truth", load_grid(TINY))
-        engine.serve(str(place / "truth"))  # in this process, so that the forks inherit what it imports
+        engine.work_on_study(str(place / "truth"))  # in this process, so that the forks inherit what it imports
         self.truth = content(place / "truth")
         began = time.monotonic()
         engine.study(TINY, place / "undisturbed", workers=2, show=False)

@@ -27,7 +27,7 @@ from unseam.objectives import Optimiser
 from unseam.runs.labels import name_latent
 from unseam.show.explorer.open_runs import open_gallery
 from unseam.show.explorer.server import application
-from unseam.show.film import check_size, encoded
+from unseam.show.film import check_size, film_bytes
 from unseam.train import fit
 
 SHARE = 3.1  # inputs a share: 619 in all
@@ -76,7 +76,7 @@ def test_a_full_disk_or_a_locked_table_is_one_line_and_loses_nothing(tmp_path: P
 
 def test_a_note_or_a_cache_that_is_damaged_costs_time_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNSEAM_DATA", str(tmp_path))
-    monkeypatch.setattr(cache, "LARGE", 0)
+    monkeypatch.setattr(cache, "LARGE_FILE", 0)
     path = tmp_path / "x.npy"
     np.save(path, np.zeros(3))
     for content in (b"", b"[1]", b"\xff", b'["a", 2]', b"{}"):
@@ -175,7 +175,7 @@ def test_a_film_that_no_memory_holds_is_refused() -> None:
     with pytest.raises(BadInput, match="for 1000 latents, at most 29"):
         check_size(1000, 30, (1, 64, 64))
     with pytest.raises(BadInput, match="at most 65,535 pixels a side"):
-        encoded([Image.new("L", (70_000, 1))], "GIF")
+        film_bytes([Image.new("L", (70_000, 1))], "GIF")
 
 
 def test_a_name_that_is_no_text_is_printed_and_written(tmp_path: Path) -> None:

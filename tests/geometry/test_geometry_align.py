@@ -12,7 +12,7 @@ from unseam.data.sets.manifolds import Manifolds
 from unseam.errors import BadInput
 from unseam.geometry import align, entanglement_cost, sigma_law
 from unseam.geometry.align import RotatedEncoder, frame_of
-from unseam.geometry.diagonalise import best_angles, descend, joint_rotation, rotation_cost, rounds, sweep
+from unseam.geometry.diagonalise import best_angles, descend, jacobi_sweep, joint_rotation, rotation_cost, rounds
 from unseam.models import Architecture
 from unseam.models.posterior import Diagonal, Full, Point, Quantised
 
@@ -61,7 +61,7 @@ def test_no_sweep_raises_the_cost(seed: int, K: int, beta: float) -> None:
     M, R = J.mT @ J, torch.eye(K, dtype=torch.float64)
     cost = rotation_cost(M, R, beta)
     for local in (False, False, True):
-        R, _ = sweep(M, R, beta, local)
+        R, _ = jacobi_sweep(M, R, beta, local)
         before, cost = cost, rotation_cost(M, R, beta)
         assert cost <= before + 1e-9 * abs(before)
     best = joint_rotation(M, beta, restarts=0)

@@ -25,7 +25,7 @@ from unseam.geometry.polarized import (
 )
 from unseam.models import Architecture, Gaussian
 from unseam.models.posterior import Diagonal, Full, Point
-from unseam.runs.rank_members import agreement, rank
+from unseam.runs.rank_members import criterion_agreement, rank
 
 
 def linear_case(
@@ -419,9 +419,9 @@ def test_rank_orders_members_without_labels() -> None:
     members.append(run_linear(torch.diag(torch.tensor([4.0, 0.0]))))
     ranking = rank(members)
     assert ranking.order == [1, 2, 0, 3]
-    found = agreement(ranking, {"mig": [0.5, 0.9, 0.7, 0.1], "constant": [1, 1, 1, 1]})
+    found = criterion_agreement(ranking, {"mig": [0.5, 0.9, 0.7, 0.1], "constant": [1, 1, 1, 1]})
     assert found["rank"] == {"mig": 1.0, "constant": None}
     with pytest.raises(BadInput, match="one score a member"):
-        agreement(ranking, {"mig": [1.0]})
+        criterion_agreement(ranking, {"mig": [1.0]})
     with pytest.raises(BadInput, match="empty"):
         rank([])

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 
-from unseam.data.sets.manifolds import KINDS, Manifolds
+from unseam.data.sets.manifolds import COORDINATE_SYSTEMS, Manifolds
 from unseam.errors import BadInput
 from unseam.geometry.curvature import entanglement_cost
 from unseam.geometry.jacobian import hessian, jacobian, metrics, pullback, singular
@@ -33,7 +33,7 @@ def test_linear_decoder_has_its_matrix_everywhere() -> None:
     assert torch.equal(jacobian(lambda z: z @ W.T, points(9, 4)), W.expand(9, 6, 4))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", COORDINATE_SYSTEMS)
 @pytest.mark.parametrize("shear", [0.0, 0.7])
 def test_known_manifolds(kind: str, shear: float) -> None:
     """d/dw of x = Q g(S w) is known; without a shear its columns are orthogonal, so every cost is 0."""

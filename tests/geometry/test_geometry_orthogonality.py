@@ -12,14 +12,14 @@ from scipy.stats import ortho_group
 
 from unseam.errors import BadInput
 from unseam.geometry.orthogonality import (
-    TABLE,
+    HAAR_TABLE,
     cosines,
     distances,
-    drawn,
     dto,
     haar,
     ima_contrast,
     nearest_permutation,
+    sampled_haar,
     select,
 )
 
@@ -71,9 +71,9 @@ def test_haar_baseline() -> None:
     """d = 2 in closed form; the table is what its own script draws, here at fewer draws with another seed."""
     assert haar(1) == (0.0, 0.0)
     assert haar(2)[0] == pytest.approx(32 * np.sqrt(2) / np.pi * np.sin(np.pi / 16) ** 2, abs=1e-12)
-    assert sorted(TABLE) == list(range(3, 65))
+    assert sorted(HAAR_TABLE) == list(range(3, 65))
     for d, draws in ((2, 20_000), (3, 20_000), (6, 8_000), (10, 4_000), (31, 300), (64, 60)):
-        mean, std = drawn(d, draws, seed=1)
+        mean, std = sampled_haar(d, draws, seed=1)
         assert haar(d)[0] == pytest.approx(mean, abs=4 * std / np.sqrt(draws))
         assert haar(d)[1] == pytest.approx(std, rel=4 / np.sqrt(2 * draws))
     assert haar(65)[0] > haar(64)[0]

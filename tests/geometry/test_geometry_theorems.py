@@ -8,7 +8,7 @@ from torch import nn
 import unseam
 from unseam.errors import BadInput
 from unseam.geometry import cosines, entanglement_cost, jacobian
-from unseam.geometry.prepare import ask
+from unseam.geometry.prepare import prepare_decoder
 from unseam.geometry.separability import (
     cross_slopes,
     effective_columns,
@@ -39,7 +39,7 @@ def shear(z):
 
 
 def table(decode, z=Z, **more):
-    return theorem_table(ask(decode, z, None, None, 0.5, 1.0, 600, None), **more)
+    return theorem_table(prepare_decoder(decode, z, None, None, 0.5, 1.0, 600, None), **more)
 
 
 def test_polar_coordinates_separate_c1_from_c2_by_five_standard_errors():

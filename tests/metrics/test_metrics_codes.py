@@ -8,7 +8,7 @@ from sklearn.linear_model import Lasso
 
 from unseam.axes import Factor, FactorSpace
 from unseam.errors import BadInput
-from unseam.linear.impossibility import jacobian, reflection
+from unseam.linear.impossibility import entangling_jacobian, reflection
 from unseam.metrics import (
     code_mutual_information,
     entangle,
@@ -175,7 +175,7 @@ def test_the_entangling_map_keeps_the_distribution(marginal, draw):
 @pytest.mark.parametrize("marginal", [None, uniform, laplace])
 def test_every_derivative_of_the_entangling_map_is_nonzero(marginal):
     u = RNG.uniform(0.05, 0.95, size=(50, 4))
-    slopes = jacobian(u, marginal)
+    slopes = entangling_jacobian(u, marginal)
     assert np.abs(slopes).min() > 1e-4
     step = 1e-5
     for j in range(4):

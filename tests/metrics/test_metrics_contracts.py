@@ -14,7 +14,7 @@ from _known import known
 
 from unseam.errors import BadInput
 from unseam.metrics import METRICS, mig, sap, score
-from unseam.metrics.inputs import prepare
+from unseam.metrics.inputs import prepare_inputs
 
 SIZES = (2, 3, 4)
 # the large downstream sizes need more rows than a unit test has
@@ -216,9 +216,9 @@ def test_the_public_call_names_a_wrong_setting():
 def test_the_public_call_and_the_row_are_one_formula():
     """Settings reach the formula, inputs reach the door."""
     z, v = table("noisy-0.3")
-    assert mig(z, v).value == METRICS["mig"].compute(prepare(z, v)).value == mig.of(prepare(z, v)).value
-    assert mig(z, v, bins=5).value == mig.of(prepare(z, v), bins=5).value != mig(z, v).value
-    assert sap(z, v, seed=3).value == sap.of(prepare(z, v, seed=3)).value != sap(z, v).value
+    assert mig(z, v).value == METRICS["mig"].compute(prepare_inputs(z, v)).value == mig.of(prepare_inputs(z, v)).value
+    assert mig(z, v, bins=5).value == mig.of(prepare_inputs(z, v), bins=5).value != mig(z, v).value
+    assert sap(z, v, seed=3).value == sap.of(prepare_inputs(z, v, seed=3)).value != sap(z, v).value
 
 
 def test_too_few_rows_for_the_labels_say_how_many_are_needed():
@@ -242,7 +242,7 @@ def test_the_large_downstream_sizes():
     names = [n for n in METRICS if n.endswith(("-1000", "-10000")) or n.startswith("efficiency")]
     found = score(z, v, metrics=[*names, "dci-informativeness"], test_codes=z[10_000:], test_factors=v[10_000:])
     assert all(0.8 < found[n].value <= 1.01 for n in names)
-    rows = prepare(z[:10_000], v[:10_000], test_codes=z[10_000:], test_factors=v[10_000:])
+    rows = prepare_inputs(z[:10_000], v[:10_000], test_codes=z[10_000:], test_factors=v[10_000:])
     shared = METRICS["downstream-trees-10000"].compute(rows)
     assert np.array_equal(shared.per_factor, METRICS["dci-informativeness"].compute(rows).per_factor)
 

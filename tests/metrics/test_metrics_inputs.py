@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from unseam.axes import Factor, FactorSpace
 from unseam.errors import BadInput
 from unseam.metrics import METRICS, mig, score
-from unseam.metrics.inputs import prepare
+from unseam.metrics.inputs import prepare_inputs
 from unseam.metrics.inputs.base import MANY_CLASSES
 
 RNG = np.random.default_rng(0)
@@ -58,7 +58,7 @@ def test_one_latent_and_one_factor_may_be_vectors():
 
 
 def test_names_come_from_a_data_frame():
-    table = prepare(Z, pandas.DataFrame({"shape": ["a", "b"] * 100, "x": V[:, 1], "t": RNG.normal(size=200)}))
+    table = prepare_inputs(Z, pandas.DataFrame({"shape": ["a", "b"] * 100, "x": V[:, 1], "t": RNG.normal(size=200)}))
     assert table.space.names == ("shape", "x", "t")
     assert table.space.kinds == ("categorical", "ordinal", "continuous")
 
@@ -71,18 +71,18 @@ def test_strings_are_encoded_and_it_is_said():
 
 
 def test_whole_floats_are_classes_and_it_is_said():
-    assert "whole numbers" in prepare(Z, V.astype(float)).notes[0]
+    assert "whole numbers" in prepare_inputs(Z, V.astype(float)).notes[0]
 
 
 def test_a_stated_space_is_kept_and_checked():
     space = FactorSpace((Factor("a", 6), Factor("b", 4, "cyclic")))
-    assert prepare(Z, V, space).space is space
+    assert prepare_inputs(Z, V, space).space is space
     with pytest.raises(BadInput, match=r"values 0..3 but its space has 0..2"):
-        prepare(Z, V, FactorSpace((Factor("a", 3), Factor("b", 4))))
+        prepare_inputs(Z, V, FactorSpace((Factor("a", 3), Factor("b", 4))))
 
 
 def test_labels_are_shared_by_both_halves():
-    table = prepare(Z[:3], np.array([5, 7, 7]), test_codes=Z[:2], test_factors=np.array([9, 5]))
+    table = prepare_inputs(Z[:3], np.array([5, 7, 7]), test_codes=Z[:2], test_factors=np.array([9, 5]))
     assert table.rows.labels[:, 0].tolist() == [0, 1, 1]
     assert table.held_out.labels[:, 0].tolist() == [2, 0]
     assert table.classes == (3,)
@@ -90,7 +90,7 @@ def test_labels_are_shared_by_both_halves():
 
 def test_binning_continuous_factors_is_a_choice_and_is_said():
     v = RNG.uniform(size=(200, 1))
-    table = prepare(Z, v, bin_continuous=5)
+    table = prepare_inputs(Z, v, bin_continuous=5)
     assert table.classes == (5,)
     assert "binned into 5 equal widths, as asked" in table.notes[0]
 

@@ -6,7 +6,7 @@ import pytest
 from unseam.axes import Factor, FactorSpace, Representation
 from unseam.errors import BadInput
 from unseam.metrics import beta_vae, consistency, factor_vae, irs, mig, score_representation
-from unseam.metrics.inputs import prepare
+from unseam.metrics.inputs import prepare_inputs
 from unseam.metrics.shared.interventions import Matched, Sampled
 
 SPACE = FactorSpace((Factor("a", 3), Factor("b", 4), Factor("c", 5)))
@@ -107,7 +107,7 @@ def test_every_metric_takes_a_sampler():
 
 def test_matched_rows_share_the_value():
     v = draw(300)
-    table = prepare(np.column_stack([np.arange(300.0), v]), v, SPACE)
+    table = prepare_inputs(np.column_stack([np.arange(300.0), v]), v, SPACE)
     source = Matched(table.rows)
     which = np.array([0, 1, 2, 0])
     batch = source.fixed(which, 16, RNG)
@@ -120,7 +120,7 @@ def test_matched_rows_share_the_value():
 
 def test_matched_partners_are_uniform_over_the_group():
     v = np.array([[0], [0], [0], [1]])
-    source = Matched(prepare(np.arange(4.0), v).rows)
+    source = Matched(prepare_inputs(np.arange(4.0), v).rows)
     batch = source.fixed(np.zeros(4000, int), 3, RNG)[..., 0]
     counts = np.bincount(batch[batch < 3].astype(int))
     assert counts.min() > 0.95 * counts.mean()

@@ -15,7 +15,7 @@ from unseam.metrics import dci, downstream, ds, explicitness, infomec
 from unseam.metrics.dci import concentration, weighted
 from unseam.metrics.explicitness import mean_auc
 from unseam.metrics.infomec import infoe
-from unseam.metrics.inputs import prepare
+from unseam.metrics.inputs import prepare_inputs
 from unseam.metrics.shared.logistic import fit_softmax
 from unseam.metrics.shared.predictors import BACKENDS
 
@@ -75,7 +75,7 @@ def test_dci_entropies_by_hand():
 def test_every_backend_finds_a_perfect_code(backend, continuous):
     v = RNG.integers(0, 3, (300, 2))
     kinds = ["continuous", "continuous"] if continuous else None
-    table = prepare(v + 0.01 * RNG.normal(size=v.shape), v, kinds=kinds)
+    table = prepare_inputs(v + 0.01 * RNG.normal(size=v.shape), v, kinds=kinds)
     from unseam.metrics.dci import completeness, disentanglement, informativeness
 
     for part in (disentanglement, completeness, informativeness):

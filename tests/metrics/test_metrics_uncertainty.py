@@ -59,10 +59,10 @@ def test_chance_is_what_shuffled_codes_score():
 
 def test_halves_are_halved_apart():
     """A row of the training half never turns up among the test rows of a round."""
-    from unseam.metrics.inputs import prepare
+    from unseam.metrics.inputs import prepare_inputs
     from unseam.metrics.shared.uncertainty import half_sample
 
-    table = prepare(np.arange(100.0), np.arange(100) % 2)
+    table = prepare_inputs(np.arange(100.0), np.arange(100) % 2)
     table.halves()
     smaller = half_sample(table, np.random.default_rng(0))
     train, test = smaller.halves()

@@ -9,7 +9,7 @@ import torch
 from torch import distributions as D
 
 from unseam.axes import Pass, Terms
-from unseam.errors import BadInput, check_literals, choices
+from unseam.errors import BadInput, check_literals, literal_choices
 from unseam.models import Architecture, Bernoulli, Diagonal, Full, Gaussian
 from unseam.models.posterior import POSTERIORS, Posterior
 from unseam.objectives import Context, Objective, Optimiser
@@ -217,8 +217,8 @@ def test_a_new_family_is_a_class_and_a_row(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_choices_have_one_source() -> None:
-    assert choices(Architecture, "network") == ("auto", "mlp", "conv", "linear")
-    assert choices(Architecture, "latents") == ()
+    assert literal_choices(Architecture, "network") == ("auto", "mlp", "conv", "linear")
+    assert literal_choices(Architecture, "latents") == ()
     with pytest.raises(BadInput, match="optimiser='adma' is unknown; did you mean 'adam'"):
         Optimiser(name="adma")  # type: ignore[arg-type]
     check_literals(Architecture())

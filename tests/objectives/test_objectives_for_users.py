@@ -11,7 +11,7 @@ from unseam.cli import main
 from unseam.data import load_data
 from unseam.objectives import OBJECTIVES
 from unseam.run import load_run
-from unseam.run.config import sweep
+from unseam.run.config import sweep_members
 from unseam.show.pages.objectives import objectives_page, traversals
 from unseam.train import resume
 
@@ -42,7 +42,7 @@ def test_the_list_is_one_json_document_whose_settings_train_accepts(capsys):
     assert list(listed) == list(OBJECTIVES)
     for name, about in listed.items():
         swept = {h: v["locatello_2019"] or v["default"] for h, v in about["hyperparameters"].items()}
-        members, _ = sweep(OBJECTIVES[name], [0], swept | about["settings"])
+        members, _ = sweep_members(OBJECTIVES[name], [0], swept | about["settings"])
         grids = [len(v["locatello_2019"]) for v in about["hyperparameters"].values() if v["locatello_2019"]]
         assert len(members) == (grids[0] if grids else 1)
 

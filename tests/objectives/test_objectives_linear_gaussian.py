@@ -14,7 +14,7 @@ import torch
 from unseam.axes import Pass
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Context
-from unseam.objectives.dip import aggregate_covariance, covariance
+from unseam.objectives.dip import aggregate_covariance, batch_covariance
 from unseam.objectives.total_correlation import decompose
 
 A = torch.tensor([[1.0, 0.3], [-0.4, 0.8], [0.2, 0.5]], dtype=torch.float64)
@@ -127,7 +127,7 @@ def test_parts_of_the_kl(part):
 def test_dip_covariances():
     points = exact_sample(300)
     posterior = model().encode(points[:, :2] @ A.T + a)
-    torch.testing.assert_close(covariance(posterior.mean), B @ SX @ B.T)
+    torch.testing.assert_close(batch_covariance(posterior.mean), B @ SX @ B.T)
     torch.testing.assert_close(aggregate_covariance(posterior), CZ)
 
 

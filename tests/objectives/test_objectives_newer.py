@@ -8,7 +8,7 @@ import torch
 from objective_cases import Member
 
 from unseam.objectives import OBJECTIVES
-from unseam.objectives.hfs import HFS, choice, support_gap
+from unseam.objectives.hfs import HFS, integers_from_noise, support_gap
 from unseam.objectives.tripod import hidden, interaction, multi_information
 from unseam.train import fit
 
@@ -147,7 +147,7 @@ def test_training_with_hfs_fills_the_support(tmp_path):
 
 
 def test_hfs_draws_indices_evenly_and_its_kl_weight_may_be_none():
-    found = choice(torch.randn(40_000, generator=torch.Generator().manual_seed(0)), 4).bincount() / 40_000
+    found = integers_from_noise(torch.randn(40_000, generator=torch.Generator().manual_seed(0)), 4).bincount() / 40_000
     torch.testing.assert_close(found, torch.full((4,), 0.25), atol=0.01, rtol=0)
     assert HFS(beta=0.0).kl_weight() is None
     assert OBJECTIVES["hfs"](beta=2.0).kl_weight() == 2.0

@@ -11,8 +11,8 @@ from unseam.errors import BadInput
 from unseam.models import Diagonal
 from unseam.models.posterior import POSTERIORS
 from unseam.objectives import OBJECTIVES
-from unseam.objectives.adaptive import averaged, divergence, multiplied, shared, tied
-from unseam.objectives.slow import entropy, laplace_cross_entropy
+from unseam.objectives.adaptive import average_posteriors, divergence, multiplied, shared_latents, tied
+from unseam.objectives.slow import gaussian_entropy, laplace_cross_entropy
 from unseam.runs.align import align
 from unseam.runs.diagnose import diagnose
 from unseam.runs.evaluate import evaluate
@@ -31,7 +31,7 @@ def test_the_cross_entropy_under_a_laplace_is_its_integral(m, s, rate):
 
 def test_the_entropy_is_the_gaussian_one():
     q = Diagonal(torch.zeros(1, 2), torch.tensor([[0.0, -3.0]]))
-    assert float(entropy(q)) == pytest.approx(norm.entropy() + norm.entropy(scale=np.exp(-1.5)), rel=1e-6)
+    assert float(gaussian_entropy(q)) == pytest.approx(norm.entropy() + norm.entropy(scale=np.exp(-1.5)), rel=1e-6)
 
 
 def test_the_divergence_is_that_of_two_gaussians():
@@ -49,7 +49,7 @@ def test_joined_posteriors_by_hand():
         Diagonal(torch.tensor([[1.0]]), torch.log(torch.tensor([[1.0]]))),
         Diagonal(torch.tensor([[4.0]]), torch.log(torch.tensor([[3.0]]))),
     )
-    g, ml = averaged(a, b), multiplied(a, b)
+    g, ml = average_posteriors(a, b), multiplied(a, b)
     assert (float(g.mean), float(g.variance())) == pytest.approx((2.5, 2.0))
     assert (float(ml.mean), float(ml.variance())) == pytest.approx(((1 + 4 / 3) * 1.5 / 2, 1.5))
 
@@ -61,8 +61,8 @@ def test_a_perfect_latent_space_is_judged_right_and_left_alone():
     change = torch.rand(200, 4, generator=draw).argsort(1) < 2
     second = torch.where(change, first + 3 + torch.rand(200, 4, generator=draw), first)
     one, two = (Diagonal(z, torch.full_like(z, -4.0)) for z in (first, second))
-    assert torch.equal(shared(one, two), ~change)
-    for join in (averaged, multiplied):
+    assert torch.equal(shared_latents(one, two), ~change)
+    for join in (average_posteriors, multiplied):
         for before, after in zip((one, two), tied(one, two, join), strict=True):
             torch.testing.assert_close(after.mean, before.mean)
             torch.testing.assert_close(after.log_var, before.log_var)

@@ -43,4 +43,4 @@ def test_separations_are_those_of_torch(points: int) -> None:
 
 
 def test_posterior_names_are_those_of_the_classes() -> None:
-    assert set(architecture.POSTERIORS) == set(posterior.POSTERIORS)
+    assert set(architecture.POSTERIOR_NAMES) == set(posterior.POSTERIORS)

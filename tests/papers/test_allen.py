@@ -17,11 +17,11 @@ from unseam_papers.allen import diagonal_hessian as a9
 from unseam_papers.allen import linear_components as a1
 from unseam_papers.allen import sigma_law as a3
 from unseam_papers.allen import taylor_elbo as a2
-from unseam_papers.allen.sigma_law import averaged
+from unseam_papers.allen.sigma_law import mean_hessian_diagonal
 from unseam_papers.allen.taylor_elbo import remainder
 from unseam_papers.frame.axes import angles
 from unseam_papers.zietlow.linear_vae_is_pca import stochastic_loss, turn
-from unseam_papers.zietlow.turned import Turned, rotation
+from unseam_papers.zietlow.turned import TurnedDecoder, plane_rotation
 
 W = np.array([[1.5, 0.3], [0.2, -0.7], [0.4, 0.9]])
 S2 = 0.3
@@ -29,13 +29,13 @@ S2 = 0.3
 
 def linear(nodes=10, mesh=0.1):
     x = torch.tensor(np.random.default_rng(0).standard_normal((5, 3)))
-    return Turned(lambda z: z @ torch.tensor(W).T, Gaussian(S2), x, nodes, mesh), x
+    return TurnedDecoder(lambda z: z @ torch.tensor(W).T, Gaussian(S2), x, nodes, mesh), x
 
 
 @pytest.mark.parametrize("degrees", [0, 20, -37])
 def test_integrals_of_a_turned_linear_model_are_ppcas(degrees):
     turned, x = linear()
-    U, model = rotation(degrees), ppca.PPCA(W, S2, np.zeros(3))
+    U, model = plane_rotation(degrees), ppca.PPCA(W, S2, np.zeros(3))
     truth = model.log_likelihood(x.numpy()).mean()
     mean, Sigma = (torch.tensor(part) for part in model.posterior(x.numpy()))
     assert turned.evidence(U) == pytest.approx(truth, abs=1e-9)
@@ -45,7 +45,7 @@ def test_integrals_of_a_turned_linear_model_are_ppcas(degrees):
 @pytest.mark.parametrize("degrees", [0, 20, -37])
 def test_the_best_diagonal_posterior_pays_the_entanglement_cost(degrees):
     turned, x = linear()
-    U, model = rotation(degrees), ppca.PPCA(W, S2, np.zeros(3))
+    U, model = plane_rotation(degrees), ppca.PPCA(W, S2, np.zeros(3))
     mean = torch.tensor(model.posterior(x.numpy())[0]) @ U.T
     found = turned.best_diagonal(U, mean, torch.full_like(mean, 0.9))
     cost = linear_vae.entanglement_cost(W @ U.numpy().T, S2)
@@ -71,23 +71,23 @@ def test_gap_and_averaged_curvature_of_a_square():
     H = hessian(model.decode, e, x, model.likelihood)
     assert remainder(model, x, e, variance, H, draws=2).mean().item() == pytest.approx(-3 * v**2, rel=0.15)
     expected = (2 * 0.4 - 6 * (0.7**2 + v)) / 0.5
-    assert averaged(model, x, e, variance, draws=2).mean().item() == pytest.approx(expected, rel=0.02)
+    assert mean_hessian_diagonal(model, x, e, variance, draws=2).mean().item() == pytest.approx(expected, rel=0.02)
 
 
 def test_angles_do_not_see_order_sign_or_length():
     U = np.eye(4, 3)
     assert angles(U[:, [2, 0, 1]] * [-3.0, 0.1, 2.0], U).max() == 0
     turned = U.copy()
-    turned[:2, :2] = rotation(10).numpy()
+    turned[:2, :2] = plane_rotation(10).numpy()
     np.testing.assert_allclose(np.sort(angles(turned, U)), [0, 10, 10], atol=1e-9)
-    assert turn(rotation(10).numpy()) == pytest.approx(10)
-    assert turn(rotation(100).numpy() * [1, -1]) == pytest.approx(10)
+    assert turn(plane_rotation(10).numpy()) == pytest.approx(10)
+    assert turn(plane_rotation(100).numpy() * [1, -1]) == pytest.approx(10)
 
 
 def test_the_stochastic_loss_is_the_best_over_the_noise():
     """min over sigma of sum_j C_jj sigma_j^2 with sigma_1 sigma_2 = 1 is 2 (C_11 C_22)^{1/2}."""
     C, t = np.diag([0.33, 0.08]), 0.4
-    R = rotation(np.degrees(t)).numpy()
+    R = plane_rotation(np.degrees(t)).numpy()
     a, b = np.diag(R @ C @ R.T)
     best = minimize_scalar(lambda log: a * np.exp(log) + b * np.exp(-log)).fun
     assert 2 * stochastic_loss(C, t) == pytest.approx(best, rel=1e-9)
@@ -160,7 +160,7 @@ def test_a3_judges_active_latents_alone():
     assert row.verdict == "differs"
     assert "median error 50.0 %" in row.ours
     assert (price.kind, price.verdict) == ("beyond the paper", "fails")
-    passive = a3.passive("Bernoulli", [entry])
+    passive = a3.passive_entries("Bernoulli", [entry])
     assert (passive.verdict, passive.ours) == ("shown", "median error 0.0 % in 6 members")
     pooled = a3.fits([{**member, "active": np.ones(5, bool)}], "law")[0]
     assert pooled["r"] > a3.LEAST_R
@@ -186,8 +186,8 @@ def hessian_numbers(first, last):
         at = [{"axes": x, "cost": x, "active": 2} for x in (start, end)]
         return {"steps": [1, 2], "members": [at] * 6}
 
-    others = {f"{name}/{kind}": members(1.0, 1.0) for name in a9.SETUPS for kind in a9.KINDS}
-    return others | {f"{name}/beta-vae": members(first, last) for name in a9.SETUPS}
+    others = {f"{name}/{kind}": members(1.0, 1.0) for name in a9.MODEL_SETUPS for kind in a9.MODEL_KINDS}
+    return others | {f"{name}/beta-vae": members(first, last) for name in a9.MODEL_SETUPS}
 
 
 def test_a9_asks_whether_training_drives_the_axes():

@@ -25,13 +25,13 @@ def test_the_predicted_recovery_is_that_of_the_aligned_true_map(shear: float) ->
     data = Manifolds(kind="parabolic", spread=0.5, size=4000, shear=shear)
     rows = torch.arange(4000)
     found = weakest_correlation(components(data, rows), data.factors(rows).numpy())
-    assert found == pytest.approx(a11.predicted(shear, ratio=2.0), abs=0.02)
+    assert found == pytest.approx(a11.predicted_correlation(shear, ratio=2.0), abs=0.02)
 
 
 def test_recovery_is_lowest_where_the_singular_directions_lie_between_the_axes() -> None:
     shears = np.linspace(0, 3, 301)
     for ratio in (1.5, 2.0, 4.0):
-        curve = [a11.predicted(a, ratio) for a in shears]
+        curve = [a11.predicted_correlation(a, ratio) for a in shears]
         assert shears[int(np.argmin(curve))] == pytest.approx(np.sqrt(1 - ratio**-2), abs=0.01)
         assert min(curve) == pytest.approx(6 / np.pi * np.arcsin(np.sqrt(0.5) / 2), abs=1e-2)
 
@@ -41,7 +41,7 @@ def test_the_pull_is_the_contrast_of_axes_turned_by_45_degrees() -> None:
     for ratio in (1.0, 1.3, 2.0):
         W = np.diag([ratio, 1.0]) @ turn
         contrast = np.log(np.linalg.norm(W, axis=0)).sum() - np.log(abs(np.linalg.det(W)))
-        assert a11.pull(ratio) == pytest.approx(contrast, abs=1e-12)
+        assert a11.worst_axes_cost(ratio) == pytest.approx(contrast, abs=1e-12)
 
 
 def test_the_closed_form_of_collapse_is_that_of_the_best_linear_vae() -> None:
@@ -51,7 +51,7 @@ def test_the_closed_form_of_collapse_is_that_of_the_best_linear_vae() -> None:
         variance = np.diag(best.Sigma)
         mu2 = np.diag(best.V @ np.diag(eigen) @ best.V.T)
         kl = 0.5 * (mu2 + variance - np.log(variance) - 1).sum()
-        active, predicted = a8.predicted([*eigen[:3]], beta)
+        active, predicted = a8.predicted_collapse([*eigen[:3]], beta)
         assert predicted == pytest.approx(kl, abs=1e-9)
         assert active == int((np.sqrt(mu2) > 0.5).sum())
 
@@ -66,7 +66,7 @@ def test_targets_of_the_ring() -> None:
     x = data.batch(torch.arange(len(data))).reshape(5, -1, 2)
     assert float((x[:, 1:] - x[:, :-1]).norm(dim=-1).mean()) == pytest.approx(a6.SPACING, abs=1e-5)
     found = {
-        name: [a6.kept(t - t.mean(1, keepdim=True), x - x.mean(1, keepdim=True)) for t in ts]
+        name: [a6.share_left(t - t.mean(1, keepdim=True), x - x.mean(1, keepdim=True)) for t in ts]
         for name, ts in a6.targets(x).items()
     }
     assert found["own point"] == [1.0]
@@ -187,4 +187,4 @@ def test_what_waking_gains_is_the_difference_of_the_best_linear_losses() -> None
     for beta in (0.3, 0.8, 1.5):
         best = linear_vae.optimum(np.diag(eigen), 3, s2=eigen[0], beta=beta).loss(np.diag(eigen))
         asleep = linear_vae.best_encoder(np.zeros((3, 3)), eigen[0], beta).loss(np.diag(eigen))
-        assert a8.gain(eigen.tolist(), beta) == pytest.approx(asleep - best, abs=1e-9)
+        assert a8.gain_over_collapse(eigen.tolist(), beta) == pytest.approx(asleep - best, abs=1e-9)

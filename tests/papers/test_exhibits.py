@@ -14,8 +14,8 @@ from unseam_papers.frame import exhibit as frame
 from unseam_papers.frame.draw import figure
 from unseam_papers.frame.exhibit import Exhibit, Work, constants, exhibit_of
 from unseam_papers.frame.page import cell, page
-from unseam_papers.frame.rows import KINDS, Row
-from unseam_papers.frame.run import choose, finished
+from unseam_papers.frame.rows import VERDICTS_OF_KIND, VerdictRow
+from unseam_papers.frame.run import finished_entries, select_exhibits
 from unseam_papers.frame.verdicts import POLICY
 from unseam_papers.zietlow import setups
 
@@ -32,14 +32,14 @@ def test_every_exhibit_at_a_tiny_scale(name, tmp_path):
     for row in entry["rows"]:
         assert row["what"]
         assert row["ours"]
-        assert row["verdict"] in KINDS[row["kind"]]
+        assert row["verdict"] in VERDICTS_OF_KIND[row["kind"]]
         assert not row["published"].startswith(("not published", "expected", "theory", "predicted"))
     assert " nan" not in json.dumps([entry["rows"], entry["conclusion"]]).lower()
     assert (tmp_path / "figures" / f"{name}.svg").read_text().startswith("<?xml")
     html = (tmp_path / "exhibits.html").read_text()
     assert f'id="{name}"' in html
     assert "<svg" in html
-    assert finished(tmp_path)[name]["rows"] == entry["rows"]
+    assert finished_entries(tmp_path)[name]["rows"] == entry["rows"]
     text = (tmp_path / "exhibits.md").read_text()
     assert f"](figures/{name}.svg)" in text
     assert all(cell(row["ours"]) in text for row in entry["rows"])
@@ -67,8 +67,8 @@ def toy(calls, broken=False):
 
     def judge(numbers):
         total = str(sum(numbers["parts"]))
-        control = Row("control", "more", "", total, "own control", "fails")
-        return [Row("sum", "sum", "3", total, "published number", "agrees", "a note", "a rule"), control]
+        control = VerdictRow("control", "more", "", total, "own control", "fails")
+        return [VerdictRow("sum", "sum", "3", total, "published number", "agrees", "a note", "a rule"), control]
 
     return Exhibit(
         id="T1",
@@ -153,11 +153,11 @@ def test_the_page_keeps_earlier_exhibits_and_escapes(tmp_path):
     both = {"T1": one, "T2": two}
     reproduce(both, ["T2"], "tiny", tmp_path)
     reproduce(both, ["t1"], "tiny", tmp_path)
-    assert list(finished(tmp_path)) == ["T1", "T2"]
+    assert list(finished_entries(tmp_path)) == ["T1", "T2"]
     html = (tmp_path / "exhibits.html").read_text()
     assert "A toy &lt;b&gt;&amp; more&lt;/b&gt;" in html
     assert html.count("<svg") == 2
-    assert html == page(list(finished(tmp_path).values()), tmp_path)
+    assert html == page(list(finished_entries(tmp_path).values()), tmp_path)
 
 
 def test_the_folder_can_be_moved_and_no_other_file_is_put_on_the_page(tmp_path, monkeypatch):
@@ -215,7 +215,7 @@ def test_entries_of_an_older_version_are_made_again(tmp_path):
     reproduce({"T1": toy([])}, [], "tiny", tmp_path)
     path = tmp_path / "exhibits.json"
     path.write_text(path.read_text().replace('"key"', '"name"'))
-    assert finished(tmp_path) == {}
+    assert finished_entries(tmp_path) == {}
 
 
 def test_figures_are_the_same_bytes_each_time(tmp_path):
@@ -233,15 +233,15 @@ def test_a_step_that_is_not_a_number_is_not_kept(tmp_path):
 def test_cohorts_trained_by_earlier_versions_are_found(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr("unseam.train.fit", lambda data, objective, out, **_: asked.append(out.name))
-    setups.search(Work(tmp_path, tmp_path), "Synth. Lin.", setups.Size(10, 600))
+    setups.search(Work(tmp_path, tmp_path), "Synth. Lin.", setups.TrainingSize(10, 600))
     assert asked == ["synth-linear-beta-vae-8211eb7594"]
 
 
 def test_choosing():
-    assert [e.id for e in choose(EXHIBITS, ["v2", "V1", "V2", "v1"])] == ["V2", "V1"]
-    assert choose(EXHIBITS, ["all"]) == choose(EXHIBITS, []) == list(EXHIBITS.values())
+    assert [e.id for e in select_exhibits(EXHIBITS, ["v2", "V1", "V2", "v1"])] == ["V2", "V1"]
+    assert select_exhibits(EXHIBITS, ["all"]) == select_exhibits(EXHIBITS, []) == list(EXHIBITS.values())
     with pytest.raises(BadInput, match=r"exhibit='V9' is unknown\. Known: A1, "):
-        choose(EXHIBITS, ["V9"])
+        select_exhibits(EXHIBITS, ["V9"])
     with pytest.raises(BadInput, match="scale='huge' is unknown"):
         EXHIBITS["V1"].settings("huge")
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from unseam.errors import BadInput
-from unseam.study.analyse.columns import METHODS, METRICS
+from unseam.study.analyse.columns import METHOD_TITLES, METRIC_TITLES
 from unseam_papers.frame.exhibit import Work
 from unseam_papers.frame.rows import keyed, overall
 from unseam_papers.locatello import capacity as l9
@@ -24,15 +24,15 @@ from unseam_papers.locatello import variance_explained as l5
 
 def test_what_a_metric_keeps():
     table = {kind: {"mig": [value]} for kind, value in (("perfect", 0.9), ("noise", 0.1), ("0.25", 0.3))}
-    assert l1.kept(table, "0.25", "mig") == pytest.approx(0.25)
-    u = l1.sample(3, 500, 0)
+    assert l1.score_left(table, "0.25", "mig") == pytest.approx(0.25)
+    u = l1.sample_code(3, 500, 0)
     assert np.sort(l1.codes_of(u, 0.25, 0), axis=0) == pytest.approx(np.sort(u, axis=0), abs=0.15)
-    assert set(l1.NAMES) == {"beta-vae", "factor-vae", "mig", "modularity", "dci-disentanglement", "sap"}
+    assert set(l1.METRIC_NAMES) == {"beta-vae", "factor-vae", "mig", "modularity", "dci-disentanglement", "sap"}
 
 
 def theorem(distance=0.01, auc=0.5, rows=3000):
     kinds = {"perfect": 1.0, "permuted": 1.0, "noise": 0.0, "0.25": 0.2}
-    scores = {kind: {name: [value] for name in l1.NAMES} for kind, value in kinds.items()}
+    scores = {kind: {name: [value] for name in l1.METRIC_NAMES} for kind, value in kinds.items()}
     tested = {"rows": rows, "distance": [distance], "auc": [auc] * 3, "plain": [0.7] * 3}
     exact = {"least": 1e-3, "log_det": 1e-10, "turn": 1e-16}
     return {"a": [0.25], "d": [4], "scores": scores, "distribution": tested, "derivatives": exact}
@@ -43,7 +43,7 @@ def test_a_proved_theorem_counts_nothing():
     assert not any(row.counted for row in rows.values())
     assert overall(rows.values()) == "not comparable"
     assert {rows[key].kind for key in ("density", "derivatives")} == {"by construction"}
-    assert {rows[name].kind for name in l1.NAMES} == {"beyond the paper"}
+    assert {rows[name].kind for name in l1.METRIC_NAMES} == {"beyond the paper"}
 
 
 def test_the_same_distribution_is_shown_or_left_open():
@@ -60,7 +60,7 @@ def test_the_same_distribution_is_shown_or_left_open():
 
 
 def test_the_published_strengths():
-    ends = {method: (grid[0], grid[-1]) for method in l2.METHODS for _, grid in [l2.strengths(method, 4)]}
+    ends = {method: (grid[0], grid[-1]) for method in l2.METHODS for _, grid in [l2.published_strengths(method, 4)]}
     assert ends == {
         "beta-vae": (1, 16),
         "factor-vae": (10, 100),
@@ -89,15 +89,19 @@ def a_study(seeds=6, seed=0):
     """Scores = quality of the setting + seed; Modularity is another thing, MIG and DCI are the same to a hair."""
     r = np.random.default_rng(seed)
     cells = [
-        (d, m, s, n) for d in ("sprites", "sprites-noisy") for m in METHODS for s in (1.0, 2.0) for n in range(seeds)
+        (d, m, s, n)
+        for d in ("sprites", "sprites-noisy")
+        for m in METHOD_TITLES
+        for s in (1.0, 2.0)
+        for n in range(seeds)
     ]
     frame = pd.DataFrame(cells, columns=["data", "method", "strength", "seed"])
     place = frame.groupby(["method", "strength"]).ngroup().to_numpy()
     q = r.normal(size=place.max() + 1)[place] + r.normal(size=len(frame))
-    noise = {metric: 0.7 * r.normal(size=len(frame)) for metric in METRICS}
+    noise = {metric: 0.7 * r.normal(size=len(frame)) for metric in METRIC_TITLES}
     noise["dci-disentanglement"] = noise["mig"] + 0.1 * r.normal(size=len(frame))
     noise["factor-vae"] = noise["beta-vae"] + 0.1 * r.normal(size=len(frame))
-    scores = {f"mean.{metric}": (metric != "modularity") * q + noise[metric] for metric in METRICS}
+    scores = {f"mean.{metric}": (metric != "modularity") * q + noise[metric] for metric in METRIC_TITLES}
     free = {
         "free.udr": q + r.normal(size=len(frame)),
         "free.dto": q,
@@ -125,11 +129,13 @@ def rows_of(module, table, tmp_path):
 
 
 def test_a_given_table_is_what_the_exhibits_look_at(table, tmp_path):
-    frame = study.models(table, Work(tmp_path))
-    assert study.in_words(study.about(frame)) == "144 models (sprites, sprites-noisy; 12 settings, 6 seeds, 100 steps)"
-    assert len(study.models(study.Settings("random"), Work(tmp_path))) == 72
+    frame = study.trained_models(table, Work(tmp_path))
+    assert (
+        study.models_text(study.about(frame)) == "144 models (sprites, sprites-noisy; 12 settings, 6 seeds, 100 steps)"
+    )
+    assert len(study.trained_models(study.Settings("random"), Work(tmp_path))) == 72
     with pytest.raises(BadInput, match="is/not/there"):
-        study.models(study.Settings("random", table="is/not/there"), Work(tmp_path))
+        study.trained_models(study.Settings("random", table="is/not/there"), Work(tmp_path))
 
 
 def test_an_ordering_over_seeds_has_three_ends():
@@ -159,8 +165,8 @@ def test_agreement_is_found_where_it_was_planted(table, tmp_path):
 def test_published_variances_are_those_of_the_slides_and_cannot_be_compared(table, tmp_path):
     one, two = l5.PUBLISHED["dSprites"]
     assert (min(one), max(one), min(two), max(two)) == (26, 47, 39, 77)
-    assert dict(zip(l5.METRICS, l5.PUBLISHED["Noisy-dSprites"][0], strict=True))["modularity"] == 41
-    assert dict(zip(l5.METRICS, l5.PUBLISHED["Color-dSprites"][1], strict=True))["dci-disentanglement"] == 80
+    assert dict(zip(l5.SIX_METRICS, l5.PUBLISHED["Noisy-dSprites"][0], strict=True))["modularity"] == 41
+    assert dict(zip(l5.SIX_METRICS, l5.PUBLISHED["Color-dSprites"][1], strict=True))["dci-disentanglement"] == 80
     rows = rows_of(l5, table, tmp_path)
     numbers = [row for row in rows.values() if row.kind == "published number"]
     assert len(numbers) == 4
@@ -204,7 +210,7 @@ def test_overlap_of_methods_and_strengths(table, tmp_path):
 
 def test_total_correlation_from_a_study(table):
     numbers = l2.compute(l2.Settings(seeds=1, steps=1, table=table.table), None)
-    assert set(numbers) == set(METHODS)
+    assert set(numbers) == set(METHOD_TITLES)
     assert len(numbers["beta-vae"]["mean"]) == 12  # one data set
     rows = keyed(l2.judge(numbers))
     assert rows["beta-vae sampled"].verdict == rows["beta-vae mean"].verdict == "agrees"
@@ -235,7 +241,7 @@ def test_the_large_scale_reads_the_study_that_comes_with_the_package(tmp_path, m
     (tmp_path / "studies").mkdir()
     (tmp_path / "studies" / "sprites16.parquet").write_text("not a study")
     monkeypatch.setattr("unseam.study.engine.study", lambda *_: pytest.fail("nothing is trained"))
-    frame = models.models(models.SCALES["large"], None)
+    frame = models.trained_models(models.SCALES["large"], None)
     assert len(frame) == 972
     assert total_correlation.SCALES["large"].table == models.SCALES["large"].table
     with pytest.raises(BadInput, match="did not come with this installation"):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from unseam_papers.frame.rows import keyed
-from unseam_papers.newer.correlated_factors import PAIR, SCORED, SIGMAS, conclude, judge, parameters
+from unseam_papers.newer.correlated_factors import PAIR, SCORED, SIGMAS, conclude, correlation_parameters, judge
 
 
 def numbers(values, active=(4, 3)):
@@ -47,6 +47,6 @@ def test_hfs_is_compared_where_factors_go_together():
 def test_the_control_has_as_many_rows_as_the_strongest_correlation_leaves():
     from unseam.data import load_data
 
-    thin, fewer = (load_data("sprites", **parameters(s)) for s in ("0.1", "fewer"))
+    thin, fewer = (load_data("sprites", **correlation_parameters(s)) for s in ("0.1", "fewer"))
     assert abs(len(thin) - len(fewer)) <= 1
     assert len(thin) < len(thin.of) / 2

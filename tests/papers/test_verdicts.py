@@ -5,13 +5,12 @@ import pytest
 from scipy.stats import ttest_ind
 
 from unseam.errors import BadInput
-from unseam_papers.frame.rows import Row, after_a_look, as_kind, counts, keyed, overall, unless
+from unseam_papers.frame.rows import VerdictRow, after_a_look, as_kind, counts, keyed, overall, unless
 from unseam_papers.frame.verdicts import (
     alike,
     beyond,
     central,
     control,
-    drawn,
     exact,
     identity,
     limit,
@@ -20,6 +19,7 @@ from unseam_papers.frame.verdicts import (
     p_above,
     p_trend,
     paired,
+    repeated_value,
     share,
     shown,
     three_way,
@@ -30,7 +30,7 @@ from unseam_papers.frame.verdicts import (
 
 
 def row(verdict="agrees", kind="published number", key="a"):
-    return Row(key, "what", "1" if kind.startswith("published") else "", "1", kind, verdict)
+    return VerdictRow(key, "what", "1" if kind.startswith("published") else "", "1", kind, verdict)
 
 
 def test_only_published_rows_are_counted():
@@ -46,7 +46,7 @@ def test_kind_and_verdict_belong_together():
         with pytest.raises(BadInput, match="known: published number: agrees, differs, not comparable"):
             row(verdict, kind)
     with pytest.raises(BadInput, match="prints none"):
-        Row("a", "what", "", "1", "published ordering", "agrees")
+        VerdictRow("a", "what", "", "1", "published ordering", "agrees")
     with pytest.raises(BadInput, match="two rows have the key 'a'"):
         keyed([row(), row()])
 
@@ -100,11 +100,15 @@ def test_a_number_needs_enough_restarts_to_agree():
 
 def test_one_printed_value_against_the_central_95_per_cent():
     assert central(range(101)) == pytest.approx((2.5, 97.5))
-    verdicts = {value: drawn("a", "rate", value, range(101), margin=50).verdict for value in (47.4, 47.6, 52.4, 52.6)}
+    verdicts = {
+        value: repeated_value("a", "rate", value, range(101), margin=50).verdict for value in (47.4, 47.6, 52.4, 52.6)
+    }
     assert verdicts == {47.4: "not comparable", 47.6: "agrees", 52.4: "agrees", 52.6: "not comparable"}
-    assert drawn("a", "rate", 97.4, range(101), margin=50).verdict == "not comparable"  # inside, but says little
-    assert drawn("a", "rate", 97.6, range(101), margin=50).verdict == "differs"
-    assert drawn("a", "rate", 97.6, range(101), margin=50, resolution=0.2).verdict == "not comparable"
+    assert (
+        repeated_value("a", "rate", 97.4, range(101), margin=50).verdict == "not comparable"
+    )  # inside, but says little
+    assert repeated_value("a", "rate", 97.6, range(101), margin=50).verdict == "differs"
+    assert repeated_value("a", "rate", 97.6, range(101), margin=50, resolution=0.2).verdict == "not comparable"
 
 
 def test_a_value_without_chance():

@@ -10,9 +10,9 @@ from unseam_papers.vu import four_latents, hypothesis, tables, three_latents
 
 def scenario(trained, variants, untrained=50.0):
     """Success rates of both metrics over repetitions, over open settings (pairs), and on untrained codes."""
-    found = {metric: [float(r) for r in trained] for metric in tables.METRICS}
-    before = {metric: [untrained] * len(trained) for metric in tables.METRICS}
-    others = [dict(zip(tables.METRICS, pair, strict=True)) for pair in variants]
+    found = {metric: [float(r) for r in trained] for metric in tables.TABLE_METRICS}
+    before = {metric: [untrained] * len(trained) for metric in tables.TABLE_METRICS}
+    others = [dict(zip(tables.TABLE_METRICS, pair, strict=True)) for pair in variants]
     ways = {"reached": found, "diagonal": before, "equal": before, "exact": before}
     return {"trained": found, "untrained": before, "variants": others, "converged": 100.0, **ways}
 

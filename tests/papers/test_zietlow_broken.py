@@ -9,12 +9,12 @@ import pytest
 from unseam_papers.frame.exhibit import Work
 from unseam_papers.frame.rows import keyed
 from unseam_papers.zietlow import broken, perturbed_scores, spread_on_perturbed, stronger_on_perturbed
-from unseam_papers.zietlow.broken import METRICS, PLACES
+from unseam_papers.zietlow.broken import METRIC_TABLES, PLACES
 
 
 def cohort(value, active=3, n=6):
     spread = np.linspace(-0.02, 0.02, n)
-    scores = {metric: (value + spread).tolist() for metric in METRICS}
+    scores = {metric: (value + spread).tolist() for metric in METRIC_TABLES}
     return {**scores, "mig_per_factor": [[value + s] * 3 for s in spread], "active": [active] * n}
 
 
@@ -31,14 +31,14 @@ def numbers():
 
 def test_scores_that_fall_agree_and_those_that_stay_differ(numbers):
     rows = keyed(perturbed_scores.judge(numbers))
-    assert {rows[f"beta-vae-{metric}"].verdict for metric in METRICS} == {"agrees"}
+    assert {rows[f"beta-vae-{metric}"].verdict for metric in METRIC_TABLES} == {"agrees"}
     assert rows["pcl-mig-perturbed"].verdict == rows["beta-vae-mig-noise"].verdict == "agrees"
     assert rows["halved"].verdict == rows["size"].verdict == "holds"
     other = copy.deepcopy(numbers)
     other["scores"] = {"beta-vae": places(0.5, 0.5, 0.2), "pcl": places(0.3, 0.1, 0.3)}
     other |= {"rms": cohort(0.2), "largest": 0.12}
     rows = keyed(perturbed_scores.judge(other))
-    assert {rows[f"beta-vae-{metric}"].verdict for metric in METRICS} == {"differs"}
+    assert {rows[f"beta-vae-{metric}"].verdict for metric in METRIC_TABLES} == {"differs"}
     assert rows["pcl-mig-perturbed"].verdict == rows["beta-vae-mig-noise"].verdict == "differs"
     assert rows["halved"].verdict == rows["size"].verdict == "fails"
 

@@ -11,10 +11,10 @@ from unseam_papers.zietlow.robustness_radius import (
     RATIO,
     anywhere,
     direction,
-    factors,
+    gaussian_factors,
     judge,
     observations,
-    predicted,
+    predicted_angle,
     radius,
     recovery,
     swap,
@@ -32,7 +32,7 @@ def test_the_prediction_is_the_leading_principal_direction_of_the_data(e):
     """Of the observations that are trained on: regress their first principal component on the factors."""
     x = observations(e).astype(float)
     component = (x - x.mean(0)) @ np.linalg.svd(x - x.mean(0), full_matrices=False)[2][0]
-    assert direction(component, factors()) == pytest.approx(predicted(e), abs=0.01)
+    assert direction(component, gaussian_factors()) == pytest.approx(predicted_angle(e), abs=0.01)
 
 
 def test_at_the_swap_both_columns_are_equally_long():
@@ -68,7 +68,7 @@ def test_no_smaller_change_in_any_direction_turns_as_far(ratio):
 
 
 def made():
-    points = [{"change": e, "predicted": predicted(e)} for e in (0.0, 0.5, 0.8, 1.2, 1.6, 2.4)]
+    points = [{"change": e, "predicted": predicted_angle(e)} for e in (0.0, 0.5, 0.8, 1.2, 1.6, 2.4)]
     for p in points:
         p |= {"turns": [p["predicted"]] * 5, "recoveries": [recovery(np.radians(p["predicted"]))] * 5}
     still = [{"change": p["change"], "predicted": 0.0, "turns": [0.5] * 5, "recoveries": [1.0] * 5} for p in points]

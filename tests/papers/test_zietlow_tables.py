@@ -11,7 +11,7 @@ from unseam.geometry import entanglement_cost, haar
 from unseam.geometry.orthogonality import distances
 from unseam.linear import linear_vae
 from unseam.run import load_run
-from unseam_papers.allen.shapes import pull
+from unseam_papers.allen.shapes import worst_axes_cost
 from unseam_papers.frame.exhibit import Work
 from unseam_papers.frame.rows import keyed
 from unseam_papers.zietlow import (
@@ -24,8 +24,8 @@ from unseam_papers.zietlow import (
     setups,
 )
 from unseam_papers.zietlow.equal_singular_values import plane_distances, power
-from unseam_papers.zietlow.over_beta import predicted, rise_and_fall
-from unseam_papers.zietlow.setups import CHANCE, NARROW, SETUPS, Size, complete, in_use
+from unseam_papers.zietlow.over_beta import predicted_kl, rise_and_fall
+from unseam_papers.zietlow.setups import CHANCE_DTO, NARROW, SETUPS, TrainingSize, active_codes, complete
 
 SPREAD = np.linspace(-0.02, 0.02, 10)
 
@@ -35,23 +35,23 @@ def test_the_pull_is_the_cost_of_the_worst_rotation(ratio: float) -> None:
     beta, turn = 1e-9, np.sqrt(0.5) * np.array([[1.0, -1.0], [1.0, 1.0]])
     M = turn @ np.diag([ratio**2, 1.0]) @ turn.T
     cost = float(entanglement_cost(torch.tensor(M)[None], beta).mean())
-    assert cost / beta == pytest.approx(pull(ratio), abs=1e-6)
+    assert cost / beta == pytest.approx(worst_axes_cost(ratio), abs=1e-6)
 
 
 @pytest.mark.parametrize("beta", [0.1, 0.2, 0.5, 0.9])
 def test_predicted_kl_is_that_of_the_optimal_linear_vae(beta: float) -> None:
     S, s2 = np.diag([1 / 3, 1 / 12, 1e-6]), 0.5
     best = linear_vae.optimum(S, d=2, s2=s2, beta=beta)
-    assert predicted(beta, np.array([1 / 3, 1 / 12]) / s2).sum() == pytest.approx(best.terms(S)["kl"], abs=1e-9)
+    assert predicted_kl(beta, np.array([1 / 3, 1 / 12]) / s2).sum() == pytest.approx(best.terms(S)["kl"], abs=1e-9)
 
 
 def test_random_axes_in_the_plane() -> None:
     angles = np.random.default_rng(0).uniform(0, 2 * np.pi, 2000)
     V = np.stack([np.stack([np.cos(angles), -np.sin(angles)], 1), np.stack([np.sin(angles), np.cos(angles)], 1)], 1)
     assert kstest(distances(V), plane_distances()).pvalue > 0.01
-    assert pytest.approx(plane_distances(100_000).mean(), abs=0.003) == CHANCE
+    assert pytest.approx(plane_distances(100_000).mean(), abs=0.003) == CHANCE_DTO
     assert pytest.approx(plane_distances(100_000, degrees=30).mean(), abs=0.003) == NARROW
-    assert haar(2)[0] == pytest.approx(CHANCE, abs=0.02)
+    assert haar(2)[0] == pytest.approx(CHANCE_DTO, abs=0.02)
 
 
 def test_an_epoch_is_four_fifths_of_the_rows_in_batches_of_64() -> None:
@@ -67,13 +67,13 @@ def test_other_readings_of_the_loss_are_trained_betas() -> None:
 
 def test_a_latent_is_active_by_its_means_or_by_its_variance() -> None:
     codes = np.array([[1.0, 0.3, 0.3], [-1.0, -0.3, -0.3]])
-    assert in_use(codes, np.array([[0.9, 0.7, 0.9]] * 2)).tolist() == [True, True, False]
-    assert in_use(codes, np.zeros((2, 3))).tolist() == [True, True, True]  # an autoencoder's codes have any unit
+    assert active_codes(codes, np.array([[0.9, 0.7, 0.9]] * 2)).tolist() == [True, True, False]
+    assert active_codes(codes, np.zeros((2, 3))).tolist() == [True, True, True]  # an autoencoder's codes have any unit
     assert complete({"all": [0.1, 0.2, 0.3], "active": [2, 1, 2]}, 2)[0] == [0.1, 0.3]
 
 
 def test_dto_of_a_run_is_over_its_active_latents_and_none_of_fewer_than_two(tmp_path, monkeypatch) -> None:
-    run = setups.train(Work(tmp_path, tmp_path), "Synth. Lin.", "ae", Size(1, 0.02), latents=3)
+    run = setups.train_restarts(Work(tmp_path, tmp_path), "Synth. Lin.", "ae", TrainingSize(1, 0.02), latents=3)
     whole = setups.distance(run, 0)
     assert whole["active"] == 3
     assert whole["DtO"] == whole["all"]
@@ -157,7 +157,7 @@ def test_z9_a_flat_curve_seldom_rises_and_falls() -> None:
 
 def linear_search(ds: float, wrong: int = 0, epochs: float = 600) -> dict:
     collapse, betas = [0.66, 0.16], (1e-3, 1e-2, 0.1, 0.4, 1.0)
-    kl = [[predicted(beta, collapse).tolist() for _ in range(10)] for beta in betas]
+    kl = [[predicted_kl(beta, collapse).tolist() for _ in range(10)] for beta in betas]
     for restart in range(wrong):
         kl[0][restart] = [1.0, 0.0]
     points = [{**result(ds, 0.1), "KL": one} for one in kl]
@@ -306,7 +306,7 @@ def test_the_paper_scale_is_table_3_1() -> None:
 def test_runs_of_three_lengths_have_seeds_of_their_own(tmp_path, monkeypatch) -> None:
     small = replace(SETUPS["sprites"], stands_in="", rows=1536, network={"network": "linear"}, betas=(4.0,), beta=4.0)
     monkeypatch.setitem(SETUPS, "dSprites", small)
-    settings = orthogonality_over_restarts.Settings({"dSprites": Size(2, 1)}, lengths=(0.2, 0.6))
+    settings = orthogonality_over_restarts.Settings({"dSprites": TrainingSize(2, 1)}, lengths=(0.2, 0.6))
     found = orthogonality_over_restarts.compute(settings, Work(tmp_path, tmp_path))["sets"]["dSprites"]
     assert found["steps"] == [4, 12, 19]
     assert [len(age["DS"]) for age in found["ages"]] == [2, 2, 2]
@@ -319,10 +319,10 @@ def test_the_printed_cell_goes_on_where_it_ended(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(SETUPS, "dSprites", small)
     work, steps = Work(tmp_path, tmp_path), small.steps
     for asked, got in ((1, 1), (3, 3), (2, 3)):
-        found = orthogonality_table.as_printed(work, "dSprites", Size(1, asked))
+        found = orthogonality_table.as_printed(work, "dSprites", TrainingSize(1, asked))
         assert found["epochs"] == pytest.approx(steps(got) / steps(1))
         assert found["models"]["beta-VAE"]["steps"][-1] == steps(got)
     (folder,) = tmp_path.glob("sprites-beta-vae-*")
-    whole = setups.train(Work(tmp_path / "b", tmp_path / "b"), "dSprites", "beta-vae", Size(1, 3))
+    whole = setups.train_restarts(Work(tmp_path / "b", tmp_path / "b"), "dSprites", "beta-vae", TrainingSize(1, 3))
     for name, block in whole.weights(0).items():
         assert torch.equal(block, load_run(folder).weights(0)[name])

@@ -13,10 +13,10 @@ from unseam_papers.frame.rows import keyed, overall
 from unseam_papers.zietlow import cartesian_or_polar as z14
 from unseam_papers.zietlow import eigenfaces as z8
 from unseam_papers.zietlow import rotation_invariance as z3
-from unseam_papers.zietlow.planes import cloud, randomly, to_axes
+from unseam_papers.zietlow.planes import randomly, saddle_sheet, to_axes
 from unseam_papers.zietlow.self_consistency import best_bound, conformal, judge, log_likelihood, mixed
 from unseam_papers.zietlow.turned import reconstruction_split
-from unseam_papers.zietlow.worked_example import M1, sampled_minimum, turned
+from unseam_papers.zietlow.worked_example import M1, sampled_minimum, turned_example
 
 
 def test_the_worked_example_as_printed(tmp_path):
@@ -28,7 +28,7 @@ def test_the_worked_example_as_printed(tmp_path):
         assert rows[key]["verdict"] == "agrees"
     assert rows["budget"]["verdict"] == "differs"  # the thesis prints e^-C where (3.19) gives e^(-C/2)
     assert rows["best"]["kind"] == "beyond the paper"
-    assert np.square(turned(45)).sum(0) == pytest.approx([61 / 2, 45 / 2])  # (3.22)
+    assert np.square(turned_example(45)).sum(0) == pytest.approx([61 / 2, 45 / 2])  # (3.22)
 
 
 def test_the_sampled_minimum_goes_to_the_closed_form():
@@ -87,7 +87,7 @@ def test_angles_to_the_principal_axes():
     t = np.radians(10)
     W = np.array([[3 * np.cos(t), 0.0], [3 * np.sin(t), 2.0], [5.0, 0.0]])  # out of the plane counts nothing
     assert to_axes(W, np.eye(3, 2)) == pytest.approx([10, 0])
-    l = np.linalg.eigvalsh(np.cov(cloud(4000), rowvar=False))
+    l = np.linalg.eigvalsh(np.cov(saddle_sheet(4000), rowvar=False))
     assert l[2] > 2 * l[1]  # two clear axes
     assert l[1] > 1.2 * l[0]
 
@@ -190,7 +190,7 @@ def test_both_kinds_must_be_among_the_restarts():
 
 def test_restarts_are_ranked_by_mig():
     numbers = {"members": [{"mig": mig} for mig in (0.3, 0.9, 0.1, 0.5, 0.2, 0.7)]}
-    top, bottom = z14.ranked(numbers)
+    top, bottom = z14.best_and_worst(numbers)
     assert [m["mig"] for m in top] == [0.9, 0.7, 0.5]
     assert [m["mig"] for m in bottom] == [0.3, 0.2, 0.1]
 

@@ -18,12 +18,12 @@ from unseam.data.pairs import Pairing, partners
 from unseam.data.sets.perturbed import Mover, write_perturbed
 from unseam.errors import BadInput
 from unseam.models import Architecture
-from unseam.perturb import Settings, manipulate, perturb, turned
+from unseam.perturb import Settings, manipulate, perturb, turned_layout
 from unseam.perturb.layouts import Precision, Teacher, teacher
-from unseam.perturb.perturb_data import began, choose, layouts, preferred_turn, summary, worst_pair
+from unseam.perturb.perturb_data import began, layouts, manipulation_summary, order_members, preferred_turn, worst_pair
 from unseam.run import load_run
 from unseam.runs.evaluate import evaluate
-from unseam.show.contact_sheet import rows as sheet_rows
+from unseam.show.contact_sheet import sheet_lines as sheet_rows
 from unseam.train import fit
 
 SPRITES = {"size": 16, "shapes": 1, "scales": 1, "orientations": 1, "xs": 8, "ys": 6}
@@ -55,10 +55,10 @@ def test_what_is_told_is_what_was_done(made):
     rms = (every(made.data) - every(made.data.base)).square().mean().sqrt()
     assert made.change == pytest.approx(float(rms), rel=1e-5)
     rows = torch.arange(len(made.data))
-    best, *_, worst = choose(made.run, show=False)[0]
+    best, *_, worst = order_members(made.run, show=False)[0]
     before, _ = layouts(made.run, made.data.base, rows, best, worst, "turned")
     assert made.turns["before"] == pytest.approx(preferred_turn(before, made.pair), abs=1e-3) != made.turns["after"]
-    told = summary(made, Settings(), "turned")
+    told = manipulation_summary(made, Settings(), "turned")
     assert (told["turn_before"], told["turn_after"]) == (made.turns["before"], made.turns["after"])
 
 
@@ -148,7 +148,7 @@ def toy(seed=0, K=3):
 def test_a_turned_layout_has_the_same_information():
     """Its decoder undoes the turn: what it decodes from the turned means is what the other decodes from its own."""
     _, _, layout = toy()
-    other = turned(layout)
+    other = turned_layout(layout)
     with torch.no_grad():
         torch.testing.assert_close(other.decoder(other.mean), layout.decoder(layout.mean))
     assert (other.mean - layout.mean).abs().max() > 1e-3
@@ -189,7 +189,7 @@ def test_as_published_only_decoders_learn():
     """With gap="reconstruction" precisions stay; with "elbo" they move."""
     for gap, moves in (("reconstruction", False), ("elbo", True)):
         x, w, layout = toy()
-        other = turned(layout)
+        other = turned_layout(layout)
         manipulate(x, w, [layout], [other], Settings(rounds=3, batch=8, gap=gap), show=False)
         assert bool(other.precision.t.abs().max() > 0) is moves
     with pytest.raises(BadInput, match="gap='loss' is unknown"):
@@ -207,7 +207,7 @@ def test_small_sprites_are_those_that_work(capsys):
 
 def test_the_gap_falls():
     x, w, layout = toy()
-    dis, ent = layout, turned(layout, (0, 1))
+    dis, ent = layout, turned_layout(layout, (0, 1))
     settings = Settings(rounds=150, batch=32, eps=0.2, gap="reconstruction")  # the toy's ELBOs hardly differ
     found = manipulate(x, w, [dis], [ent], settings, show=False)
     assert found.rounds == [0, 50, 100, 150]
@@ -220,7 +220,7 @@ def test_a_stopped_manipulation_goes_on_bit_for_bit(tmp_path, monkeypatch):
 
     def run(path, rounds=10):
         x, w, layout = toy()
-        return manipulate(x, w, [layout], [turned(layout)], Settings(rounds=rounds, batch=8), path, show=False)
+        return manipulate(x, w, [layout], [turned_layout(layout)], Settings(rounds=rounds, batch=8), path, show=False)
 
     whole = run(tmp_path / "whole.safetensors")
     run(tmp_path / "stopped.safetensors", rounds=6)  # leaves the checkpoint of round 4
@@ -235,12 +235,12 @@ def test_a_checkpoint_of_another_manipulation_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["unseam.perturb.adversary"], "SAVE", 2)
     x, w, layout = toy()
     path = tmp_path / "m.safetensors"
-    manipulate(x, w, [layout], [turned(layout)], Settings(rounds=2, batch=8), path, show=False)
+    manipulate(x, w, [layout], [turned_layout(layout)], Settings(rounds=2, batch=8), path, show=False)
     with pytest.raises(BadInput, match=r"eps=0.2, but .* was begun with 0.1"):
-        manipulate(x, w, [layout], [turned(layout)], Settings(eps=0.2, rounds=2, batch=8), path, show=False)
+        manipulate(x, w, [layout], [turned_layout(layout)], Settings(eps=0.2, rounds=2, batch=8), path, show=False)
     _, _, other = toy(K=4)
     with pytest.raises(BadInput, match="other models or data"):
-        manipulate(x, w, [other], [turned(other)], Settings(rounds=2, batch=8), path, show=False)
+        manipulate(x, w, [other], [turned_layout(other)], Settings(rounds=2, batch=8), path, show=False)
 
 
 def test_data_without_factors_moves_along_codes(tmp_path):
@@ -431,7 +431,7 @@ def test_several_models_may_stand_on_each_side(tmp_path, monkeypatch):
     monkeypatch.setattr("unseam.perturb.perturb_data.manipulate", stop)
     with pytest.raises(KeyboardInterrupt):
         perturb(data, tmp_path / "out", run=run, how="restart", ensemble=2, show=False)
-    order, _ = choose(run, show=False)
+    order, _ = order_members(run, show=False)
     assert sides["dis"] == [f"member {m}" for m in order[:2]]
     assert sides["ent"] == [f"member {m}" for m in order[:1:-1]]
     with pytest.raises(BadInput, match="ensemble=3 needs twice as many restarts, there are 4"):

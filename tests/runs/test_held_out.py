@@ -24,7 +24,7 @@ from unseam.runs.align import align
 from unseam.runs.diagnose import diagnose, rows_of
 from unseam.runs.evaluate import evaluate, rows_for
 from unseam.runs.history import moment
-from unseam.runs.represent import Seen, codes_of_members, represent, sample
+from unseam.runs.represent import Seen, codes_of_members, represent, sample_rows
 from unseam.train import fit
 
 N, HOLDOUT = 1200, 0.5
@@ -132,16 +132,16 @@ def test_diagnose_and_align_look_at_held_out_rows(run: Run) -> None:
 
 
 def test_the_report_scores_and_shows_held_out_rows(run: Run) -> None:
-    from unseam.show.report.collect import find
+    from unseam.show.report.collect import collect_report
     from unseam.show.report.member import examples
-    from unseam.show.report.write import write
+    from unseam.show.report.write import write_report
 
-    done = write(run, show=False)
+    done = write_report(run, show=False)
     assert done.rows.to_json() == {"which": "held-out", "count": 600}
     text = done.path.read_text()
     assert "Scores on 600 held-out rows; geometry at 600 held-out rows" in text
     assert "on data never trained on" in text
-    view = find(run, show=False).views[0]
+    view = collect_report(run, show=False).views[0]
     assert {tuple(r) for r in view.codes.round(4).tolist()} == {
         tuple(r) for r in codes(run, "held-out").round(4).tolist()
     }
@@ -157,10 +157,10 @@ def test_the_explorer_shows_held_out_rows(run: Run) -> None:
 
 
 def test_too_few_held_out_rows_are_not_enough_and_it_says_so(run: Run) -> None:
-    few = sample(run, enough=601)
+    few = sample_rows(run, enough=601)
     assert few.to_json() == {"which": "all", "count": N}
     assert str(few) == "1200 rows, held-out and trained on"
-    assert sample(run, enough=600).which == "held-out"
+    assert sample_rows(run, enough=600).which == "held-out"
 
 
 def test_without_held_out_rows_nothing_claims_any(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,7 +214,7 @@ def test_combinations_that_were_left_out_can_be_scored_on(tmp_path: Path) -> Non
     grid = {"size": 16, "shapes": 1, "orientations": 1, "xs": 6, "ys": 6}
     run = fit("sprites", "ae", steps=2, latents=2, network="linear", workers=1, show=False, out=tmp_path / "run",
               data_parameters={**grid, "without": "x=0&y>2"})  # fmt: skip
-    gone, full = sample(run, "left-out"), load_data("sprites", **grid)
+    gone, full = sample_rows(run, "left-out"), load_data("sprites", **grid)
     x, y = (full.factors(gone.rows)[:, full.space.names.index(name)] for name in "xy")
     assert len(gone.rows) == 6 * 3
     assert ((x == 0) & (y > 2)).all()
@@ -228,4 +228,4 @@ def test_combinations_that_were_left_out_can_be_scored_on(tmp_path: Path) -> Non
     plain = fit("synth-linear", steps=2, latents=2, network="linear", workers=1, show=False, out=tmp_path / "plain",
                 data_parameters={"size": 50})  # fmt: skip
     with pytest.raises(BadInput, match="nothing was left out of this run"):
-        sample(plain, "left-out")
+        sample_rows(plain, "left-out")

@@ -15,7 +15,7 @@ from unseam.runs import cache
 from unseam.runs import diagnose as module
 from unseam.runs.diagnose import diagnose
 from unseam.show.report import collect as views
-from unseam.show.report.collect import detail, find
+from unseam.show.report.collect import collect_report, detail
 from unseam.train import fit
 
 SPRITES = {"size": 16, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4}
@@ -97,11 +97,11 @@ def test_damage_costs_time_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_scores_of_a_report_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = trained(tmp_path)
-    first = find(run, show=False).shown
+    first = collect_report(run, show=False).shown
     full = detail(run, first)
     assert full is not None
     monkeypatch.setattr(views, "score", lambda *_, **__: pytest.fail("scored again"))
-    again = find(load_run(run.folder), show=False).shown
+    again = collect_report(load_run(run.folder), show=False).shown
     assert again.mig is not None
     assert first.mig is not None
     assert (again.mig.value, again.factors) == (first.mig.value, first.factors)

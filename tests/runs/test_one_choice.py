@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from unseam.cli import main
-from unseam.cli.diagnose import in_words, rule
+from unseam.cli.diagnose import polarized_text, rule
 from unseam.geometry import Diagnosis
 from unseam.geometry import diagnosis as shapes
 from unseam.geometry.diagnosis import Latent, Pair
 from unseam.runs import diagnose as module
-from unseam.runs.rank_members import Ranking, agreement, rank, stable_active
+from unseam.runs.rank_members import Ranking, criterion_agreement, rank, stable_active
 from unseam.show.demo import Plan, demo
 
 TINY = Plan(betas=(1.0,), seeds=3, steps=3, latents=3, encoder=(8,), decoder=(8,), workers=1, snapshots=0,
@@ -116,13 +116,13 @@ def test_agreement_leaves_out_members_without_axes() -> None:
     """One active latent has DtO 0 for want of axes; counted, it would be the most orthogonal of all."""
     alone = replace(member(0.0, 0.1, 0.1, active=1), dto_haar=0.0)
     found = rank([alone, member(0.2, 0.1, 0.1), member(0.4, 0.1, 0.1), member(0.6, 0.1, 0.1)], "abcd")
-    assert agreement(found, {"mig": [0.0, 0.9, 0.5, 0.1]})["dto"]["mig"] == 1.0
+    assert criterion_agreement(found, {"mig": [0.0, 0.9, 0.5, 0.1]})["dto"]["mig"] == 1.0
 
 
 def test_two_members_have_no_rank_correlation() -> None:
     """Two points are always in order or in reverse: 1 or -1 would claim more than was measured."""
     ranking = Ranking([0, 1, 2], np.arange(3), {"dto": np.array([np.nan, 0.1, 0.5])})
-    found = agreement(ranking, {"mig": [0.9, 0.6, 0.2]})
+    found = criterion_agreement(ranking, {"mig": [0.9, 0.6, 0.2]})
     assert found["dto"]["mig"] is None
     assert found["rank"]["mig"] == 1
 
@@ -131,4 +131,6 @@ def test_the_rule_that_is_told_is_the_one_that_chose() -> None:
     """One latent in use has no DtO: the cost decided, and the sentence says so. Shares are of what was logged."""
     assert "DtO" in rule({3: member(0.5, 0.1, 0.1)}, 3)
     assert "DtO" not in rule({3: member(0.0, 0.1, 0.1, active=1)}, 3)
-    assert in_words({"polarized_since": 1500, "polarized_share": 1 / 16}).endswith("(the last 6% of the logged steps)")
+    assert polarized_text({"polarized_since": 1500, "polarized_share": 1 / 16}).endswith(
+        "(the last 6% of the logged steps)"
+    )

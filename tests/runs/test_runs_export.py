@@ -45,7 +45,7 @@ def test_onnx_runs_elsewhere_with_any_number_of_rows(tmp_path):
 
 
 def test_a_file_that_says_something_else_is_not_written(tmp_path, monkeypatch):
-    monkeypatch.setitem(room.FORMATS, "safetensors", lambda *_: ({"weights.safetensors": b""}, 0.3))
+    monkeypatch.setitem(room.EXPORT_FORMATS, "safetensors", lambda *_: ({"weights.safetensors": b""}, 0.3))
     with pytest.raises(Failed, match=r"differ from the model by 0\.3"):
         room.export(trained(tmp_path), 0, "safetensors")
     assert not (tmp_path / "run" / "exported").exists()

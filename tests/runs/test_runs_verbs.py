@@ -69,10 +69,10 @@ def test_histories_are_of_the_columns_they_name(run: Run) -> None:
 
 
 def test_the_report_draws_kl_over_training(run: Run) -> None:
-    from unseam.show.report.collect import find
+    from unseam.show.report.collect import collect_report
     from unseam.show.report.member import timeline
 
-    view = find(run, show=False).views[1]
+    view = collect_report(run, show=False).views[1]
     drawn = timeline(run, view)["kl"].axes[0]
     names = [text.get_text().strip() for text in drawn.texts]
     assert sorted(names) == ["0", "1"]

@@ -11,7 +11,7 @@ from unseam.errors import BadInput
 from unseam.metrics import model_centrality
 from unseam.metrics.centrality import Generative
 from unseam.runs import agreement as module
-from unseam.runs.agreement import NOTHING, groups, seeds, udr
+from unseam.runs.agreement import NOTHING, comparable_groups, median_udr, seeds
 
 Z = np.random.default_rng(0).normal(size=(600, 4))
 TURN = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
@@ -70,7 +70,7 @@ def test_strangers_lie_at_chance_and_passive_latents_have_no_say():
 def test_udr_of_seeds_and_its_chance_level():
     rng = np.random.default_rng(0)
     codes = {0: Z, 1: -(Z[:, ::-1] ** 3), 2: Z + 0.1 * rng.normal(size=Z.shape), 3: Z @ TURN}
-    found = udr(codes, 0)
+    found = median_udr(codes, 0)
     assert found[0][0] > 0.85
     assert found[3][0] == pytest.approx(found[3][1], abs=0.15)
     assert found[3][0] < found[0][0] - 0.2
@@ -89,7 +89,7 @@ def test_a_cohort_is_compared_once_and_told(tmp_path, capsys, monkeypatch):
     assert row["udr"] > row["udr_chance"] > 0
     assert row["centrality"] > row["centrality_chance"]
     assert document["ranking"]["seeds"]["0"]["udr"] == row["udr"]
-    monkeypatch.setattr(module, "compare", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(module, "compare_members", lambda *_: pytest.fail("computed again"))
     assert seeds(run, [0, 1, 2])[0].udr == row["udr"]
     assert main(["diagnose", str(run.folder), "--no-figures", "--points", "50"]) == 0
     assert f"UDR {row['udr']:.2f} (random axes {row['udr_chance']:.2f})" in capsys.readouterr().out
@@ -100,8 +100,10 @@ def test_passive_latents_of_a_run_are_not_compared(tmp_path, monkeypatch):
                      data_parameters={"size": 50}, out=tmp_path / "run")  # fmt: skip
     asked = {}
     monkeypatch.setattr(module, "used", lambda seen: np.array([True, False, True]))
-    monkeypatch.setattr(module, "udr", lambda codes, seed: asked.update(codes) or dict.fromkeys(codes, (1.0, 0.5)))
-    assert module.compare(run, [0, 1], run.split("all"), 0)[1].udr == 1.0
+    monkeypatch.setattr(
+        module, "median_udr", lambda codes, seed: asked.update(codes) or dict.fromkeys(codes, (1.0, 0.5))
+    )
+    assert module.compare_members(run, [0, 1], run.split("all"), 0)[1].udr == 1.0
     whole = run.model(1).encode(run.data.batch(run.split("all"))).mean.detach().numpy()
     np.testing.assert_allclose(asked[1], whole[:, [0, 2]], atol=1e-6)
 
@@ -110,6 +112,6 @@ def test_members_of_one_setting_are_compared_with_each_other():
     class Fake:
         members = tuple(type("M", (), {"hyper": {"beta": b}})() for b in (1, 1, 2, 2, 3))
 
-    assert groups(Fake(), [0, 1, 2, 3]) == [[0, 1], [2, 3]]
-    assert groups(Fake(), [0, 1, 2, 3, 4]) == [[0, 1, 2, 3, 4]]
+    assert comparable_groups(Fake(), [0, 1, 2, 3]) == [[0, 1], [2, 3]]
+    assert comparable_groups(Fake(), [0, 1, 2, 3, 4]) == [[0, 1, 2, 3, 4]]
     assert NOTHING.udr is None

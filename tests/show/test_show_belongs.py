@@ -39,7 +39,7 @@ def page(run: Run, member: int | None, monkeypatch: pytest.MonkeyPatch, out: Pat
 
     with monkeypatch.context() as patch:
         patch.setattr(report_write, "fill", record)
-        report_write.write(run.folder, out / "report.html", member, show=False)
+        report_write.write_run_report(run.folder, out / "report.html", member, show=False)
     return told
 
 

@@ -16,7 +16,7 @@ from unseam.show.pictures import strip
 
 def test_a_sweep_changes_one_factor_only() -> None:
     data = load_data("sprites", size=16)
-    row = contact_sheet.sweep(data, data.space, 3, columns=5)
+    row = contact_sheet.factor_sweep(data, data.space, 3, columns=5)
     still = contact_sheet.still(data.space)
     for x, image in zip([0, 8, 16, 23, 31], row.images, strict=True):
         factors = still.clone()
@@ -28,9 +28,9 @@ def test_given_rows_are_picked_by_value() -> None:
     table = np.array([[2, 0.5], [0, 0.1], [1, 0.9], [2, 0.7], [0, 0.3]])
     images = np.linspace(0, 1, 5)[:, None, None] * np.ones((5, 8, 8))
     data = load_data(images, factors=table)
-    shades = contact_sheet.sweep(data, data.space, 0).images[:, 0, 0, 0]
+    shades = contact_sheet.factor_sweep(data, data.space, 0).images[:, 0, 0, 0]
     np.testing.assert_allclose(shades, [0.25, 0.5, 0.0])
-    shades = contact_sheet.sweep(data, data.space, 1, columns=3).images[:, 0, 0, 0]
+    shades = contact_sheet.factor_sweep(data, data.space, 1, columns=3).images[:, 0, 0, 0]
     np.testing.assert_allclose(shades, [0.25, 0.0, 0.5])
 
 
@@ -44,10 +44,10 @@ def test_strips_put_images_side_by_side() -> None:
 
 def test_a_plane_keeps_the_two_largest_variances() -> None:
     x = torch.randn(500, 6, generator=torch.Generator().manual_seed(0)) * torch.tensor([1, 9, 1, 5, 1, 1.0])
-    points, _ = contact_sheet.plane(x)
+    points, _ = contact_sheet.plane_points(x)
     np.testing.assert_allclose(points.std(0), [9, 5], rtol=0.1)
-    assert contact_sheet.plane(torch.zeros(3, 1))[0].shape == (3, 2)
-    assert contact_sheet.plane(torch.zeros(1, 5))[0].shape == (1, 2)
+    assert contact_sheet.plane_points(torch.zeros(3, 1))[0].shape == (3, 2)
+    assert contact_sheet.plane_points(torch.zeros(1, 5))[0].shape == (1, 2)
 
 
 @pytest.mark.parametrize("name", ["sprites", "digits", "ring", "manifolds", "unlabelled images", "unlabelled vectors"])

@@ -79,10 +79,10 @@ def test_the_verbs(result: DemoResult, monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_the_table(result: DemoResult) -> None:
     from rich.console import Console
 
-    from unseam.cli.demo import table
+    from unseam.cli.demo import members_table
 
     console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(table(result))
+    console.print(members_table(result))
     text = console.export_text()
     assert text.count("chosen") == 1
     for row in result.rows:

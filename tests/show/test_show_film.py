@@ -9,7 +9,7 @@ import unseam
 from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.runs.represent import represent
-from unseam.show.film import film, write
+from unseam.show.film import film, write_film
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_the_way_from_row_to_row_ends_at_their_reconstructions(run):
 
 def test_files_hold_the_frames_there_and_back(run, tmp_path):
     shown = film(run, every=True, steps=4)
-    files = write(shown, tmp_path / "t", gif=True)
+    files = write_film(shown, tmp_path / "t", gif=True)
     side = 96 + 2
     with Image.open(files["grid"]) as grid, Image.open(files["gif"]) as gif:
         assert grid.size == (4 * side, 3 * side)

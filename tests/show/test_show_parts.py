@@ -21,11 +21,11 @@ from unseam.geometry.diagnosis import Arrays, Diagnosis, Latent, Pair
 from unseam.metrics import Score
 from unseam.objectives.elbo import BetaVAE
 from unseam.show import style
-from unseam.show.pictures import DOWN, UP, pixels, png, signed, strip, table
+from unseam.show.pictures import DOWN, UP, as_pixels, frames_table, png, signed, strip
 from unseam.show.report import cohort, figures, provenance
-from unseam.show.report.collect import View, ranked
+from unseam.show.report.collect import View, rank_views
 from unseam.show.report.member import Card
-from unseam.show.report.sentences import headline, held, why
+from unseam.show.report.sentences import factor_answers, headline, why
 from unseam.train import fit
 
 
@@ -49,7 +49,7 @@ def view(member: int, beta: float, active: int = 2, dto: float = 0.5, mig: float
 
 def choose(views: list[View]) -> tuple[View, View | None]:
     """The chosen member, and the one it is compared with."""
-    found = ranked(views)
+    found = rank_views(views)
     return views[found.order[0]], None if found.compared is None else views[found.compared]
 
 
@@ -62,7 +62,7 @@ def test_the_choice_needs_a_stable_number_of_active_latents() -> None:
         view(4, 9.0, active=1, dto=0.0),  # orthogonal because it pruned
         view(5, 9.0, active=1, dto=0.0),
     ]
-    assert ranked(views).stable == 2
+    assert rank_views(views).stable == 2
     chosen, other = choose(views)
     assert other is not None
     assert (chosen.member, other.member) == (3, 1)
@@ -90,7 +90,7 @@ def test_words_follow_the_numbers() -> None:
     unclean = view(3, 2.0, mig=0.8, share=[[0.9, 0.1, 0.0], [0.0, 0.8, 0.1]], cost=0.3)
     assert headline(unclean) == "Latents 0 and 1 hold x and y, one each, but not cleanly (0 with 1 mixed)."
     assert headline(mixed) == "No factor has a latent of its own."
-    assert [row.separated for row in held(mixed)] == [False, False]
+    assert [row.separated for row in factor_answers(mixed)] == [False, False]
     first, second = why(apart, mixed)
     for part in ("Member 0 (beta 0.5, seed 0) mixes latents 0 with 1", "0.90", "0.300 nats", "x and y are not held"):
         assert part in first
@@ -107,7 +107,7 @@ def test_words_admit_a_choice_that_pays_more() -> None:
 def test_seeds_of_a_setting_stand_apart() -> None:
     """Four seeds of four betas with the same number: no dot lies on another."""
     views = [view(m, beta, dto=0.5) for m, beta in enumerate(np.repeat([0.5, 1.5, 2.0, 3.0], 4))]
-    figure = cohort.members(views, [], "beta", dict.fromkeys(views, 3.0), "active latents", log=True)
+    figure = cohort.draw_members(views, [], "beta", dict.fromkeys(views, 3.0), "active latents", log=True)
     figure.draw_without_rendering()
     axes = figure.axes[0]
     places = np.sort([axes.transData.transform(dot.get_offsets()[0])[0] for dot in axes.collections])
@@ -119,7 +119,7 @@ def test_seeds_of_a_setting_stand_apart() -> None:
 def test_the_end_of_training_is_not_flattened_by_its_beginning() -> None:
     steps = np.arange(0, 1001, 100.0)
     curves = {"0": (steps, np.array([500.0, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11]))}
-    assert figures.over_training(curves, "loss (nats)", strong="0").axes[0].get_ylim()[1] < 25
+    assert figures.draw_over_training(curves, "loss (nats)", strong="0").axes[0].get_ylim()[1] < 25
 
 
 def test_words_admit_a_choice_that_labels_contradict() -> None:
@@ -147,7 +147,7 @@ def test_a_passive_latent_in_mig_is_pointed_out() -> None:
 
 def test_pictures_keep_their_values() -> None:
     frames = torch.rand(2, 3, 3, 5, 4)
-    tall = table(frames)
+    tall = frames_table(frames)
     assert tall.shape == (10, 12, 3)
     wanted = (frames[1, 2].movedim(0, 2) * 255).round().byte().numpy()
     np.testing.assert_array_equal(tall[5:, 8:], wanted)
@@ -161,8 +161,8 @@ def test_a_member_of_the_worst_pictures_fits() -> None:
 
 
 def test_large_and_many_channelled_pictures_shrink() -> None:
-    assert pixels(torch.ones(2, 5, 256, 128)).shape == (2, 64, 32, 1)
-    assert (pixels(torch.full((1, 3, 200, 200), 2.0)) == 255).all()
+    assert as_pixels(torch.ones(2, 5, 256, 128)).shape == (2, 64, 32, 1)
+    assert (as_pixels(torch.full((1, 3, 200, 200), 2.0)) == 255).all()
 
 
 def test_a_signed_picture_shows_sign_and_size() -> None:
@@ -177,10 +177,10 @@ def test_a_latent_has_one_colour_everywhere() -> None:
     latents = tuple(Latent(k, 1.0, 0.1, 0.1, 1.0, 1.0, k != 1) for k in range(4))
     values = np.full((5, 4), 0.1)
     d = replace(view(0, 1.0).diagnosis, latents=latents, arrays=Arrays(sigma2=values, sigma2_law=values))
-    dots = {line.get_label(): line.get_color() for line in figures.sigma_law(d).axes[0].lines}
+    dots = {line.get_label(): line.get_color() for line in figures.draw_sigma_law(d).axes[0].lines}
     curve = (np.arange(3.0), np.arange(3.0))
     shades = {str(z.index): style.shade(z.index, z.active) for z in latents}
-    lines = figures.over_training(dict.fromkeys("301", curve), "y", colours=shades).axes[0].lines
+    lines = figures.draw_over_training(dict.fromkeys("301", curve), "y", colours=shades).axes[0].lines
     colours = [Card(latents[k], None, [0.0], 0).colour for k in (3, 0, 1)]
     assert [line.get_color() for line in lines] == colours == [dots["3"], dots["0"], dots["1"]]
     assert dots["1"] == style.OTHER  # passive
@@ -202,7 +202,7 @@ def test_figures_use_the_page_s_ink_and_save_everywhere(tmp_path: Path) -> None:
 
 def test_two_figures_share_no_ids() -> None:
     curve = {"a": (np.arange(3.0), np.arange(3.0))}
-    ids = [set(_ids(style.svg(figures.over_training(curve, "y"), name))) for name in ("one", "two")]
+    ids = [set(_ids(style.svg(figures.draw_over_training(curve, "y"), name))) for name in ("one", "two")]
     assert ids[0]
     assert not ids[0] & ids[1]
 

@@ -21,9 +21,9 @@ from unseam.runs.labels import name_latent
 from unseam.show.pictures import Album
 from unseam.show.report import report
 from unseam.show.report.cohort import table_rows
-from unseam.show.report.collect import find
-from unseam.show.report.member import cloud, member_page
-from unseam.show.report.page import number
+from unseam.show.report.collect import collect_report
+from unseam.show.report.member import background_rows, member_page
+from unseam.show.report.page import number_text
 from unseam.show.report.tiles import tiles
 from unseam.train import fit
 
@@ -49,10 +49,10 @@ def written(cohort: Run) -> Path:
 
 def test_a_cohort_of_pictures(cohort: Run, written: Path) -> None:
     text, page = checked(written)
-    found = find(cohort, show=False)
+    found = collect_report(cohort, show=False)
     for row in table_rows(cohort, found.views):
         for name in ("dto", "entanglement_cost", "mig"):
-            assert number(row[name]) in page.words
+            assert number_text(row[name]) in page.words
     for word in ("Chosen without labels", "MIG", "DCI", "unseam train sprites", "scale", "torch", "seed"):
         assert word in page.words
     shown = {f"member-{member}" for member in range(4)}
@@ -82,7 +82,7 @@ def test_the_script_is_the_one_the_policy_allows(written: Path) -> None:
 
 
 def test_a_named_member_comes_first_and_figures_are_saved(cohort: Run, folder: Path) -> None:
-    preferred = find(cohort, show=False).chosen.member
+    preferred = collect_report(cohort, show=False).chosen.member
     other = next(m for m in range(4) if m != preferred)
     path = report(cohort.folder, folder / "named.html", other, figures=folder / "figures", formats=["svg"],
                   show=False)  # fmt: skip
@@ -132,7 +132,7 @@ def test_a_table_is_told_by_the_names_of_its_columns(folder: Path) -> None:
         out=folder / "named",
         **{**SMALL, "network": "linear", "latents": 1},
     )
-    found = find(run, show=False)
+    found = collect_report(run, show=False)
     card = member_page(run, found.shown, Album()).cards[0]
     assert [move.name for move in card.moved] == ["ash", "<hue>"]
     assert card.moved[0].value * card.moved[1].value < 0
@@ -148,7 +148,7 @@ def test_behind_a_path_there_is_a_cloud(folder: Path) -> None:
     """Eighteen held-out rows are no cloud; all rows are drawn instead."""
     run = fit(np.random.default_rng(0).normal(size=(180, 3)), beta=0.01, steps=5, out=folder / "cloud", **SMALL)
     assert len(run.split("held-out")) == 18
-    assert len(cloud(run)) == 180
+    assert len(background_rows(run)) == 180
 
 
 def test_contents_lead_to_every_part(written: Path) -> None:
@@ -159,7 +159,7 @@ def test_contents_lead_to_every_part(written: Path) -> None:
 
 
 def test_the_number_to_look_at_first_is_in_front(cohort: Run) -> None:
-    view = find(cohort, show=False).shown
+    view = collect_report(cohort, show=False).shown
 
     def first(**changed: object) -> str:
         shown = tiles(cohort, replace(view, diagnosis=replace(view.diagnosis, **changed)))  # type: ignore[arg-type]
@@ -190,7 +190,7 @@ def test_tiles_that_mean_nothing_are_left_out(folder: Path) -> None:
     (folder / "one.csv").write_text("\n".join(["a", *(str(int(v > 0)) for v in x[:, 0])]))
     run = fit(folder / "one.npy", beta=0.01, steps=30, out=folder / "one", **SMALL,
               data_parameters={"factors": str(folder / "one.csv")})  # fmt: skip
-    view = find(run, show=False).shown
+    view = collect_report(run, show=False).shown
     assert "DCI" not in [tile.name for tile in tiles(run, view)]
     alone = replace(view, diagnosis=replace(view.diagnosis, active=1))
     assert "DtO" not in [tile.name for tile in tiles(run, alone)]

@@ -10,7 +10,7 @@ from sklearn.feature_selection import mutual_info_classif, mutual_info_regressio
 from sklearn.metrics import mutual_info_score
 
 from unseam.errors import BadInput
-from unseam.metrics.inputs import prepare
+from unseam.metrics.inputs import prepare_inputs
 from unseam.metrics.shared.information import mi_matrix
 from unseam.stats import (
     correlations,
@@ -122,7 +122,7 @@ def test_a_class_of_one_row_is_left_out():
 def test_the_matrix_takes_the_estimator_of_each_factor():
     v = np.stack([RNG.integers(0, 3, 400), RNG.normal(size=400)], axis=1)
     z = v + 0.1 * RNG.normal(size=v.shape)
-    m = mi_matrix(prepare(z, v, kinds=["ordinal", "continuous"]))
+    m = mi_matrix(prepare_inputs(z, v, kinds=["ordinal", "continuous"]))
     assert m[0, 0] == pytest.approx(discrete_information(v[:, 0].astype(int), discretise(z[:, :1])[:, 0]))
     assert m[1, 1] == pytest.approx(ksg(v[:, 1], z[:, 1]))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from unseam.study.engine import serve
+from unseam.study.engine import work_on_study
 from unseam.study.grid import load_grid
 from unseam.study.pieces import start_study
 
@@ -14,5 +14,5 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """tiny.toml, trained and scored in this process."""
     folder = tmp_path_factory.mktemp("studies") / "tiny"
     start_study(folder, load_grid(Path(__file__).parent / "tiny.toml"))
-    serve(str(folder))
+    work_on_study(str(folder))
     return folder

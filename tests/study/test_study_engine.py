@@ -13,7 +13,7 @@ from study_files import TINY, content
 from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.study import load, load_grid, study
-from unseam.study.engine import one_piece, serve, summary
+from unseam.study.engine import one_piece, study_summary, work_on_study
 from unseam.study.lease import newest
 from unseam.study.pieces import advance, places, start_study
 from unseam.study.table import seeds_agree
@@ -44,7 +44,7 @@ def test_the_rows_say_what_the_run_says(done: Path) -> None:
     """elbo, regulariser and MIG of a model, computed here from its run."""
     from unseam.metrics import score
     from unseam.run import load_run
-    from unseam.runs.represent import represent, sample
+    from unseam.runs.represent import represent, sample_rows
 
     row = load(done).table().query("method == 'annealed-vae'").iloc[3]
     run = load_run(done / "pieces" / row["piece"] / "run")
@@ -53,7 +53,7 @@ def test_the_rows_say_what_the_run_says(done: Path) -> None:
     elbo = -trained["reconstruction"] - trained["kl"]
     assert math.isclose(row["unsup.elbo"], elbo, rel_tol=1e-9)
     assert math.isclose(row["unsup.regulariser"], trained["loss"] + elbo, rel_tol=1e-9, abs_tol=1e-9)
-    seen = represent(run.model(int(row["member"])), run.data, sample(run, "all", 30, use="study").rows)
+    seen = represent(run.model(int(row["member"])), run.data, sample_rows(run, "all", 30, use="study").rows)
     fitted = slice(0, 20)
     mig = score(seen.codes[fitted], seen.factors[fitted], seen.space, "mig")["mig"].value
     assert math.isclose(row["mean.mig"], mig, rel_tol=1e-6)
@@ -64,14 +64,14 @@ def test_columns_of_a_row_are_what_they_are_called(done: Path, monkeypatch: pyte
     from unseam.geometry import diagnose
     from unseam.metrics.unsupervised import gaussian_tc
     from unseam.run import load_run
-    from unseam.runs.represent import represent, sample
+    from unseam.runs.represent import represent, sample_rows
     from unseam.study.evaluate import Evaluator
 
     frame = load(done).table()
     row = frame.query("method == 'beta-vae' and strength == 0.1").iloc[0]
     place = next(p for p in places(done, load_grid(TINY)) if p.piece.name == row["piece"])
     run, member = load_run(place.folder / "run"), int(row["member"])
-    seen = represent(run.model(member), run.data, sample(run, "all", 30, use="study").rows)
+    seen = represent(run.model(member), run.data, sample_rows(run, "all", 30, use="study").rows)
     assert math.isclose(row["unsup.tc-mean"], gaussian_tc(seen.codes).value, rel_tol=1e-6)
     found = diagnose(run.model(member), seen.posterior.mean, seen.posterior, beta=0.1, points=10)
     assert math.isclose(row["free.cost-over-beta"], found.entanglement_cost / 0.1, rel_tol=1e-6)
@@ -124,7 +124,7 @@ def test_a_study_in_many_small_pieces_of_time_is_the_same_bytes(done: Path, tmp_
 
 def test_done_pieces_are_not_computed_again(done: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {p: p.stat().st_mtime_ns for p in done.rglob("rows.json")}
-    monkeypatch.setattr("unseam.study.engine.here", lambda *_: pytest.fail("nothing is left to do"))
+    monkeypatch.setattr("unseam.study.engine.run_locally", lambda *_: pytest.fail("nothing is left to do"))
     told = study(TINY, done)
     assert (told["done"], told["models"], told["diverged"], told["running"]) == (3, 12, 0, 0)
     assert before == {p: p.stat().st_mtime_ns for p in done.rglob("rows.json")}
@@ -157,8 +157,8 @@ def test_a_diverged_member_is_a_row(tmp_path: Path) -> None:
     grid = load_grid(TINY)
     wild = replace(grid, methods=grid.methods[:1], settings={**grid.settings, "lr": 1e20, "steps": 40})
     start_study(tmp_path, wild)
-    serve(str(tmp_path))
-    told = summary(tmp_path, places(tmp_path, wild))
+    work_on_study(str(tmp_path))
+    told = study_summary(tmp_path, places(tmp_path, wild))
     assert told["diverged"] == told["models"] == 4
     frame = load(tmp_path).table()
     assert set(frame["status"]) == {"diverged"}

@@ -16,7 +16,7 @@ from unseam.errors import BadInput
 from unseam.run import load_run
 from unseam.study import lease as room
 from unseam.study import load_grid
-from unseam.study.engine import one_piece, serve
+from unseam.study.engine import one_piece, work_on_study
 from unseam.study.evaluate import Evaluator
 from unseam.study.lease import Lost, claim, is_free, newest
 from unseam.study.pieces import Place, advance, places, start_study
@@ -279,7 +279,7 @@ def test_one_bad_piece_does_not_stop_the_others(done: Path, tmp_path: Path) -> N
         (place.folder / "rows.json").unlink()
     (todo[0].folder / "run" / "config.json").write_text("{")
     told: list[tuple[str, str]] = []
-    serve(str(tmp_path), report=lambda *problem: told.append(problem))
+    work_on_study(str(tmp_path), report=lambda *problem: told.append(problem))
     assert [place.done for place in todo] == [False, True, True]
     assert [name for name, _ in told] == [todo[0].piece.name]
     assert "config.json" in told[0][1]
@@ -288,5 +288,5 @@ def test_one_bad_piece_does_not_stop_the_others(done: Path, tmp_path: Path) -> N
     (todo[0].folder / "run" / "config.json").write_bytes(
         (done / "pieces" / todo[0].piece.name / "run" / "config.json").read_bytes()
     )
-    serve(str(tmp_path))
+    work_on_study(str(tmp_path))
     assert content(tmp_path) == content(done)

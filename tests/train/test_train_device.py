@@ -12,13 +12,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import unseam
-from unseam.device import device, here, known
+from unseam.device import available_devices, device, recorded_device
 from unseam.errors import BadInput
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES
-from unseam.run.config import RunConfig, Training, sweep
+from unseam.run.config import RunConfig, Training, sweep_members
 from unseam.study import load_grid, study
-from unseam.study.pieces import Place, opened, places
+from unseam.study.pieces import Place, open_piece, places
 from unseam.train import cohort
 from unseam.train.cohort import one_step
 from unseam.train.job import Job
@@ -27,7 +27,7 @@ SOURCE = Path(unseam.__file__).parent
 ROOMS = ("train", "objectives", "models", "geometry")
 MAKERS = {"zeros", "ones", "empty", "full", "arange", "linspace", "logspace", "eye", "tensor", "randn", "rand",
           "randint", "randperm", "tril_indices", "triu_indices"}  # fmt: skip
-ACCELERATORS = [name for name in here() if name != "cpu"]
+ACCELERATORS = [name for name in available_devices() if name != "cpu"]
 
 
 class OneDevice(TorchDispatchMode):
@@ -48,7 +48,7 @@ class OnMeta(Job):
 
 def configured(name: str, network: str) -> RunConfig:
     kind = OBJECTIVES[name]
-    members, static = sweep(kind, [0, 1], {})
+    members, static = sweep_members(kind, [0, 1], {})
     likelihood = "gaussian" if kind.learned_s2 else "bernoulli"
     made = Architecture(latents=4, network=network, encoder=(8,), decoder=(8,), learned_s2=kind.learned_s2)
     architecture = replace(made, posterior=kind.posterior).for_data((1, 16, 16), likelihood)
@@ -85,18 +85,22 @@ def test_tensors_are_made_where_their_neighbours_are(room):
 
 
 def test_the_word_becomes_a_device_that_is_here(monkeypatch):
-    monkeypatch.setattr("unseam.device.here", lambda: ["cuda:0", "cuda:1", "cpu"])
+    monkeypatch.setattr("unseam.device.available_devices", lambda: ["cuda:0", "cuda:1", "cpu"])
     assert [str(device(name)) for name in ("auto", "cuda", "cuda:1", "cpu")] == ["cuda:0", "cuda:0", "cuda:1", "cpu"]
     with pytest.raises(BadInput, match="'cuda:7' is not on this machine, which has cuda:0, cuda:1, cpu"):
         device("cuda:7")
-    assert str(known("mps")) == "cuda:0"  # a run from elsewhere goes on with what there is
+    assert str(recorded_device("mps")) == "cuda:0"  # a run from elsewhere goes on with what there is
     for wrong in ("gpu", "cpu:0", "cuda:", "cuda:x", ""):
         with pytest.raises(BadInput, match="device="):
             device(wrong)
 
 
 def test_gpus_take_groups_in_turn_and_stacks_fit_their_memory(monkeypatch, tmp_path):
-    for place in ("unseam.device.here", "unseam.train.cohort.here", "unseam.train.job.here"):
+    for place in (
+        "unseam.device.available_devices",
+        "unseam.train.cohort.available_devices",
+        "unseam.train.job.available_devices",
+    ):
         monkeypatch.setattr(place, lambda: ["cuda:0", "cuda:1", "cpu"])
     monkeypatch.setattr(cohort, "members_at_once", lambda *_: 3)
     config = configured("beta-vae", "mlp")
@@ -112,7 +116,7 @@ def test_gpus_take_groups_in_turn_and_stacks_fit_their_memory(monkeypatch, tmp_p
 def test_a_run_says_where_it_was_trained_and_opens_elsewhere(tmp_path):
     run = unseam.fit("synth-linear", steps=3, network="linear", latents=2, data_parameters={"size": 200},
                      out=tmp_path / "run")  # fmt: skip
-    assert run.config.training.device == here()[0].partition(":")[0]
+    assert run.config.training.device == available_devices()[0].partition(":")[0]
     elsewhere = replace(run.config, training=replace(run.config.training, device="cuda:9"))
     assert str(Job(elsewhere, OBJECTIVES["beta-vae"], (0,), 0, tmp_path).device) == str(device("auto"))
     old = run.config.to_json()
@@ -163,7 +167,7 @@ def test_find_and_study_train_where_they_are_told(monkeypatch, tmp_path):
     with pytest.raises(BadInput, match="device='cuda:9' is not on this machine"):
         unseam.find(curve, device="cuda:9")
     piece = load_grid("minute").pieces[0]
-    run = opened(Place(piece, tmp_path / "a", "cpu"))
+    run = open_piece(Place(piece, tmp_path / "a", "cpu"))
     assert run.config.training.device == "cpu"
     with pytest.raises(BadInput, match="device='cuda:9' is not on this machine"):
         study("minute", tmp_path / "b", device="cuda:9")

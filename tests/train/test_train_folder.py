@@ -90,13 +90,13 @@ def test_a_page_beside_perturbed_data_is_no_change_and_older_digests_open(tmp_pa
     ):
         (folder / name).write_text(text)
     now, before, data = user_files.digest(folder), user_files.digest(folder, every=True), {"name": str(folder)}
-    user_files.check(data, {"name": before}, tmp_path)
+    user_files.check_digests(data, {"name": before}, tmp_path)
     (folder / "perturb.html").write_text("page")
-    user_files.check(data, {"name": now}, tmp_path)
+    user_files.check_digests(data, {"name": now}, tmp_path)
     (folder / "m.safetensors").write_text("other")
     for known in (now, before):
         with pytest.raises(BadInput, match="has changed since"):
-            user_files.check(data, {"name": known}, tmp_path)
+            user_files.check_digests(data, {"name": known}, tmp_path)
 
 
 def test_a_base_that_changed_is_seen_through_a_perturbed_folder(tmp_path: Path) -> None:
@@ -132,8 +132,8 @@ def test_a_run_from_before_digests_opens(tmp_path: Path) -> None:
 
 
 def test_a_digest_sees_every_part_of_a_large_file_and_of_a_folder(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(user_files, "WHOLE", 64)
-    monkeypatch.setattr(user_files, "BLOCK", 1)
+    monkeypatch.setattr(user_files, "DIGEST_WHOLE", 64)
+    monkeypatch.setattr(user_files, "DIGEST_BLOCK", 1)
     file = tmp_path / "in" / "x.bin"
     file.parent.mkdir()
     file.write_bytes(bytes(64))

@@ -22,7 +22,7 @@ from unseam.errors import BadInput, Failed
 from unseam.objectives import Context, Objective
 from unseam.run import Run, load_run
 from unseam.run.config import split
-from unseam.run.results import TABLES, Results
+from unseam.run.results import TABLE_COLUMNS, Results
 from unseam.train import cohort, fit, resume
 
 SETTINGS: dict[str, Any] = {"network": "mlp", "encoder": (8,), "decoder": (8,), "latents": 2, "batch": 16, "steps": 30,
@@ -102,7 +102,7 @@ def test_rows_are_written_by_name(tmp_path: Path) -> None:
     results.write("latents", [{"sigma2": 0.2, "latent": 3, "mu2": 1.5, "step": 7, "member": 1}, {"member": 0, "step": 7,
                   "latent": 3, "kl": 4.0}])  # fmt: skip
     frame = results.read("latents").set_index("member")
-    assert list(frame.columns) == list(TABLES["latents"])[1:]
+    assert list(frame.columns) == list(TABLE_COLUMNS["latents"])[1:]
     assert frame.loc[1, ["mu2", "sigma2"]].tolist() == [1.5, 0.2]
     assert frame.loc[0, "kl"] == 4.0
     assert np.isnan(frame.loc[0, "mu2"])
@@ -131,7 +131,7 @@ def test_files_of_earlier_versions_open(tmp_path: Path) -> None:
     frame = results.read("latents")
     assert frame[["latent", "mu2", "sigma2"]].iloc[0].tolist() == [1, 0.8, 0.1]
     assert frame["log_sigma2"].isna().all()
-    assert list(results.read("scores").columns) == [*TABLES["scores"], "extra"]
+    assert list(results.read("scores").columns) == [*TABLE_COLUMNS["scores"], "extra"]
     results.create()
     results.write("latents", [{"member": 0, "step": 6, "latent": 1, "log_sigma2": -2.0}])
     assert results.read("latents")["log_sigma2"].tolist()[1] == -2.0

@@ -16,7 +16,7 @@ from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Optimiser
 from unseam.objectives.elbo import BetaVAE
 from unseam.run import Training
-from unseam.run.settings import FLAGS, HIDDEN, Settings, Swept, choose
+from unseam.run.settings import FLAGS, NOT_A_FLAG, Settings, Swept, resolve_settings
 from unseam.train import fit
 
 
@@ -34,7 +34,7 @@ def declared() -> dict[str, set[Any]]:
                 found.setdefault(name, set()).update(alternatives(Swept) if hint is float else {hint})
     for part in (Architecture, Training, Optimiser):
         hints = get_type_hints(part)
-        found |= {f.name: {hints[f.name]} for f in fields(part) if f.name not in (*HIDDEN, "name")}
+        found |= {f.name: {hints[f.name]} for f in fields(part) if f.name not in (*NOT_A_FLAG, "name")}
     return found
 
 
@@ -48,8 +48,10 @@ def test_every_setting_is_a_flag_of_train() -> None:
 
 
 def test_objects_and_short_form_are_the_same() -> None:
-    short = choose("beta-vae", {"beta": 2.0, "latents": 3, "steps": 9, "lr": 0.1}, optimiser="sgd")
-    objects = choose(BetaVAE(beta=2.0), {}, Architecture(latents=3), Training(steps=9), Optimiser("sgd", lr=0.1))
+    short = resolve_settings("beta-vae", {"beta": 2.0, "latents": 3, "steps": 9, "lr": 0.1}, optimiser="sgd")
+    objects = resolve_settings(
+        BetaVAE(beta=2.0), {}, Architecture(latents=3), Training(steps=9), Optimiser("sgd", lr=0.1)
+    )
     assert short == objects
 
 

@@ -10,7 +10,7 @@ from unseam.axes import Pass, Terms
 from unseam.data import config, load_data
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Context, Objective, Optimiser
-from unseam.run.config import RunConfig, Training, sweep
+from unseam.run.config import RunConfig, Training, sweep_members
 from unseam.train import compiled_step, fit, loop
 from unseam.train.batches import Feed
 from unseam.train.compiled_step import LONG, agree, write_out, written_step
@@ -23,7 +23,7 @@ MEMBERS = 2
 
 def prepare(kind: type[Objective], steps: int = LONG) -> tuple[Forward, State, Feed]:
     data = load_data("synth-nonlinear", size=200)
-    members, static = sweep(kind, range(MEMBERS), {})
+    members, static = sweep_members(kind, range(MEMBERS), {})
     architecture = Architecture("mlp", 3, encoder=(8,), decoder=(8,), posterior=kind.posterior)
     architecture = replace(architecture, likelihood="gaussian", decoder_activation="tanh", learned_s2=kind.learned_s2)
     run = RunConfig(config(data), "name", static, members, architecture, Training(batch=16, steps=steps))

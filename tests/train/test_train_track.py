@@ -28,7 +28,7 @@ class Kept:
 
 def test_every_row_is_passed_on_once(tmp_path, monkeypatch):
     monkeypatch.setitem(track.TRACKERS, "kept", Kept)
-    monkeypatch.setattr(track, "EVERY", 0.01)
+    monkeypatch.setattr(track, "POLL_EVERY", 0.01)
     run = unseam.fit("synth-linear", seeds=[0, 1], checkpoint_steps=5, track="kept", out=tmp_path / "run", **SMALL)
     told, log = Kept.made[-1], run.log()
     assert told.closed

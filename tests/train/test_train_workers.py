@@ -14,7 +14,7 @@ from unseam.objectives import Context, Objective
 from unseam.run import Run
 from unseam.run.checkpoint import load_checkpoint
 from unseam.train import fit
-from unseam.train.workers import way_on
+from unseam.train.workers import resume_command
 
 LIVES = "UNSEAM_TEST_LIVES"  # a file with one letter for every death still to come
 PLACES = "UNSEAM_TEST_PLACES"  # a folder, the first process, how many there are, a signal
@@ -53,7 +53,7 @@ def test_the_group_of_a_killed_worker_goes_on_in_another(
 def test_a_group_that_kills_twice_is_given_up_with_the_way_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Failed, match="go on with: unseam train --resume") as told:
         train(tmp_path / "run", 99, monkeypatch, (0, 1), 2)
-    assert way_on(tmp_path / "run") in str(told.value)
+    assert resume_command(tmp_path / "run") in str(told.value)
 
 
 @dataclass(frozen=True)

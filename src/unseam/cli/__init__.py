@@ -12,7 +12,7 @@ from importlib import import_module
 from itertools import pairwise
 
 from unseam import __version__
-from unseam.errors import ENVIRONMENT, PATHS, BadInput, Failed, MissingPackage, in_words, is_damage, unknown
+from unseam.errors import ENVIRONMENT, PATH_ERRORS, BadInput, Failed, MissingPackage, error_text, is_damage, unknown
 from unseam.lazy import needs_torch
 
 # verb -> (module in unseam.cli, what it does)
@@ -99,7 +99,7 @@ def main(argv: list[str] | None = None) -> int:
         return _tell(error, 1)
     except ENVIRONMENT as error:
         _close_stdout()
-        return _tell(in_words(error), 2 if isinstance(error, PATHS) or is_damage(error) else 1)
+        return _tell(error_text(error), 2 if isinstance(error, PATH_ERRORS) or is_damage(error) else 1)
     except Exception as error:
         error.add_note("This is a bug in unseam: please report it with the command and this traceback.")
         raise

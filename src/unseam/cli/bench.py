@@ -29,7 +29,7 @@ def _names(long: bool = True) -> list[str]:
     return sorted(n for n, text in sources.items() if "\ndef run(" in text and (long or "\nLONG = True" not in text))
 
 
-def measure(name: str, **options: Any) -> dict[str, Any]:
+def run_benchmark(name: str, **options: Any) -> dict[str, Any]:
     """A whole benchmark (`cohort`, `find-calibration`) or a part of one (`cohort-conv`)."""
     whole, _, part = (name, "", "") if name in _names() else name.partition("-")
     if whole not in _names():
@@ -78,7 +78,7 @@ class Command:
 
     def run(self) -> None:
         options = {"kinds": self.kinds, "tables": self.tables, "workers": self.workers, "out": self.out}
-        results = {name: measure(name, **options) for name in self.names or _names(long=False)}
+        results = {name: run_benchmark(name, **options) for name in self.names or _names(long=False)}
         ratios = {key: value for result in results.values() for key, value in result["ratios"].items()}
         how = "\n".join(f"{name}: {result['how']}" for name, result in results.items())
         if self.json:

@@ -151,10 +151,10 @@ def emit(document: Any) -> None:
     sys.stdout.write("\n")
 
 
-def numbers(text: str, what: str, kind: type[Any] = float) -> list[Any]:
+def parse_numbers(text: str, what: str, kind: type[Any] = float) -> list[Any]:
     """A list of numbers as people write it: `4`, `1,2,4,8`, and `0..9` for whole ranges; whole ones with kind=int.
 
-    >>> numbers("1,2,4", "--beta"), numbers("0..3", "--seeds", int)
+    >>> parse_numbers("1,2,4", "--beta"), parse_numbers("0..3", "--seeds", int)
     ([1.0, 2.0, 4.0], [0, 1, 2, 3])
     """
     out: list[Any] = []
@@ -176,8 +176,9 @@ def numbers(text: str, what: str, kind: type[Any] = float) -> list[Any]:
 
 # Flags whose names depend on other flags: `--data.size 32` belongs to the data set that was named.
 #
-# `split_options` takes them out of the arguments before tyro sees them; `typed` turns their words into the types of the
-# dataclass that they configure. A verb that takes them has a field `options: Options`, which `cli.common.parse` fills.
+# `split_options` takes them out of the arguments before tyro sees them; `parse_options` turns their words into the
+# types of the dataclass that they configure. A verb that takes them has a field `options: Options`, which
+# `cli.common.parse` fills.
 
 
 Options = Annotated[dict[str, str], tyro.conf.Suppress]
@@ -224,13 +225,13 @@ def split_options(args: Iterable[str], prefix: str = "", names: Iterable[str] = 
     return rest, options
 
 
-def typed(
+def parse_options(
     kind: type, options: dict[str, str], what: str, flag: str, said: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """Words -> values of the types of a dataclass' fields. `said` maps what users say to field names.
 
     >>> from unseam.data import DATASETS
-    >>> typed(DATASETS["synth-linear"], {"size": "32", "centred": "yes"}, "synth-linear", "--data.")
+    >>> parse_options(DATASETS["synth-linear"], {"size": "32", "centred": "yes"}, "synth-linear", "--data.")
     {'size': 32, 'centred': True}
     """
     hints = get_type_hints(kind)
@@ -251,7 +252,7 @@ def named_data(name: str, options: dict[str, str]) -> Dataset:
 
     kind = dataset_type(name)
     said = {option: field.name for option, field in parameters(kind).items()}
-    return load_data(name, **typed(kind, options, name, "--data.", said))
+    return load_data(name, **parse_options(kind, options, name, "--data.", said))
 
 
 def convert(word: str, kind: Any, what: str) -> Any:

@@ -119,9 +119,9 @@ def _choices(action: Any) -> list[str]:
 def _named_values(flag: str) -> list[str]:
     """Values that are names of ours, listed without loading what they name."""
     if flag == "--objective":
-        from unseam.objectives.names import OBJECTIVES
+        from unseam.objectives.names import OBJECTIVE_CLASSES
 
-        return list(OBJECTIVES)
+        return list(OBJECTIVE_CLASSES)
     if flag == "--metrics":
         from unseam.metrics import METRICS
 
@@ -130,12 +130,12 @@ def _named_values(flag: str) -> list[str]:
 
 
 def _first_words(verb: str) -> list[str]:
-    from unseam.data.names import DATASETS
+    from unseam.data.names import DATASET_CLASSES
 
     if verb in ("train", "find", "perturb"):
-        return list(DATASETS)
+        return list(DATASET_CLASSES)
     return {
-        "data": ["list", "show", "fetch", "pack", *DATASETS],
+        "data": ["list", "show", "fetch", "pack", *DATASET_CLASSES],
         "study": ["show", "table", "analyse", "minute", "hour", "locatello"],
         "completion": ["bash", "zsh", "fish"],
     }.get(verb, [])

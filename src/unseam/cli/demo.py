@@ -39,7 +39,7 @@ class Command:
     json: AsJson = False
 
     def run(self) -> None:
-        from unseam.runs.diagnose import POINTS, rows_of
+        from unseam.runs.diagnose import DIAGNOSIS_POINTS, rows_of
         from unseam.runs.evaluate import rows_for
         from unseam.runs.rank_members import RULE
         from unseam.show.demo import demo
@@ -50,8 +50,8 @@ class Command:
             found = {"found": result.found.to_json(), "wine": result.wine.to_json()}
             emit(document | {"run": result.run.folder, **found})
             return
-        stdout.print(table(result))
-        rows, points = rows_for(result.run), rows_of(result.run, POINTS)
+        stdout.print(members_table(result))
+        rows, points = rows_for(result.run), rows_of(result.run, DIAGNOSIS_POINTS)
         stdout.print(NOTE.format(rule=RULE, rows=rows, points=points))
         for sentence in result.why:
             stdout.print(sentence)
@@ -66,7 +66,7 @@ class Command:
         stdout.print(f"report: {result.wine.paths['report']}", soft_wrap=True)
 
 
-def table(result: DemoResult) -> Table:
+def members_table(result: DemoResult) -> Table:
     """The members, the chosen one marked."""
     title = f"{len(result.rows)} beta-VAEs on {result.run.config.data['name']}, {result.active} latents in use"
     out = Table(title=title, box=None, padding=(0, 1), pad_edge=False)

@@ -10,10 +10,10 @@ from typing import Any
 from unseam.cli.common import AsJson, Device, OneMember, OneRun, emit, stdout
 from unseam.errors import BadInput
 from unseam.geometry import Diagnosis, polarized_share, polarized_since
-from unseam.geometry.diagnosis import number
+from unseam.geometry.diagnosis import three_digits
 from unseam.run import Run, load_run
 from unseam.runs.any_model import theorems
-from unseam.runs.diagnose import POINTS, beta_of, diagnose, heading, ranking, rows_of
+from unseam.runs.diagnose import DIAGNOSIS_POINTS, diagnose, heading, kl_weight_of, ranking, rows_of
 from unseam.runs.history import history, regime
 from unseam.runs.labels import data_name
 from unseam.runs.rank_members import RULE, RULE_WITHOUT_AXES
@@ -30,7 +30,7 @@ class Command:
 
     run_folder: OneRun
     member: OneMember = None
-    points: int = POINTS
+    points: int = DIAGNOSIS_POINTS
     """At how many rows the decoder is differentiated; held-out ones, if the run has any."""
     seed: int = 0
     """Which rows."""
@@ -69,7 +69,7 @@ class Command:
         for m, d in found.items():
             stdout.print(heading(run, m), style="bold", soft_wrap=True)
             stdout.print(str(d), soft_wrap=True)
-            stdout.print(in_words(polarized(run, m)))
+            stdout.print(polarized_text(polarized(run, m)))
             if m in order["seeds"]:
                 stdout.print(agreement_in_words(order["seeds"][m]), soft_wrap=True)
             if m in tables:
@@ -81,8 +81,10 @@ class Command:
             stdout.print(f"chosen without labels: member {order['chosen']}, {by}", soft_wrap=True)
             stdout.print(f"without labels, best first: {', '.join(map(str, order['order']))}")
             for score, rho in order["agreement"].get("rank", {}).items():
-                others = "".join(f"; of {c} {number(order['agreement'][c][score])}" for c in ("udr", "centrality"))
-                stdout.print(f"  rank correlation with {score}: {number(rho)}{others}")
+                others = "".join(
+                    f"; of {c} {three_digits(order['agreement'][c][score])}" for c in ("udr", "centrality")
+                )
+                stdout.print(f"  rank correlation with {score}: {three_digits(rho)}{others}")
 
 
 def rule(found: Mapping[int, Diagnosis], chosen: int | None) -> str:
@@ -100,7 +102,7 @@ def polarized(run: Run, member: int) -> dict[str, Any]:
     }
 
 
-def in_words(told: dict[str, Any]) -> str:
+def polarized_text(told: dict[str, Any]) -> str:
     if told["polarized_since"] is None:
         return "polarized regime: not reached" if told["polarized_share"] is not None else ""
     since, share = told["polarized_since"], told["polarized_share"]
@@ -125,6 +127,6 @@ def draw(run: Run, member: int, diagnosis: Diagnosis) -> Path:
     from unseam.show.diagnosis_figure import diagnosis_figure
     from unseam.show.style import save
 
-    title = f"{run.config.objective} on {data_name(run)}, member {member}, beta {beta_of(run, member):g}"
+    title = f"{run.config.objective} on {data_name(run)}, member {member}, beta {kl_weight_of(run, member):g}"
     figure = diagnosis_figure(diagnosis, history(run, member), title)
     return save(figure, run.folder / "diagnosis" / f"member-{member}.png", dpi=120)

@@ -45,11 +45,11 @@ class Command:
         if missing:
             raise BadInput(f"the explorer needs {' and '.join(missing)}; install them: pip install unseam[explore]")
         from unseam.show.explorer.open_runs import open_gallery
-        from unseam.show.explorer.server import serve
+        from unseam.show.explorer.server import serve_explorer
 
         folders = [self.run_folder] if self.run2 is None else [self.run_folder, self.run2]
         gallery = open_gallery(folders, [self.member, self.member2])
-        serve(gallery, self.port, self.ready)
+        serve_explorer(gallery, self.port, self.ready)
 
     def ready(self, url: str) -> None:
         if self.json:

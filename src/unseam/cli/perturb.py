@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from unseam.cli.common import AsJson, DataName, Options, emit, named_data, numbers
+from unseam.cli.common import AsJson, DataName, Options, emit, named_data, parse_numbers
 from unseam.errors import BadInput
 
 _SMALL = 32  # pixels
@@ -63,7 +63,7 @@ class Command:
     def run(self) -> None:
         from unseam.data.base import unit_range
         from unseam.perturb import Settings, perturb
-        from unseam.perturb.perturb_data import summary
+        from unseam.perturb.perturb_data import manipulation_summary
         from unseam.run import load_run
         from unseam.show.pages.perturb import write_perturb_page
 
@@ -73,9 +73,9 @@ class Command:
         if (self.out / "perturb.html").exists():  # the last thing written
             raise BadInput(f"out={str(self.out)!r} already holds a perturbed data set; choose another folder")
         run = load_run(self.run_folder) if self.run_folder is not None else None
-        seeds = numbers(self.seeds, "--seeds", int)
+        seeds = parse_numbers(self.seeds, "--seeds", int)
         made = perturb(data, self.out, settings, run, self.teacher, seeds, steps=self.steps)
-        told = summary(made, settings, self.teacher)
+        told = manipulation_summary(made, settings, self.teacher)
         page = write_perturb_page(made, told)
         document = {
             "data": str(self.out),

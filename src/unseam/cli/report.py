@@ -33,10 +33,10 @@ class Command:
     json: AsJson = False
 
     def run(self) -> None:
-        from unseam.show.report.write import write
+        from unseam.show.report.write import write_run_report
 
         formats = [name.strip() for name in self.formats.split(",")]
-        done = write(self.run_folder, self.out, self.member, figures=self.figures, formats=formats)
+        done = write_run_report(self.run_folder, self.out, self.member, figures=self.figures, formats=formats)
         if self.json:
             best = done.chosen and done.chosen.diagnosis
             told: dict[str, Any] = {"chosen": done.chosen and done.chosen.member, "chosen_run": done.run}

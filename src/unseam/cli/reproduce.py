@@ -32,11 +32,11 @@ class Command:
 
     def run(self) -> None:
         from unseam_papers import EXHIBITS
-        from unseam_papers.frame.run import choose, describe, finished, reproduce
+        from unseam_papers.frame.run import describe_exhibit, finished_entries, reproduce, select_exhibits
 
         if self.listing:
-            done = finished(self.out)
-            entries = [describe(e) | _known(done.get(e.id, {})) for e in choose(EXHIBITS, self.ids)]
+            done = finished_entries(self.out)
+            entries = [describe_exhibit(e) | _known(done.get(e.id, {})) for e in select_exhibits(EXHIBITS, self.ids)]
         else:
             entries = reproduce(EXHIBITS, self.ids, self.scale, self.out)
         entries = [e | {"figure": e["figure"] and self.out / "figures" / f"{e['id']}.svg"} for e in entries]

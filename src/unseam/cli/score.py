@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from unseam.cli.common import AsJson, MaybeInt, MaybeText, emit, numbers
+from unseam.cli.common import AsJson, MaybeInt, MaybeText, emit, parse_numbers
 from unseam.metrics.inputs.read import read_array
-from unseam.metrics.suite import FORMATS, score
+from unseam.metrics.suite import TABLE_FORMATS, score
 from unseam.progress import log
 
 
@@ -74,7 +74,7 @@ class Command:
                 bin_continuous=self.bin_continuous,
                 groups=self.groups,
                 components=self.components,
-                active=None if self.active is None else numbers(self.active, "--active", int),
+                active=None if self.active is None else parse_numbers(self.active, "--active", int),
             )
         for file in read.values():
             log.info(f"read {file.said}")
@@ -83,7 +83,7 @@ class Command:
         if self.json:
             emit({**scores.to_json(), "read": {name: file.said for name, file in read.items()}})
             return
-        print(FORMATS[self.format](scores))
+        print(TABLE_FORMATS[self.format](scores))
         for name, reason in scores.refused.items():
             log.info(f"left out {name}: {reason}")
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 from rich.text import Text
 
-from unseam.cli.common import AsJson, MaybeFloat, MaybeInt, MaybePath, MaybeText, emit, numbers, stdout
+from unseam.cli.common import AsJson, MaybeFloat, MaybeInt, MaybePath, MaybeText, emit, parse_numbers, stdout
 from unseam.errors import BadInput
 
 ACTS = ("show", "analyse", "table", "work")
@@ -72,29 +72,29 @@ class Command:
         emit(found) if self.json else tell(found)
 
     def chosen(self) -> list[int] | None:
-        return None if self.models is None else numbers(self.models, "--models", int)
+        return None if self.models is None else parse_numbers(self.models, "--models", int)
 
     def jobs(self, out: Path) -> None:
         from unseam.study.cluster import job_array
-        from unseam.study.engine import check
+        from unseam.study.engine import check_grid
         from unseam.study.grid import load_grid
         from unseam.study.pieces import start_study
 
         grid = load_grid(self.grid, None if self.models is None else tuple(self.chosen() or ()))
-        check(grid, self.device)
+        check_grid(grid, self.device)
         start_study(out, grid)
         script = job_array(out, len(grid.pieces), self.deadline, self.device)
         emit({"study": out, "pieces": len(grid.pieces), "script": script}) if self.json else print(script)
 
     def show(self) -> None:
         from unseam.study.cost import cost
-        from unseam.study.engine import summary
+        from unseam.study.engine import study_summary
         from unseam.study.grid import load_grid
         from unseam.study.pieces import open_study, places
 
         if Path(str(self.target), "study.json").is_file():
             folder = Path(str(self.target))
-            found = summary(folder, places(folder, open_study(folder)))
+            found = study_summary(folder, places(folder, open_study(folder)))
             emit(found) if self.json else tell(found)
             return
         grid = load_grid(str(self.target), None if self.models is None else tuple(self.chosen() or ()))
@@ -122,10 +122,10 @@ class Command:
         print(f"page: {found['page']}")
 
     def work(self) -> None:
-        from unseam.study.engine import one_piece, serve
+        from unseam.study.engine import one_piece, work_on_study
 
         if self.piece is None:
-            serve(str(self.target), device=self.device)
+            work_on_study(str(self.target), device=self.device)
             return
         state = one_piece(str(self.target), self.piece, self.deadline, self.device)
         emit({"piece": self.piece, "state": state}) if self.json else print(f"piece {self.piece}: {state}")

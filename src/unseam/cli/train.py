@@ -12,11 +12,11 @@ import tyro
 from rich.table import Table
 from rich.text import Text
 
-from unseam.cli.common import AsJson, MaybePath, Options, convert, emit, named_data, numbers, stdout
+from unseam.cli.common import AsJson, MaybePath, Options, convert, emit, named_data, parse_numbers, stdout
 from unseam.cli.data import said
 from unseam.data import said_of
-from unseam.data.base import Scale
-from unseam.errors import BadInput, choices, lookup, unknown
+from unseam.data.base import DataScale
+from unseam.errors import BadInput, literal_choices, lookup, unknown
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Objective, Optimiser, hyperparameters
 from unseam.progress import log
@@ -47,9 +47,9 @@ class Command:
     """Run folder; runs/DATA-OBJECTIVE when not given."""
     resume: MaybePath = None
     """Go on with a run that was stopped, or with a finished one to --steps N; all else but --device is the run's."""
-    scale: Annotated[Scale | None, tyro.conf.arg(metavar="standard|unit|none")] = None
+    scale: Annotated[DataScale | None, tyro.conf.arg(metavar="standard|unit|none")] = None
     """Tables: every column to mean 0 and standard deviation 1, or to 0..1; undone when a member decodes."""
-    optimiser: Annotated[str, tyro.conf.arg(metavar="|".join(choices(Optimiser, "name")))] = Optimiser.name
+    optimiser: Annotated[str, tyro.conf.arg(metavar="|".join(literal_choices(Optimiser, "name")))] = Optimiser.name
     """How parameters step."""
     lr: float = Optimiser.lr
     """Learning rate."""
@@ -107,7 +107,7 @@ class Command:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = lambda told, *_: log.warning(f"warning: {told}")
-            seeds = numbers(self.seeds, "--seeds", int)
+            seeds = parse_numbers(self.seeds, "--seeds", int)
             return fit(
                 data,
                 objective,
@@ -131,7 +131,7 @@ def hyper(name: str, objective: type[Objective], words: dict[str, str]) -> dict[
         if word not in known:
             raise unknown(f"{name}: hyperparameter", word, known or ["(none)"])
         flag = f"--{word}"
-        out[word] = numbers(value, flag) if word in varying else convert(value, _plain(known[word]), flag)
+        out[word] = parse_numbers(value, flag) if word in varying else convert(value, _plain(known[word]), flag)
     return out
 
 

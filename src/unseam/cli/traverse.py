@@ -10,7 +10,7 @@ import tyro
 from unseam.cli.common import AsJson, MaybeInt, MaybePath, OneRun, emit, stdout
 from unseam.run import load_run
 from unseam.runs.diagnose import heading, one_member
-from unseam.show.film import film, write
+from unseam.show.film import film, write_film
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Command:
         shown = film(run, member, self.row, self.to, self.steps, self.all)
         way = "" if self.to is None else f"-row-{self.row or 0}-to-{self.to}"
         out = self.out or run.folder / "traversals" / f"member-{member}{way}"
-        files = write(shown, out, self.gif, run.config.features or None)
+        files = write_film(shown, out, self.gif, run.config.features or None)
         if self.json:
             emit({"files": files, "member": member, "latents": list(shown.names)})
             return

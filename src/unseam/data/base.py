@@ -13,7 +13,7 @@ from unseam.axes import FactorSpace
 from unseam.errors import BadInput
 
 LikelihoodName = Literal["bernoulli", "gaussian"]
-Scale = Literal["none", "standard", "unit"]
+DataScale = Literal["none", "standard", "unit"]
 
 
 class Asked:
@@ -30,7 +30,7 @@ class Asked:
     share: float | None
     correlate: str | None
     subset_seed: int
-    scale: Scale
+    scale: DataScale
 
 
 class Dataset(Asked, ABC):
@@ -90,12 +90,12 @@ def within(name: str, value: float, low: float, high: float) -> None:
         raise BadInput(f"{name}={value} must be between {low} and {high}")
 
 
-def rows(index: Tensor, count: int) -> Tensor:  # (B,) -> (B,)
+def checked_rows(index: Tensor, count: int) -> Tensor:  # (B,) -> (B,)
     """Row numbers, checked: integers in 0..count-1.
 
-    >>> rows(torch.tensor([0, 9]), 10)
+    >>> checked_rows(torch.tensor([0, 9]), 10)
     tensor([0, 9])
-    >>> rows(torch.tensor([10]), 10)
+    >>> checked_rows(torch.tensor([10]), 10)
     Traceback (most recent call last):
     unseam.errors.BadInput: index holds 10, but the data set has the rows 0..9
     """
@@ -191,7 +191,7 @@ class GridDataset(Dataset):
         return self.space.count
 
     def factors(self, index: Tensor) -> Tensor:  # (B,) -> (B, F)
-        rest = rows(index, len(self))
+        rest = checked_rows(index, len(self))
         columns = []
         for factor in reversed(self.space.factors):
             columns.append(rest % (factor.size or 1))
@@ -205,7 +205,7 @@ class GridDataset(Dataset):
 # Data sets of N rows of continuous factors drawn once from a seed: x = f(w), w ~ p(w).
 
 
-ROWS = 10**8  # as many draws are kept, at most
+MAX_ROWS = 10**8  # as many draws are kept, at most
 
 
 class SampledDataset(Dataset):
@@ -241,10 +241,10 @@ class SampledDataset(Dataset):
         return self.size
 
     def factors(self, index: Tensor) -> Tensor:
-        return self._drawn[rows(index, self.size)]
+        return self._drawn[checked_rows(index, self.size)]
 
     def batch(self, index: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return self._observed[rows(index, self.size)]
+        return self._observed[checked_rows(index, self.size)]
 
     def observe(self, factors: Tensor, generator: torch.Generator | None = None) -> Tensor:
         return self.function(factor_rows(factors, self.space).double()).float()

@@ -43,7 +43,7 @@ def cached_array(name: str, shape: tuple[int, ...], make: Callable[[], Array]) -
 # Checks that read a whole file are done once: what they found is kept beside the data, under the file's identity.
 
 
-LARGE = 1 << 26  # bytes from which a note is worth keeping
+LARGE_FILE = 1 << 26  # bytes from which a note is worth keeping
 
 
 def remember(source: Any, key: str | None, compute: Callable[[], tuple[float, float]]) -> tuple[float, float]:
@@ -53,7 +53,7 @@ def remember(source: Any, key: str | None, compute: Callable[[], tuple[float, fl
     (0.0, 1.0)
     """
     path = Path(source) if isinstance(source, (str, Path)) else None
-    if path is None or path.stat().st_size < LARGE:
+    if path is None or path.stat().st_size < LARGE_FILE:
         return compute()
     stat = path.stat()
     identity = f"{path.resolve()}\n{stat.st_size}\n{stat.st_mtime_ns}\n{key}"

@@ -1,6 +1,6 @@
 """What names mean, known without loading a data set (and without torch)."""
 
-DATASETS = {  # name: module:class
+DATASET_CLASSES = {  # name: module:class
     "cars3d": "unseam.data.archives.cars3d:Cars3D",
     "celeba": "unseam.data.archives.celeba:CelebA",
     "digits": "unseam.data.images:Digits",

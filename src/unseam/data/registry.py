@@ -12,14 +12,14 @@ import torch.utils.data
 from unseam.axes import Array
 from unseam.data.base import Dataset
 from unseam.data.download.web import local_copy
-from unseam.data.names import DATASETS as NAMES
+from unseam.data.names import DATASET_CLASSES as NAMES
 from unseam.data.names import MADE, PATHS, PERTURBED
 from unseam.data.sets.perturbed import Perturbed
 from unseam.data.user import UserData
 from unseam.data.wrap import WRAPPERS, Wrapper, wrap
 from unseam.data.wrap import options as wrapper_options
 from unseam.errors import BadInput, unknown
-from unseam.from_json import typed
+from unseam.from_json import as_type
 from unseam.lazy import named_object
 
 DATASETS: dict[str, type[Dataset]] = {name: named_object(place) for name, place in NAMES.items()}
@@ -30,7 +30,7 @@ INPUTS = ("source", "of", "folder")  # fields that are the data itself
 def own_parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
     """The parameters of a data set by the names that `load_data` takes, without those that any set takes.
 
-    >>> sorted(own_parameters(DATASETS["ring"]))
+    >>> sorted(own_parameters(DATASET_CLASSES["ring"]))
     ['circles', 'points', 'radius', 'small']
     """
     if not dataclasses.is_dataclass(kind):
@@ -42,7 +42,7 @@ def own_parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
 def parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
     """A data set's own parameters, and those of the wrappers, which any set takes.
 
-    >>> {"circles", "share", "correlate"} <= set(parameters(DATASETS["ring"]))
+    >>> {"circles", "share", "correlate"} <= set(parameters(DATASET_CLASSES["ring"]))
     True
     """
     return {**own_parameters(kind), **{name: field for w in WRAPPERS for name, field in wrapper_options(w).items()}}
@@ -98,7 +98,7 @@ def typed_options(config: Mapping[str, Any], where: str) -> dict[str, Any]:
     kind = dataset_type(str(config["name"]))
     hints = {name: get_type_hints(w)[f.name] for w in WRAPPERS for name, f in wrapper_options(w).items()}
     hints |= {name: get_type_hints(kind)[f.name] for name, f in own_parameters(kind).items()}
-    return {n: value if n not in hints else typed(hints[n], value, f"{where}.{n}") for n, value in config.items()}
+    return {n: value if n not in hints else as_type(hints[n], value, f"{where}.{n}") for n, value in config.items()}
 
 
 def said_of(name: str | Path | Array, likelihood: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from unseam.data.base import Dataset, Scale
+    from unseam.data.base import DataScale, Dataset
 
 _BLOCK = 1 << 16  # rows looked at together
 _UNEVEN = 10.0  # ratio of standard deviations from which one column rules the loss
@@ -64,7 +64,7 @@ def _columns(data: Dataset) -> _Columns:
     return _Columns(mean, std, torch.stack(low).amin(0), torch.stack(high).amax(0))
 
 
-def scaling(data: Dataset, scale: Scale) -> Scaling:
+def scaling(data: Dataset, scale: DataScale) -> Scaling:
     """Standard: mean 0 and standard deviation 1. Unit: from 0 to 1. A constant column is only shifted.
 
     >>> from unseam.data import load_data

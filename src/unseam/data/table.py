@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unseam.axes import Array, Factor, FactorSpace, Kind
-from unseam.data.base import Dataset, LikelihoodName, factor_rows, rows
+from unseam.axes import Array, Factor, FactorKind, FactorSpace
+from unseam.data.base import Dataset, LikelihoodName, checked_rows, factor_rows
 from unseam.errors import BadInput, unknown
 from unseam.readers import Columns, load_table
 
@@ -106,10 +106,10 @@ class TableDataset(Dataset):
         return self.table.factors, self.table.space
 
     def factors(self, index: Tensor) -> Tensor:
-        return self._known()[0][rows(index, len(self))]
+        return self._known()[0][checked_rows(index, len(self))]
 
     def batch(self, index: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return self.table.observations(rows(index, len(self)).numpy())
+        return self.table.observations(checked_rows(index, len(self)).numpy())
 
     def observe(self, factors: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A row with these factor values; any of them when there are several and a generator."""
@@ -154,7 +154,7 @@ def _given(kinds: Kinds, names: list[str], where: str) -> dict[str, str]:
         parts = [part.strip() for part in kinds.split(",")]
         kinds = dict(tuple(p.split("=", 1)) for p in parts) if all("=" in p for p in parts) else parts  # type: ignore[misc]
     if not isinstance(kinds, (Mapping, Sequence)):
-        raise BadInput(f"kinds={kinds!r} must be text, a list or an object of {', '.join(get_args(Kind))}")
+        raise BadInput(f"kinds={kinds!r} must be text, a list or an object of {', '.join(get_args(FactorKind))}")
     if not isinstance(kinds, Mapping):
         if len(kinds) != len(names):
             raise BadInput(f"kinds has {len(kinds)} entries, but {where} has {len(names)} columns: {', '.join(names)}")
@@ -162,12 +162,12 @@ def _given(kinds: Kinds, names: list[str], where: str) -> dict[str, str]:
     for name, kind in kinds.items():
         if name not in names:
             raise unknown("kinds: factor", name, names)
-        if kind not in get_args(Kind):
-            raise unknown(f"kinds: kind of {name!r}", kind, get_args(Kind))
+        if kind not in get_args(FactorKind):
+            raise unknown(f"kinds: kind of {name!r}", kind, get_args(FactorKind))
     return dict(kinds)
 
 
-def _infer(column: Array) -> Kind:
+def _infer(column: Array) -> FactorKind:
     if column.dtype.kind in "biu":
         return "categorical" if column.dtype.kind == "b" else "ordinal"
     if column.dtype.kind == "f":

@@ -25,13 +25,13 @@ from unseam.readers import TABLES, Columns, as_array, as_frame, ending, load_arr
 
 _LIKELIHOODS = ("bernoulli", "gaussian")
 CHANNELS = (1, 3)
-BLOCK = 1 << 24  # numbers checked at a time
+CHECKED_AT_ONCE = 1 << 24  # numbers checked at a time
 MEMORY = 1 << 29  # bytes of pictures up to which a folder is decoded at once
 
 
 def blocks(x: Any) -> Iterator[Array]:
     """The rows, some at a time, so that an array on disk is never whole in memory."""
-    step = max(1, BLOCK // max(1, int(np.prod(x.shape[1:]))))
+    step = max(1, CHECKED_AT_ONCE // max(1, int(np.prod(x.shape[1:]))))
     for start in range(0, x.shape[0], step):
         yield np.asarray(x[start : start + step])
 

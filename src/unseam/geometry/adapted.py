@@ -30,7 +30,7 @@ from unseam.geometry.groups import (
 )
 from unseam.geometry.jacobian import as_likelihood
 from unseam.geometry.polarized import active_latents, statistics
-from unseam.geometry.prepare import Columns, Question, attempt, check_count, check_output, each, moving
+from unseam.geometry.prepare import ColumnWeights, Question, attempt, check_count, check_output, each, moving
 from unseam.geometry.sampled_cost import SAMPLES, SampledCost, sampled_cost
 from unseam.models.adapters.base import AdaptedModel, floating_parameter
 from unseam.models.likelihood import Likelihood
@@ -49,7 +49,7 @@ def diagnose_adapted(
     points: int = 1000,
     chunk: int | None = None,
     factors: int | None = None,
-    columns: Columns = "weighted",
+    columns: ColumnWeights = "weighted",
     samples: int = SAMPLES,
     seed: int = 0,
 ) -> Diagnosis:
@@ -104,7 +104,7 @@ def ask_groups(
     beta: float | None,
     points: int,
     chunk: int | None,
-    columns: Columns,
+    columns: ColumnWeights,
     seed: int,
 ) -> tuple[Question, Groups]:
     """The question of a diagnosis by groups, checked, with the Jacobians taken."""

@@ -19,12 +19,12 @@ from torch import Tensor, nn
 
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.geometry.curvature import MIXED, entanglement_cost, sigma_law
-from unseam.geometry.diagnosis import html_table, number
+from unseam.geometry.curvature import MIXED_NATS, entanglement_cost, sigma_law
+from unseam.geometry.diagnosis import html_table, three_digits
 from unseam.geometry.diagonalise import joint_rotation
 from unseam.geometry.jacobian import Decoder
 from unseam.geometry.orthogonality import cosines, dto, haar, ima_contrast, select
-from unseam.geometry.prepare import ask, in_use
+from unseam.geometry.prepare import latents_in_use, prepare_decoder
 from unseam.geometry.verdict import about_beta
 from unseam.models.likelihood import Likelihood
 from unseam.models.posterior import Diagonal
@@ -126,11 +126,11 @@ class Alignment:
         return f"Alignment({self.verdict})"
 
     def __str__(self) -> str:
-        rows = [f"  {r['what']:<34} {number(r['before']):>9} {number(r['after']):>9}" for r in self.table]
+        rows = [f"  {r['what']:<34} {three_digits(r['before']):>9} {three_digits(r['after']):>9}" for r in self.table]
         return "\n".join([self.verdict, f"  {'':<34} {'before':>9} {'after':>9}", *rows])
 
     def _repr_html_(self) -> str:
-        rows = [[r["what"], number(r["before"]), number(r["after"])] for r in self.table]
+        rows = [[r["what"], three_digits(r["before"]), three_digits(r["after"])] for r in self.table]
         return f"<p>{escape(self.verdict)}</p>{html_table([['', 'before', 'after'], *rows])}"
 
 
@@ -161,10 +161,10 @@ def align(
     >>> result.helped, bool(torch.allclose(result.rotation, turn.double(), atol=1e-6))
     (True, True)
     """
-    q = ask(decoder, codes, posterior, likelihood, s2, beta, points, chunk)
+    q = prepare_decoder(decoder, codes, posterior, likelihood, s2, beta, points, chunk)
     frame = frame_of(q.codes, whiten)
     M, beta = frame.scale @ q.M.pullback @ frame.scale, q.beta
-    used = in_use(q)  # a dead latent has no axis to find, and its column would only add noise
+    used = latents_in_use(q)  # a dead latent has no axis to find, and its column would only add noise
     old = select(M, used)
     small = joint_rotation(old, beta, restarts, seed)
     rows = _compare(old, small.T @ old @ small, beta, held_out(old, beta, seed))
@@ -247,12 +247,12 @@ def nothing_to_turn(used: int) -> str:
 
 def say(rows: tuple[dict[str, Any], ...], helped: bool) -> str:
     """In plain words, what the rotation changed and what it did not."""
-    before, after = (number(rows[1][side]) for side in ("before", "after"))
+    before, after = (three_digits(rows[1][side]) for side in ("before", "after"))
     change = f"from {before} to {after} nats of loss at unseen points"
     if helped:
         worse = [row["what"] for row in rows[2:] if row["after"] > 1.01 * row["before"]]
         return f"align lowered the entanglement cost {change}" + (f", but {' and '.join(worse)} rose" if worse else "")
-    if rows[2]["before"] < MIXED:
+    if rows[2]["before"] < MIXED_NATS:
         return f"align did not help: the latents are almost orthogonal already (cost {change})"
     return (
         f"align did not help: the best rotation changes the cost {change}; what is left varies from point to point "

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.stats import discrete_information, discretise, distinct, entropy, top_two_gap
+from unseam.stats import discrete_information, discretise, entropy, top_two_gap, unique_values
 
 DECIDED = 0.2  # a frame wins when its excess is at least this share below the other's
 BINS = 20
@@ -128,5 +128,5 @@ def factor_gaps(coordinates: Array, factors: Array) -> Array:  # (N, 2), (N, F) 
 
 def as_labels(column: Array) -> Array:  # (N,) -> (N,)
     """The values themselves if they are few, else their bins."""
-    found, labels = distinct(column)
+    found, labels = unique_values(column)
     return labels if len(found) <= 2 * BINS else discretise(column[:, None], BINS)[:, 0]

@@ -21,7 +21,7 @@ from unseam.geometry.orthogonality import cosines, log_contrast
 from unseam.models.posterior import Posterior
 
 Beta = float | Tensor
-MIXED = 0.02  # nats of loss per beta above which latents are mixed: a cosine of 0.2 between two columns
+MIXED_NATS = 0.02  # nats of loss per beta above which latents are mixed: a cosine of 0.2 between two columns
 
 
 def precision(M: Tensor, beta: Beta = 1.0) -> Tensor:  # (..., K, K) -> (..., K, K)
@@ -146,7 +146,9 @@ class Law(NamedTuple):
     rescaled_error: float | None = None
 
 
-def compare(M: Tensor, beta: float, q: Posterior | None, active: Array, full: bool) -> Law:  # M (m, K, K), q m rows
+def compare_with_law(
+    M: Tensor, beta: float, q: Posterior | None, active: Array, full: bool
+) -> Law:  # M (m, K, K), q m rows
     """The law at m points, tested on the active latents."""
     predicted = sigma_law(M, beta, full).numpy()
     if q is None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-TOO_CLOSE = 0.1  # thesis Table 3.4: at a ratio of 1.2 restarts still differ, at 1.5 no longer
+TOO_CLOSE_VALUES = 0.1  # thesis Table 3.4: at a ratio of 1.2 restarts still differ, at 1.5 no longer
 _ANGLES = 24
 
 

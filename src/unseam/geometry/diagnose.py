@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.coordinates import pair_coordinates
-from unseam.geometry.curvature import MIXED, Law, compare, entanglement_cost, pair_costs
-from unseam.geometry.degeneracy import TOO_CLOSE, axis_preferences, pairs_of, plane_differences
+from unseam.geometry.curvature import MIXED_NATS, Law, compare_with_law, entanglement_cost, pair_costs
+from unseam.geometry.degeneracy import TOO_CLOSE_VALUES, axis_preferences, pairs_of, plane_differences
 from unseam.geometry.diagnosis import Arrays, Diagnosis, Latent, Pair
 from unseam.geometry.jacobian import Decoder, singular
 from unseam.geometry.orthogonality import cosines, distances, dto, haar, ima_contrast, select
 from unseam.geometry.polarized import delta_kl, unexplained_directions
-from unseam.geometry.prepare import Columns, Question, ask, column_norms
+from unseam.geometry.prepare import ColumnWeights, Question, column_norms, prepare_decoder
 from unseam.geometry.sampled_cost import SampledCost
 from unseam.geometry.self_consistency import self_consistency
 from unseam.geometry.verdict import degeneracy_warnings, latent_warnings, subject, verdict
@@ -38,7 +38,7 @@ def diagnose(
     points: int = 1000,
     chunk: int | None = None,
     factors: int | None = None,  # how many factors the data is known to have
-    columns: Columns = "weighted",  # whose angles: A D, as the theory has it, or "mean": J = d xhat/dz
+    columns: ColumnWeights = "weighted",  # whose angles: A D, as the theory has it, or "mean": J = d xhat/dz
     has_beta: bool = True,  # False, with beta=None: the loss has no KL, so nothing is advised about its weight
 ) -> Diagnosis:
     """Say why a latent space is aligned, or why not: activity, Sigma law, mixed pairs and their cost in nats of loss.
@@ -52,7 +52,7 @@ def diagnose(
     >>> result.dto, round(result.entanglement_cost, 6), result.active
     (0.0, 0.0, 2)
     """
-    q = ask(decoder, codes, posterior, likelihood, s2, beta, points, chunk, columns, has_beta)
+    q = prepare_decoder(decoder, codes, posterior, likelihood, s2, beta, points, chunk, columns, has_beta)
     return diagnosis_of(q, data, encoder, factors)
 
 
@@ -65,7 +65,7 @@ def diagnosis_of(
     whole: SampledCost | None = None,
 ) -> Diagnosis:
     """The numbers and the words, from a question; `scope` and `whole` where it is about a part of the latents."""
-    law = compare(q.M.pullback, q.beta, q.posterior_at_points(), q.active, q.full)
+    law = compare_with_law(q.M.pullback, q.beta, q.posterior_at_points(), q.active, q.full)
     latents, pairs, drawn = latent_table(q, law), pair_table(q), arrays(q, law)
     count = int(q.active.sum())
     contrast = ima_contrast(select(q.G, q.active), rounding(q)) if count else None
@@ -203,8 +203,8 @@ def pair_table(q: Question) -> tuple[Pair, ...]:
     cosine = cosines(q.G).square().mean(0).sqrt()[i, j]
     difference = plane_differences(q.G, i, j)
     turns = axis_preferences(q.M.pullback, i, j, q.beta)
-    mixed = costs > MIXED * q.beta
-    columns = (i, j, costs, cosine, difference, turns.preference, turns.saving, mixed, difference < TOO_CLOSE)
+    mixed = costs > MIXED_NATS * q.beta
+    columns = (i, j, costs, cosine, difference, turns.preference, turns.saving, mixed, difference < TOO_CLOSE_VALUES)
     order = costs.argsort(descending=True)
     rows = [Pair(*row) for row in zip(*(column[order].tolist() for column in columns), strict=True)]
     looked = [p for p in rows if p.mixed][:INSPECTED]

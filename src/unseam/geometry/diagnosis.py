@@ -155,7 +155,7 @@ class Diagnosis:
 
     def __repr__(self) -> str:
         """One line: latents and pairs fill pages."""
-        return f"Diagnosis(DtO {number(self.dto)}, {self.active} of {len(self.latents)} latents active: {self.verdict})"
+        return f"Diagnosis(DtO {three_digits(self.dto)}, {self.active} of {len(self.latents)} latents active: {self.verdict})"
 
     def __str__(self) -> str:
         return "\n".join([self.verdict, *(f"warning: {warning}" for warning in self.warnings), "", self.table()])
@@ -165,7 +165,7 @@ class Diagnosis:
         header = ["latent", "active", "KL", "sigma^2", "by the law", "|J_i|", "std(mu)"]
         values = [(z.kl, z.sigma2, z.sigma2_law, z.jacobian_norm, z.mu_std) for z in self.latents]
         first = [[str(z.index), "yes" if z.active else "no"] for z in self.latents]
-        return [header, *([*both, *map(number, row)] for both, row in zip(first, values, strict=True))]
+        return [header, *([*both, *map(three_digits, row)] for both, row in zip(first, values, strict=True))]
 
     def table(self) -> str:
         rows = self.rows()
@@ -198,10 +198,10 @@ def scalars(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in values.items() if not isinstance(value, list | tuple)]
 
 
-def number(value: float | None) -> str:
+def three_digits(value: float | None) -> str:
     """Three significant digits, or a dash.
 
-    >>> number(0.12345), number(None)
+    >>> three_digits(0.12345), three_digits(None)
     ('0.123', '-')
     """
     return "-" if value is None else f"{value:.3g}"

@@ -96,7 +96,7 @@ def _turn(left: Tensor, right: Tensor, cos: float, sin: float) -> None:
     left.copy_(new)
 
 
-def sweep(M: Tensor, R: Tensor, beta: float, local: bool = False) -> tuple[Tensor, float]:
+def jacobi_sweep(M: Tensor, R: Tensor, beta: float, local: bool = False) -> tuple[Tensor, float]:
     """Every pair once, starting from R; returns the new R and the largest angle turned."""
     largest = 0.0
     rows, T = R.T.clone(), torch.einsum("xij,jp->pix", M, R).contiguous()  # T[p] = M_x r_p, points last
@@ -118,7 +118,7 @@ def descend(M: Tensor, R: Tensor, beta: float, tolerance: float = 1e-9) -> tuple
     """Sweeps from R until no pair turns by a millionth, or a sweep saves less than the tolerance of the cost."""
     cost, largest = rotation_cost(M, R, beta), math.inf
     for _ in range(SWEEPS):
-        R, largest = sweep(M, R, beta, local=largest < _CELL / 16)
+        R, largest = jacobi_sweep(M, R, beta, local=largest < _CELL / 16)
         before, cost = cost, rotation_cost(M, R, beta)
         if largest < 1e-6 or before - cost <= tolerance * abs(before):
             break

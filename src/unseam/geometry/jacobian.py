@@ -63,7 +63,7 @@ def push(decode: Decoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, K) -> (B, 
     return values[0], columns.movedim(0, -1)  # the same value for every tangent, computed once
 
 
-def pull(decode: Decoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, K) -> (B, ...), (B, ..., K)
+def reverse_jacobian(decode: Decoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, K) -> (B, ...), (B, ..., K)
     """The same by reverse mode, one pass per output: slow, but every operation that can be trained has it."""
     with torch.enable_grad():
         z = z.detach().clone().requires_grad_()
@@ -72,10 +72,10 @@ def pull(decode: Decoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, K) -> (B, 
     return theta.detach(), torch.stack(rows, 1).unflatten(1, theta.shape[1:])
 
 
-_MODES = {"forward": push, "reverse": pull}
+_MODES = {"forward": push, "reverse": reverse_jacobian}
 
 
-def slices(
+def jacobian_slices(
     decode: Decoder, z: Tensor, chunk: int | None = None, mode: str = "forward"
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """(theta (b, n), D (b, n, K)) for one small slice of points after another."""
@@ -117,7 +117,7 @@ def jacobian(
     >>> torch.equal(jacobian(lambda z: z @ W.T, torch.zeros(1, 2))[0], W)
     True
     """
-    return gather(((D,) for _, D in slices(decode, z, chunk, mode)), len(z))[0]
+    return gather(((D,) for _, D in jacobian_slices(decode, z, chunk, mode)), len(z))[0]
 
 
 def mean_and_weight(likelihood: Likelihood, theta: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
@@ -151,7 +151,7 @@ def pullbacks(
         J, D, A2 = (t.to(dtype or t.dtype) for t in (J, D, A2))
         return J.mT @ J, D.mT @ (A2.unsqueeze(-1) * D)
 
-    return Grams(*gather((products(theta, D) for theta, D in slices(decode, z, chunk, mode)), len(z)))
+    return Grams(*gather((products(theta, D) for theta, D in jacobian_slices(decode, z, chunk, mode)), len(z)))
 
 
 Metrics, metrics = Grams, pullbacks  # their names until 0.3

@@ -108,8 +108,8 @@ def ima_contrast(gram: Tensor, tolerance: float | None = None) -> Tensor:  # (..
 # What chance gives: the DtO of a uniformly random rotation, to print beside every DtO.
 #
 # K = 2 is closed: V is a turn by a, uniform on 0 .. pi/4 from the nearest signed permutation, and |V - P| = 2 sqrt 2
-# sin(a/2). For K up to 64 the table below was drawn once by `drawn`: 200,000 rotations up to K = 35, 20,000 beyond,
-# where the spread is small (standard errors of the means below 0.0006).
+# sin(a/2). For K up to 64 the table below was drawn once by `sampled_haar`: 200,000 rotations up to K = 35, 20,000
+# beyond, where the spread is small (standard errors of the means below 0.0006).
 
 
 MORE_DRAWS = 2_000  # for K > 64, where the spread is below 0.03
@@ -128,10 +128,10 @@ def haar(K: int) -> tuple[float, float]:
     if K == 2:
         mean = 16 * sqrt(2) / pi * (1 - cos(pi / 8))
         return mean, sqrt(16 / pi * (pi / 4 - sin(pi / 4)) - mean**2)
-    return TABLE[K] if K in TABLE else drawn(K, MORE_DRAWS)
+    return HAAR_TABLE[K] if K in HAAR_TABLE else sampled_haar(K, MORE_DRAWS)
 
 
-def drawn(K: int, draws: int, seed: int = 0) -> tuple[float, float]:
+def sampled_haar(K: int, draws: int, seed: int = 0) -> tuple[float, float]:
     """The same by drawing rotations."""
     rng, size = numpy_generator(seed, "haar", K), max(1, AT_ONCE // K**2)
     blocks = [min(size, draws - done) for done in range(0, draws, size)]
@@ -156,4 +156,4 @@ _DRAWN = (  # mean and standard deviation for K = 3, 4, ...
     8.3042, 0.0401, 8.3980, 0.0397, 8.4922, 0.0389, 8.5837, 0.0389, 8.6753, 0.0389, 8.7670, 0.0380, 8.8573, 0.0377,
     8.9462, 0.0371, 9.0355, 0.0365, 9.1232, 0.0367, 9.2108, 0.0360, 9.2974, 0.0357, 9.3827, 0.0355,
 )  # fmt: skip
-TABLE = {k + 3: (_DRAWN[2 * k], _DRAWN[2 * k + 1]) for k in range(len(_DRAWN) // 2)}
+HAAR_TABLE = {k + 3: (_DRAWN[2 * k], _DRAWN[2 * k + 1]) for k in range(len(_DRAWN) // 2)}

@@ -14,7 +14,7 @@ from torch.distributions import Distribution, MultivariateNormal
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.curvature import implied_beta, sigma_law
-from unseam.geometry.jacobian import Decoder, Grams, as_likelihood, pull, pullbacks, push
+from unseam.geometry.jacobian import Decoder, Grams, as_likelihood, pullbacks, push, reverse_jacobian
 from unseam.geometry.polarized import ACTIVE_VARIANCE, LatentStatistics, active_latents, statistics
 from unseam.models.adapters.base import check_mode, check_precision, one_line, wrong_output
 from unseam.models.likelihood import Bernoulli, Likelihood
@@ -22,7 +22,7 @@ from unseam.models.posterior import Diagonal, Full, Posterior
 
 _MOVES = 0.01  # without a posterior: a latent is active if it moves the output by this share of the strongest
 LOOKED_AT = 200  # outputs that are looked at for probabilities given as logits
-Columns = Literal["weighted", "mean"]
+ColumnWeights = Literal["weighted", "mean"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Question:
     codes: Array  # (N, K)
     posterior: Posterior | None  # N rows, double precision; None for a point, which has no variances
     M: Grams  # double precision, at z
-    columns: Columns  # whose angles are measured: "weighted" A D, or "mean" J
+    columns: ColumnWeights  # whose angles are measured: "weighted" A D, or "mean" J
     stats: LatentStatistics | None
     active: Array  # (K,) bool
     notes: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Question:
         return None if self.posterior is None else each(self.posterior, lambda t: t[self.rows])
 
 
-def ask(
+def prepare_decoder(
     decoder: Any,
     codes: Any,
     posterior: Any,
@@ -71,7 +71,7 @@ def ask(
     beta: float | None,
     points: int,
     chunk: int | None,
-    columns: Columns = "weighted",
+    columns: ColumnWeights = "weighted",
     has_beta: bool = True,
 ) -> Question:
     """Check the input, take the Jacobians, find the active latents and, where it is not given, beta."""
@@ -181,7 +181,7 @@ def moving(codes: Array, M: Grams) -> Array:  # (K,) bool
     return strength > _MOVES * max(float(strength.max()), 1e-300)
 
 
-def in_use(q: Question) -> Array:  # (K,) bool
+def latents_in_use(q: Question) -> Array:  # (K,) bool
     """Latents with an axis worth turning. A full posterior may spread one direction over many latents, so this asks
     the decoder: the Sigma law gives a latent in use a variance below 0.8."""
     law = sigma_law(q.M.pullback, q.beta).mean(0).numpy()
@@ -342,7 +342,7 @@ def differentiable(decode: Decoder, probe: Tensor) -> str:
         D, mode = push(decode, probe)[1], "forward"
     except _FAILURES:
         try:
-            D, mode = pull(decode, probe[:1])[1], "reverse"
+            D, mode = reverse_jacobian(decode, probe[:1])[1], "reverse"
         except _FAILURES as error:
             raise BadInput(
                 f"decoder is not differentiable ({one_line(error)}); write it in torch operations from input to output"

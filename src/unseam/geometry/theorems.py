@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from unseam.axes import Array
-from unseam.geometry.curvature import MIXED, entanglement_cost
-from unseam.geometry.degeneracy import TOO_CLOSE, pairs_of, plane_differences
-from unseam.geometry.diagnosis import html_table, number
+from unseam.geometry.curvature import MIXED_NATS, entanglement_cost
+from unseam.geometry.degeneracy import TOO_CLOSE_VALUES, pairs_of, plane_differences
+from unseam.geometry.diagnosis import html_table, three_digits
 from unseam.geometry.jacobian import hessian, jacobian, singular
 from unseam.geometry.orthogonality import distances, haar, rotations, select
 from unseam.geometry.prepare import Question, each
@@ -110,8 +110,8 @@ class TheoremTable:
     def premise_rows(self) -> list[list[str]]:
         header = ["premise", "value", "+-", "chance", "cost (nats)", "holds"]
         words = {True: "yes", False: "no", None: "-"}
-        return [header, *([p.name, number(p.value), number(p.error), number(p.chance), number(p.cost), words[p.holds]]
-                          for p in self.premises)]  # fmt: skip
+        numbers = [map(three_digits, (p.value, p.error, p.chance, p.cost)) for p in self.premises]
+        return [header, *([p.name, *n, words[p.holds]] for p, n in zip(self.premises, numbers, strict=True))]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: premises, and of each theorem whether it applies and what fails."""
@@ -137,7 +137,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
 def theorem_table(q: Question, data: Tensor | None = None, points: int = _POINTS, seed: int = 0) -> TheoremTable:
     """Measure every premise of a decoder at its codes, over the active latents; passive ones stay at their mean.
 
-    >>> from unseam.geometry.prepare import ask
+    >>> from unseam.geometry.prepare import prepare_decoder
     >>> z = torch.rand(200, 2, generator=torch.Generator().manual_seed(0)).double() + 1
     >>> polar = lambda z: torch.stack([z[:, 0] * z[:, 1].cos(), z[:, 0] * z[:, 1].sin()], 1)
     >>> table = theorem_table(ask(polar, z, None, None, 0.5, 1.0, 200, None))
@@ -179,10 +179,9 @@ def _orthogonal(q: Question) -> Premise:
     K = kept.shape[-1]
     value, chance = float(far.mean()), haar(K)[0]
     cost = float(entanglement_cost(kept, q.beta).mean())
-    holds = value <= TENTH * chance or cost <= MIXED * q.beta * K * (K - 1) / 2 * TENTH
-    text = (
-        f"C1: columns are {'orthogonal' if holds else 'not orthogonal'} (DtO {number(value)}, chance {number(chance)})"
-    )
+    holds = value <= TENTH * chance or cost <= MIXED_NATS * q.beta * K * (K - 1) / 2 * TENTH
+    size = f"DtO {three_digits(value)}, chance {three_digits(chance)}"
+    text = f"C1: columns are {'orthogonal' if holds else 'not orthogonal'} ({size})"
     return Premise("C1", value, float(far.std()) / len(far) ** 0.5, chance, bool(holds), cost, text)
 
 
@@ -219,7 +218,7 @@ def _distinct(q: Question, seed: int) -> Premise:
     gaussian = rng.normal(size=(50, 4 * K, K))
     random = torch.as_tensor(np.swapaxes(gaussian, 1, 2) @ gaussian)
     chance = float(np.mean([float(plane_differences(g[None], *pairs_of(K)).min()) for g in random]))
-    holds = value >= TOO_CLOSE
+    holds = value >= TOO_CLOSE_VALUES
     text = (f"distinct singular values: the closest two differ by {value:.0%}" +
             ("" if holds else ", so the data does not prefer an axis in their plane"))  # fmt: skip
     return Premise("distinct singular values", value, None, chance, holds, None, text)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from unseam.geometry.diagnosis import Diagnosis, Latent, Pair, number
+from unseam.geometry.diagnosis import Diagnosis, Latent, Pair, three_digits
 from unseam.geometry.polarized import collapsed
 
 LAW_R = 0.9  # the Sigma law is followed from this correlation of log variances on, and
@@ -55,15 +55,15 @@ def activity(d: Diagnosis) -> str:
         return f"{none}: moving along the codes does not change the output"
     if all(collapsed(z.kl or 0.0) for z in d.latents):
         return f"{none}: the posterior has collapsed onto the prior" + ("; lower beta" if d.has_beta else "")
-    return f"{none}, though their KL is {number(d.kl)} nats: their means hardly vary from sample to sample"
+    return f"{none}, though their KL is {three_digits(d.kl)} nats: their means hardly vary from sample to sample"
 
 
 def about_beta(beta: float, source: str) -> str:
     """Where beta comes from, if it was not given."""
     if source == "estimated":
-        return f"beta was not given: {number(beta)} is an estimate from the Sigma law over the active latents"
+        return f"beta was not given: {three_digits(beta)} is an estimate from the Sigma law over the active latents"
     if source == "none":
-        return f"the loss has no beta: {number(beta)} is only the unit of costs"
+        return f"the loss has no beta: {three_digits(beta)} is only the unit of costs"
     return "beta was not given and nothing fixes it: 1 is taken as the unit" if source == "unit" else ""
 
 
@@ -108,41 +108,44 @@ def _fits(r: float | None, error: float | None) -> bool:
 def scale(factor: float) -> str:
     """The variances fit the law with another beta: `factor` times the given one."""
     off, which = (factor, "too small") if factor > 1 else (1 / factor, "too large")
-    return f"the right shape, wrong scale: the beta or s2 given is off by a factor of about {number(off)} ({which})"
+    return (
+        f"the right shape, wrong scale: the beta or s2 given is off by a factor of about {three_digits(off)} ({which})"
+    )
 
 
 def mixing(d: Diagnosis) -> str:
     """Which latents are mixed and what they pay."""
     mixed, cost = [pair for pair in d.pairs if pair.mixed], d.entanglement_cost
     if not mixed:
-        text = f"no two latents are mixed: they cost {number(max(d.cost_of_active, 0.0))} nats of loss"
+        text = f"no two latents are mixed: they cost {three_digits(max(d.cost_of_active, 0.0))} nats of loss"
     elif len(mixed) <= NAMED_PAIRS:
         text = "; ".join(one_pair(pair, cost, d.has_beta) for pair in mixed)
     else:
         names = words(sorted({k for pair in mixed for k in (pair.i, pair.j)}))
         text = (
-            f"latents {names} are mixed in {len(mixed)} pairs, which cost {number(sum(p.cost for p in mixed))} of "
-            f"{number(cost)} nats of loss; the worst: {one_pair(mixed[0], cost, d.has_beta)}"
+            f"latents {names} are mixed in {len(mixed)} pairs, which cost {three_digits(sum(p.cost for p in mixed))} "
+            f"of {three_digits(cost)} nats of loss; the worst: {one_pair(mixed[0], cost, d.has_beta)}"
         )
     passive = cost - d.cost_of_active
     if passive > PASSIVE_SHARE * cost and passive > PASSIVE_NATS * d.beta:
         text += (
-            f"; {number(passive)} of {number(cost)} nats of loss are noise from passive latents that the decoder still "
-            "hears"
+            f"; {three_digits(passive)} of {three_digits(cost)} nats of loss are noise from passive latents that the "
+            "decoder still hears"
         )
     return text
 
 
 def one_pair(pair: Pair, cost: float, has_beta: bool = True) -> str:
     """What two mixed latents pay, why, and what would help."""
-    text = f"latents {pair.i} and {pair.j} are mixed: they cost {number(pair.cost)} of {number(cost)} nats of loss"
+    costs = f"{three_digits(pair.cost)} of {three_digits(cost)} nats of loss"
+    text = f"latents {pair.i} and {pair.j} are mixed: they cost {costs}"
     if pair.degenerate:
         return text + (
             f"; their singular values differ by {pair.difference:.0%}, so the data does not prefer an axis: "
             "change the scale of the data" + (" or of beta" if has_beta else "")
         )
     if pair.saving > WORTH_TURNING * pair.cost:
-        return f"{text}; a rotation would save {number(pair.saving)} of them: use `align`"
+        return f"{text}; a rotation would save {three_digits(pair.saving)} of them: use `align`"
     if pair.coordinates == "polar":
         return f"{text}; together they are polar coordinates, which no rotation separates"
     return f"{text}; no rotation saves a tenth of that, the mixing changes from point to point"
@@ -152,7 +155,7 @@ def _whole(d: Diagnosis) -> str:
     """The cost of all latents, where only some were looked at."""
     if d.whole_cost is None or d.whole_cost_error is None:
         return ""
-    return f"all latents together cost {number(d.whole_cost)} +- {number(d.whole_cost_error)} nats of loss"
+    return f"all latents together cost {three_digits(d.whole_cost)} +- {three_digits(d.whole_cost_error)} nats of loss"
 
 
 def _share(d: Diagnosis) -> str:
@@ -168,7 +171,7 @@ def degeneracy_warnings(pairs: Sequence[Pair]) -> list[str]:
     """Pairs without a preferred axis, mixed or not."""
     return [
         f"latents {p.i} and {p.j}: their singular values differ by {p.difference:.1%} only (preference "
-        f"{number(p.preference)} nats of loss), so their axes are an accident of the seed"
+        f"{three_digits(p.preference)} nats of loss), so their axes are an accident of the seed"
         for p in pairs
         if p.degenerate
     ]

@@ -9,13 +9,13 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 
 
-def covariance(name: str, value: Any) -> Array:  # (..., n, n) -> (..., n, n)
+def checked_covariance(name: str, value: Any) -> Array:  # (..., n, n) -> (..., n, n)
     """A symmetric positive definite matrix (or a stack of them) in float64, or an error that says which part fails.
 
-    >>> covariance("Sy", [[2, 1], [1, 2]])
+    >>> checked_covariance("Sy", [[2, 1], [1, 2]])
     array([[2., 1.],
            [1., 2.]])
-    >>> covariance("Sy", [[1, 1], [1, 1]])
+    >>> checked_covariance("Sy", [[1, 1], [1, 1]])
     Traceback (most recent call last):
     unseam.errors.BadInput: Sy is singular: its smallest eigenvalue 0 ... add noise to it or leave out ...
     """

@@ -31,7 +31,7 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.errors import BadInput, unknown
-from unseam.linear.checks import covariance, positive
+from unseam.linear.checks import checked_covariance, positive
 from unseam.rng import numpy_generator
 
 EncoderNoise = Literal["full", "diagonal"]
@@ -253,7 +253,7 @@ def _check(Sy: Any, gamma: Any, lam: Any, start: Any, Sw: str, Sz: str) -> tuple
         raise unknown("Sw", Sw, get_args(EncoderNoise))
     if Sz not in get_args(DecoderNoise):
         raise unknown("Sz", Sz, get_args(DecoderNoise))
-    Sy, gamma = covariance("Sy", Sy), positive("gamma", gamma)
+    Sy, gamma = checked_covariance("Sy", Sy), positive("gamma", gamma)
     lam, A = np.asarray(lam, np.float64), np.asarray(start, np.float64)
     if not np.isfinite(lam).all() or not np.isfinite(A).all():
         raise BadInput("lambda and start must be finite numbers")

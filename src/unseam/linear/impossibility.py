@@ -59,12 +59,12 @@ def entangle(u: Array, marginal: Marginal | None = None, a: float = 0.25) -> Arr
     return np.asarray(marginal.ppf(ndtr(ndtri(g) @ matrix.T)))
 
 
-def jacobian(u: Array, marginal: Marginal | None = None, a: float = 0.25) -> Array:  # (N, d) -> (N, d, d)
+def entangling_jacobian(u: Array, marginal: Marginal | None = None, a: float = 0.25) -> Array:  # (N, d) -> (N, d, d)
     """df_i/du_j = A_ij * [slope of h o g at u_j] / [slope of h o g at f_i]: nowhere 0.
 
     >>> from scipy.stats import uniform
     >>> u = np.random.default_rng(0).uniform(size=(100, 3))
-    >>> bool((np.abs(jacobian(u, uniform)) > 1e-6).all())
+    >>> bool((np.abs(entangling_jacobian(u, uniform)) > 1e-6).all())
     True
     """
     u = np.asarray(u, dtype=np.float64)

@@ -15,7 +15,7 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.linear.checks import covariance
+from unseam.linear.checks import checked_covariance
 
 _MOST = 1 - 1e-9  # a squared multiple correlation above this counts as this: no information exceeds 10.4 nats
 _MOST_FACTORS = 16  # 2^16 sets; more would not fit the tables
@@ -68,7 +68,7 @@ def gaussian_tables(Sv: Any, variances: Any, Sxv: Any) -> Tables:  # (s, s), (..
     (array([[0.    , 0.3466, 0.    , 0.3466],
            [0.    , 0.    , 0.3466, 0.3466]]), np.float64(0.0))
     """
-    Sv = covariance("the factors' covariance", Sv)
+    Sv = checked_covariance("the factors' covariance", Sv)
     s = few(len(Sv), _MOST_FACTORS, "sets")
     c, variances = np.asarray(Sxv, np.float64), np.asarray(variances, np.float64)
     if c.shape[-1] != s or c.shape[:-1] != variances.shape:

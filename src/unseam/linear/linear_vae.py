@@ -21,8 +21,8 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.errors import BadInput, unknown
-from unseam.linear.checks import covariance, latent_dimension, positive, spectrum
-from unseam.linear.ppca import principal_axes, rotation
+from unseam.linear.checks import checked_covariance, latent_dimension, positive, spectrum
+from unseam.linear.ppca import checked_rotation, principal_axes
 
 _Posterior = Literal["diagonal", "full"]
 
@@ -44,7 +44,7 @@ class LinearVAE:
         >>> {k: round(v, 4) for k, v in optimum(S, d=1, s2=1.0).terms(S).items()}
         {'reconstruction': 2.8379, 'kl': 0.3466}
         """
-        S = covariance("S", S)
+        S = checked_covariance("S", S)
         n, d = self.W.shape
         left = np.eye(n) - self.W @ self.V
         square = np.sum(left @ S * left) + np.sum(self.W @ self.Sigma * self.W)
@@ -73,7 +73,7 @@ class LinearVAE:
         >>> bool(np.allclose(turned.W @ turned.V, vae.W @ vae.V))
         True
         """
-        R = rotation("R", R, self.W.shape[1])
+        R = checked_rotation("R", R, self.W.shape[1])
         return LinearVAE(self.W @ R.T, R @ self.V, R @ self.Sigma @ R.T, self.s2, self.beta)
 
 
@@ -111,13 +111,13 @@ def optimum(
            [0.   , 0.   ]]), array([[0.2  , 0.   ],
            [0.   , 0.333]]))
     """
-    S = covariance("S", S)
+    S = checked_covariance("S", S)
     d = latent_dimension(d, len(S)) if s2 is None else _at_most(d, len(S))
     l, U = principal_axes(S)
     s2 = learned_variance(l, d, beta) if s2 is None else float(positive("s2", s2))
     W = U[:, :d] * np.sqrt(np.maximum(l[:d] - float(positive("beta", beta)) * s2, 0))
     if R is not None:
-        R = rotation("R", R, d)
+        R = checked_rotation("R", R, d)
         if posterior == "diagonal" and not np.allclose(np.sort(np.abs(R), 1)[:, :-1], 0, atol=1e-8):
             raise BadInput("R must be a signed permutation with posterior='diagonal'; use posterior='full' for others")
         W = W @ R

@@ -103,6 +103,6 @@ def as_partition(value: float, masks: Array, s: int) -> Partition:  # (m,)
     return Partition(value, tuple(tuple(j for j in range(s) if mask >> j & 1) for mask in masks))
 
 
-def score(p: Partition) -> float:
+def tie_broken_value(p: Partition) -> float:
     """The value with ties broken: what the maximum is taken of."""
     return p.value - TIE * len(p.blocks)

@@ -15,7 +15,7 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.linear.checks import covariance, latent_dimension, positive
+from unseam.linear.checks import checked_covariance, latent_dimension, positive
 from unseam.linear.evidence import best_dimension
 
 
@@ -58,7 +58,7 @@ class PPCA:
         >>> round(PPCA(np.array([[1.0], [0.0]]), 1.0, np.zeros(2)).expected_log_likelihood(np.diag([2.0, 1.0])), 4)
         -3.1845
         """
-        C, S = self.covariance, covariance("S", S)
+        C, S = self.covariance, checked_covariance("S", S)
         return float(-(len(C) * np.log(2 * np.pi) + np.linalg.slogdet(C)[1] + np.trace(np.linalg.solve(C, S))) / 2)
 
     def sample(self, count: int, generator: np.random.Generator) -> tuple[Array, Array]:  # (N, n), (N, d)
@@ -83,7 +83,7 @@ def fit(x: Any, d: int | None = None, R: Any = None) -> PPCA:  # (N, n)
     x = np.asarray(x, np.float64)
     if x.ndim != 2 or len(x) < 2 or not np.isfinite(x).all():
         raise BadInput(f"x has shape {x.shape}; give finite numbers, (N, n) with at least 2 rows")
-    S = covariance("the covariance of x", np.cov(x.T, bias=True))
+    S = checked_covariance("the covariance of x", np.cov(x.T, bias=True))
     if d is None:
         d = best_dimension(np.linalg.eigvalsh(S)[::-1], len(x))
     model = closed_form(S, d, R)
@@ -101,12 +101,12 @@ def closed_form(S: Any, d: int, R: Any = None, s2: float | None = None) -> PPCA:
            [0.   , 1.414],
            [0.   , 0.   ]]), 1.0)
     """
-    S = covariance("S", S)
+    S = checked_covariance("S", S)
     d = latent_dimension(d, len(S))
     l, U = principal_axes(S)
     s2 = float(l[d:].mean() if s2 is None else positive("s2", s2))
     W = U[:, :d] * np.sqrt(np.maximum(l[:d] - s2, 0))
-    return PPCA(W if R is None else W @ rotation("R", R, d), s2, np.zeros(len(S)))
+    return PPCA(W if R is None else W @ checked_rotation("R", R, d), s2, np.zeros(len(S)))
 
 
 def em(S: Any, start: Any, s2: float = 1.0, steps: int = 1000, rtol: float = 1e-14) -> tuple[PPCA, Array]:
@@ -118,7 +118,7 @@ def em(S: Any, start: Any, s2: float = 1.0, steps: int = 1000, rtol: float = 1e-
     >>> round(model.s2, 6), bool(np.all(np.diff(trace) > -1e-12))
     (1.0, True)
     """
-    S, W = covariance("S", S), np.asarray(start, np.float64)
+    S, W = checked_covariance("S", S), np.asarray(start, np.float64)
     if W.ndim != 2 or len(W) != len(S):
         raise BadInput(f"start has shape {W.shape}; with S {S.shape} it must be ({len(S)}, d)")
     d, s2 = latent_dimension(W.shape[1], len(S)), float(positive("s2", s2))
@@ -177,7 +177,7 @@ def rotation_of(W: Any, S: Any, s2: float) -> Array:  # (n, d) -> (d, d)
     array([[0.6, 0.8],
            [0.8, 0.6]])
     """
-    W, S = np.asarray(W, np.float64), covariance("S", S)
+    W, S = np.asarray(W, np.float64), checked_covariance("S", S)
     l, U = principal_axes(S)
     d = W.shape[1]
     if l[d - 1] <= s2:
@@ -187,7 +187,7 @@ def rotation_of(W: Any, S: Any, s2: float) -> Array:  # (n, d) -> (d, d)
     return (U[:, :d].T @ W) / np.sqrt(l[:d] - s2)[:, None]
 
 
-def rotation(name: str, R: Any, d: int) -> Array:  # (d, d)
+def checked_rotation(name: str, R: Any, d: int) -> Array:  # (d, d)
     """An orthogonal matrix, checked."""
     R = np.asarray(R, np.float64)
     if R.shape != (d, d) or not np.allclose(R @ R.T, np.eye(d), atol=1e-8):

@@ -18,7 +18,7 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.linear.checks import covariance
+from unseam.linear.checks import checked_covariance
 from unseam.linear.ppca import principal_axes
 
 
@@ -57,7 +57,7 @@ def rotate(M: Any, budget: float = 0.0) -> tuple[Array, Allocation]:  # (n, d) -
     23.15, columns at 0.000000
     """
     M = _decoder(M)
-    gram = covariance("M'M", M.T @ M)
+    gram = checked_covariance("M'M", M.T @ M)
     V = principal_axes(gram)[1].T
     return V, allocate(M @ V.T, budget)
 
@@ -84,7 +84,7 @@ def embed(S: Any, budget: float = 0.0) -> Embedding:  # (n, n)
     (array([[0.7071, 0.7071],
            [0.7071, 0.7071]]), array([1.7321, 1.    ]), 3.4641)
     """
-    l, U = principal_axes(covariance("S", S))
+    l, U = principal_axes(checked_covariance("S", S))
     a = _spend(l, budget)
     return Embedding(U, np.sqrt(l), a.variances, a.value)
 

@@ -12,13 +12,13 @@ from unseam.linear.search import best_partition
 from unseam.rng import numpy_generator
 from unseam.stats import ksg, normal_scores
 
-Method = Literal["gaussian", "ksg"]
+InformationMethod = Literal["gaussian", "ksg"]
 
 
 def partition_information(
     codes: Any,  # (N, m)
     factors: Any,  # (N, s)
-    method: Method = "gaussian",
+    method: InformationMethod = "gaussian",
     *,
     budget: int = 3_000_000,
     k: int = 3,
@@ -36,7 +36,7 @@ def partition_information(
 
 
 def sample_tables(
-    codes: Any, factors: Any, method: Method = "gaussian", *, k: int = 3, rows: int = 1000, seed: int = 0
+    codes: Any, factors: Any, method: InformationMethod = "gaussian", *, k: int = 3, rows: int = 1000, seed: int = 0
 ) -> Tables:
     """Information of every latent about every set of factors: `gaussian` plugs in the sample covariance, `ksg` counts
     neighbours in `rows` of the rows.
@@ -54,7 +54,7 @@ def sample_tables(
         keep = numpy_generator(seed, "partition", "rows").permutation(len(x))[:rows]
         return ksg_tables(x[keep], v[keep], k, seed)
     if method != "gaussian":
-        raise unknown("method", method, get_args(Method))
+        raise unknown("method", method, get_args(InformationMethod))
     m = x.shape[1]
     S = np.cov(np.hstack([x, v]).T, bias=True)
     return gaussian_tables(S[m:, m:], np.diag(S)[:m], S[:m, m:])

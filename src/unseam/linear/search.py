@@ -26,7 +26,7 @@ from scipy.optimize import linear_sum_assignment
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.linear.information import Tables
-from unseam.linear.partition import TIE, Partition, as_partition, assignment_masks, partition_value, score
+from unseam.linear.partition import TIE, Partition, as_partition, assignment_masks, partition_value, tie_broken_value
 from unseam.rng import numpy_generator
 
 _CHUNK = 20_000  # nodes expanded at once
@@ -51,9 +51,9 @@ def best_partition(tables: Tables, budget: int = 3_000_000) -> Partition:
         if node.depth == tables.s:
             found = _leaves(tables, node, found)
         else:
-            stack += node.above(score(found)).chunks()
+            stack += node.above(tie_broken_value(found)).chunks()
     open_bounds = [float(node.bound.max()) for node in stack]
-    gap = max([0.0, *(b - score(found) for b in open_bounds)])
+    gap = max([0.0, *(b - tie_broken_value(found) for b in open_bounds)])
     return Partition(found.value, found.groups, gap, seen)
 
 
@@ -119,12 +119,12 @@ def _bound(tables: Tables, masks: Array, count: Array, rest: int) -> Array:  # -
 def _leaves(tables: Tables, node: _Nodes, found: Partition) -> Partition:
     """Complete partitions, most promising first, until the next one's bound is below the best value."""
     for i in np.argsort(-node.bound, kind="stable"):
-        if node.bound[i] <= score(found):
+        if node.bound[i] <= tie_broken_value(found):
             break
         blocks = node.masks[i][node.masks[i] > 0]
         row, latent = linear_sum_assignment(tables.gain[:, blocks].T, maximize=True)
         value = float(tables.gain[latent, blocks[row]].sum() - node.penalty[i])
-        if value - TIE * len(blocks) > score(found):
+        if value - TIE * len(blocks) > tie_broken_value(found):
             masks = np.zeros(tables.m, int)
             masks[latent] = blocks[row]
             found = as_partition(value, masks, tables.s)
@@ -144,7 +144,7 @@ def local_search(tables: Tables, restarts: int = 8) -> Partition:
     best_latent = tables.gain.argmax(0)
     starts = [best_latent[1 << np.arange(s)], np.full(s, best_latent[-1])]
     starts += list(generator.integers(m, size=(restarts, s)))
-    return max((_climb(tables, np.asarray(start)) for start in starts), key=score)
+    return max((_climb(tables, np.asarray(start)) for start in starts), key=tie_broken_value)
 
 
 def _climb(tables: Tables, labels: Array) -> Partition:  # (s,)

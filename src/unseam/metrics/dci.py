@@ -20,10 +20,10 @@ from scipy.stats import entropy
 
 from unseam.axes import Array
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Inputs, Sample, require_few_classes, shared
+from unseam.metrics.inputs import Inputs, Observations, computed_once, require_few_classes
 from unseam.metrics.registry import metric, public
 from unseam.metrics.shared.parallel import factor_by_factor
-from unseam.metrics.shared.predictors import Backend, Fitted, fit
+from unseam.metrics.shared.predictors import Backend, FittedPredictor, fit_predictor
 from unseam.rng import derive
 
 _EASTWOOD = "Eastwood & Williams 2018, openreview By-7dz-AZ"
@@ -108,7 +108,7 @@ def weighted(values: Array, weights: Array) -> float:
     return float((values * weights).sum() / total) if total > 0 else float(values.mean())
 
 
-@shared
+@computed_once
 def importances(inputs: Inputs, backend: Backend) -> Importances:
     """Fit one model a factor, side by side."""
     require_few_classes(inputs, "dci")
@@ -124,14 +124,14 @@ def importances(inputs: Inputs, backend: Backend) -> Importances:
     return Importances(inputs.by_latent(matrix), seen_well, test_well)
 
 
-def fit_factor(inputs: Inputs, rows: Sample, f: int, backend: str, salt: str = "dci") -> Fitted:
+def fit_factor(inputs: Inputs, rows: Observations, f: int, backend: str, salt: str = "dci") -> FittedPredictor:
     """Trees of one factor; `salt` tells their random numbers from those of other metrics."""
     discrete = inputs.classes[f] > 0
     y = rows.labels[:, f] if discrete else rows.values[:, f]
-    return fit(backend, rows.codes, y, discrete, derive(inputs.seed, salt, f) % 2**31)
+    return fit_predictor(backend, rows.codes, y, discrete, derive(inputs.seed, salt, f) % 2**31)
 
 
-def correct(inputs: Inputs, f: int, model: Fitted, rows: Sample) -> float:
+def correct(inputs: Inputs, f: int, model: FittedPredictor, rows: Observations) -> float:
     """Accuracy of a discrete factor, max(0, R^2) of a continuous one."""
     guess = model.predict(rows.codes)
     if inputs.classes[f]:

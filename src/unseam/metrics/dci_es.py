@@ -21,7 +21,7 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Inputs, Sample, require_few_classes
+from unseam.metrics.inputs import Inputs, Observations, require_few_classes
 from unseam.metrics.registry import metric
 from unseam.rng import numpy_generator
 from unseam.stats import standardise
@@ -85,7 +85,7 @@ def features(x: Array, seed: int) -> Array:  # (N, K) -> (N, 1 + K + 512)
     return np.hstack([np.ones((len(x), 1)), x, np.sqrt(2) * np.cos(x @ directions.T + phase)])
 
 
-def _targets(inputs: Inputs, f: int, rows: Sample) -> Array:  # (N, C): one-hot, cosine and sine, or the value
+def _targets(inputs: Inputs, f: int, rows: Observations) -> Array:  # (N, C): one-hot, cosine and sine, or the value
     factor, labels = inputs.space[f], rows.labels[:, f]
     if factor.kind == "categorical":
         return np.eye(inputs.classes[f])[labels]

@@ -18,11 +18,11 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
 from unseam.metrics.dci import correct, fit_factor, importances
-from unseam.metrics.inputs import Inputs, Sample, require_few_classes, shared
+from unseam.metrics.inputs import Inputs, Observations, computed_once, require_few_classes
 from unseam.metrics.registry import public, register
 from unseam.metrics.shared.logistic import fit_softmax
 from unseam.metrics.shared.parallel import factor_by_factor
-from unseam.metrics.shared.predictors import Fitted
+from unseam.metrics.shared.predictors import FittedPredictor
 from unseam.rng import numpy_generator
 from unseam.stats import standardise
 
@@ -65,20 +65,20 @@ def _efficiency(inputs: Inputs, model: _Model) -> Score:
     return Score(f"efficiency-{model}", few.value / max(many.value, 1e-12), per_factor=per_factor, settings=settings)
 
 
-def labelled(inputs: Inputs, labels: int) -> Sample:
+def labelled(inputs: Inputs, labels: int) -> Observations:
     """So many of the training rows, drawn at random."""
     train, _ = inputs.halves()
     chosen = numpy_generator(inputs.seed, "labels", labels).choice(len(train), labels, replace=False)
     return train.take(np.sort(chosen))
 
 
-@shared
+@computed_once
 def accuracies(inputs: Inputs, model: _Model, labels: int) -> Array:  # (F,)
     train, test = inputs.halves()
     if model == "trees" and labels == len(train):
         return importances(inputs, "lightgbm").test  # DCI's models, not fitted twice
     rows = labelled(inputs, labels)
-    fit_one: Callable[[Inputs, Sample, int], Fitted] = fit_logistic if model == "logistic" else fit_trees
+    fit_one: Callable[[Inputs, Observations, int], FittedPredictor] = fit_logistic if model == "logistic" else fit_trees
 
     def one_factor(f: int) -> float:
         return correct(inputs, f, fit_one(inputs, rows, f), test)
@@ -86,20 +86,20 @@ def accuracies(inputs: Inputs, model: _Model, labels: int) -> Array:  # (F,)
     return np.array(factor_by_factor(one_factor, inputs))
 
 
-def fit_trees(inputs: Inputs, rows: Sample, f: int) -> Fitted:
+def fit_trees(inputs: Inputs, rows: Observations, f: int) -> FittedPredictor:
     return fit_factor(inputs, rows, f, "lightgbm", "trees")
 
 
-def fit_logistic(inputs: Inputs, rows: Sample, f: int) -> Fitted:
+def fit_logistic(inputs: Inputs, rows: Observations, f: int) -> FittedPredictor:
     """Logistic regression, or ridge regression of a continuous factor, on standardised codes."""
     x = standardise(rows.codes)[0]
     nothing = np.zeros(x.shape[1])
     if inputs.classes[f]:
         model = fit_softmax(x, rows.labels[:, f], inputs.classes[f])
-        return Fitted(nothing, lambda new: model.predict(standardise(rows.codes, new)[1]))
+        return FittedPredictor(nothing, lambda new: model.predict(standardise(rows.codes, new)[1]))
     y = rows.values[:, f]
     weights = np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ (y - y.mean()))
-    return Fitted(nothing, lambda new: standardise(rows.codes, new)[1] @ weights + y.mean())
+    return FittedPredictor(nothing, lambda new: standardise(rows.codes, new)[1] @ weights + y.mean())
 
 
 _MODELS: tuple[tuple[_Model, str], ...] = (("logistic", "logistic regression"), ("trees", "a set of boosted trees"))

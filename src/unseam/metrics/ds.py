@@ -20,7 +20,7 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Inputs, Sample
+from unseam.metrics.inputs import Inputs, Observations
 from unseam.metrics.registry import metric
 from unseam.metrics.shared.parallel import side_by_side
 from unseam.stats import top_two_gap
@@ -80,7 +80,7 @@ def _nearest(train: Array, test: Array, k: int) -> Array:  # (N,), (M,) -> (M, k
     return order[np.take_along_axis(window, best, axis=1)]
 
 
-def quality(inputs: Inputs, f: int, near: Array, train: Sample, test: Sample) -> float:
+def quality(inputs: Inputs, f: int, near: Array, train: Observations, test: Observations) -> float:
     """A_fj: accuracy of the majority of the neighbours, or std - rmse of their mean."""
     if inputs.classes[f]:
         guess = _majority(train.labels[near, f])
@@ -99,7 +99,7 @@ def _majority(labels: Array) -> Array:  # (M, k) -> (M,) the most frequent label
     return np.take_along_axis(ordered, count.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
-def baseline(inputs: Inputs, f: int, test: Sample) -> float:
+def baseline(inputs: Inputs, f: int, test: Observations) -> float:
     """M_f: accuracy of the best constant guess, or the standard deviation."""
     if inputs.classes[f]:
         return float(np.bincount(test.labels[:, f]).max() / len(test))

@@ -22,16 +22,16 @@ import numpy as np
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Inputs, require_few_classes, shared
+from unseam.metrics.inputs import Inputs, computed_once, require_few_classes
 from unseam.metrics.registry import metric, public
 from unseam.metrics.shared.information import normalised
 from unseam.metrics.shared.logistic import fit_softmax
 from unseam.metrics.shared.parallel import factor_by_factor
-from unseam.stats import discrete_information, distinct, ksg, ross, standardise
+from unseam.stats import discrete_information, ksg, ross, standardise, unique_values
 
 HSU = "Hsu et al. 2023, arXiv:2305.18378"
 _NEIGHBOURS = 10
-LEVELS = 50  # a latent with more distinct values is not quantised
+CODE_LEVELS = 50  # a latent with more distinct values is not quantised
 
 
 @metric("infom", "What share of a latent's information is about one factor?", HSU)
@@ -92,14 +92,14 @@ def infomec(inputs: Inputs) -> dict[str, Score]:
     return {score.name: score for score in (infom.of(inputs), infoe.of(inputs), infoc.of(inputs))}
 
 
-@shared
+@computed_once
 def quantised(inputs: Inputs) -> dict[int, Array]:  # latent -> (N,) labels
     """The latents that take few values, as labels."""
-    found = {j: distinct(z) for j, z in enumerate(inputs.rows.codes.T)}
-    return {j: labels for j, (levels, labels) in found.items() if len(levels) <= min(LEVELS, len(inputs) // 2)}
+    found = {j: unique_values(z) for j, z in enumerate(inputs.rows.codes.T)}
+    return {j: labels for j, (levels, labels) in found.items() if len(levels) <= min(CODE_LEVELS, len(inputs) // 2)}
 
 
-@shared
+@computed_once
 def normalised_information(inputs: Inputs) -> tuple[Array, Array]:  # (F, K), (K,) which latents are active
     """n_fj, and which latents are active."""
     levels, width = quantised(inputs), np.ptp(inputs.rows.codes, axis=0)

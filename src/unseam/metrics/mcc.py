@@ -15,7 +15,7 @@ import numpy as np
 from unseam.metrics.base import Score
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import metric, register
-from unseam.metrics.shared.correlation import Method, factor_correlations, ordered_factors
+from unseam.metrics.shared.correlation import CorrelationMethod, factor_correlations, ordered_factors
 from unseam.stats import matched
 
 HYVARINEN = "Hyvarinen & Morioka 2016, arXiv:1605.06336"
@@ -27,7 +27,7 @@ HYVARINEN = "Hyvarinen & Morioka 2016, arXiv:1605.06336"
     HYVARINEN,
     ceiling="1 if the code is linear in the factors",
 )
-def mcc(inputs: Inputs, method: Method = "pearson") -> Score:
+def mcc(inputs: Inputs, method: CorrelationMethod = "pearson") -> Score:
     """Mean correlation after the best one-to-one matching.
 
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)

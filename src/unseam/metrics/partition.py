@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unseam.linear.samples import Method
+from unseam.linear.samples import InformationMethod
 from unseam.linear.samples import partition_information as best_groups
 from unseam.metrics.base import Score
 from unseam.metrics.inputs import Inputs
@@ -28,7 +28,7 @@ from unseam.metrics.shared.correlation import ordered_factors
     range=(0.0, float("inf")),
     ceiling="none: nats grow with the precision of the code",
 )
-def partition_information(inputs: Inputs, method: Method = "gaussian") -> Score:
+def partition_information(inputs: Inputs, method: InformationMethod = "gaussian") -> Score:
     """I_m of codes against factors with an order, in nats; `extra["groups"]` names the factors of each latent.
 
     >>> v = np.random.default_rng(0).normal(size=(1000, 3))

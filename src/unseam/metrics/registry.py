@@ -16,10 +16,10 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypedDict, Ty
 from unseam.axes import FactorSpace
 from unseam.errors import BadInput, unknown
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Inputs, prepare
+from unseam.metrics.inputs import Inputs, prepare_inputs
 from unseam.metrics.shared.interventions import Encode, from_sampler
 
-P = ParamSpec("P")
+_P = ParamSpec("_P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
@@ -56,11 +56,11 @@ class Metric:
 METRICS: dict[str, Metric] = {}  # filled by `@metric` and `register`, in the order of unseam.metrics.__init__
 
 
-class Call(Protocol[P, R_co]):
+class Call(Protocol[_P, R_co]):
     """The public call of a formula: arrays (or a sampler and its space) in, its own settings by keyword."""
 
     @property
-    def of(self) -> Callable[Concatenate[Inputs, P], R_co]: ...
+    def of(self) -> Callable[Concatenate[Inputs, _P], R_co]: ...
 
     def __call__(
         self,
@@ -102,7 +102,7 @@ def knows_vectors(name: str, inputs: Inputs, vectors: bool) -> None:
         raise BadInput(f"{name} reads one number a latent; give components=1. Vectors are read by {', '.join(able)}")
 
 
-def public(formula: Callable[Concatenate[Inputs, P], R], vectors: bool = True) -> Call[P, R]:
+def public(formula: Callable[Concatenate[Inputs, _P], R], vectors: bool = True) -> Call[_P, R]:
     """The formula as a function of arrays."""
     settings = list(inspect.signature(formula).parameters.values())[1:]
     known = {p.name for p in (*DOOR, *settings)}
@@ -113,21 +113,23 @@ def public(formula: Callable[Concatenate[Inputs, P], R], vectors: bool = True) -
             raise unknown(f"setting of {formula.__name__}", option, sorted(known))
         own = {p.name: options.pop(p.name) for p in settings if p.name in options}
         sampler = options.pop("sampler", None)
-        inputs = from_sampler(sampler, space, **options) if sampler else prepare(codes, factors, space, **options)
+        inputs = (
+            from_sampler(sampler, space, **options) if sampler else prepare_inputs(codes, factors, space, **options)
+        )
         knows_vectors(formula.__name__, inputs, vectors)
         return cast(Callable[..., R], formula)(inputs, **own)
 
     own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in settings]
     call.__dict__.update(of=formula, __signature__=inspect.Signature([*DOOR, *own]))
-    return cast(Call[P, R], call)
+    return cast(Call[_P, R], call)
 
 
 def metric(
     name: str, question: str, paper: str, **about: Unpack[About]
-) -> Callable[[Callable[Concatenate[Inputs, P], Score]], Call[P, Score]]:
+) -> Callable[[Callable[Concatenate[Inputs, _P], Score]], Call[_P, Score]]:
     """Make the public call of the formula below, and list it."""
 
-    def decorate(formula: Callable[Concatenate[Inputs, P], Score]) -> Call[P, Score]:
+    def decorate(formula: Callable[Concatenate[Inputs, _P], Score]) -> Call[_P, Score]:
         register(name, cast(Callable[[Inputs], Score], formula), question, paper, **about)
         return public(formula, about.get("vectors", False))
 

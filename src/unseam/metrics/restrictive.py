@@ -19,7 +19,7 @@ import numpy as np
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Inputs, shared
+from unseam.metrics.inputs import Inputs, computed_once
 from unseam.metrics.registry import metric
 from unseam.metrics.shared.interventions import interventions, single_changes
 from unseam.rng import numpy_generator
@@ -65,7 +65,7 @@ def restrictiveness(inputs: Inputs, pairs: int = 10_000) -> Score:
     return _told("restrictiveness", 1 - moved, latent, pairs, inputs)
 
 
-@shared
+@computed_once
 def owners(inputs: Inputs) -> Array:  # (F,)
     """The latent of each factor, one to one by variance explained; -1 where none is left, or none varies."""
     found = matched(np.stack([_explained(inputs.rows.codes, v) for v in inputs.rows.labels.T]))

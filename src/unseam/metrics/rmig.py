@@ -20,7 +20,7 @@ from scipy.special import ndtr
 
 from unseam.axes import Array
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Inputs, require_classes, shared
+from unseam.metrics.inputs import Inputs, computed_once, require_classes
 from unseam.metrics.registry import metric
 from unseam.metrics.shared.information import entropies
 from unseam.stats import contingency, discretise, entropy_of_counts, top_two_gap
@@ -66,7 +66,7 @@ def jemmig(inputs: Inputs, bins: int = 20) -> Score:
     return Score("jemmig", float(per_factor.mean()), per_factor=per_factor, matrix=mi, settings=_settings(inputs, bins))
 
 
-@shared
+@computed_once
 def robust_information(inputs: Inputs, bins: int) -> tuple[Array, Array]:  # (F, K) twice
     """I(v; z) and H(v, z) of every pair, from counts that may be fractions."""
     labels, codes, variances = inputs.rows.labels, inputs.rows.codes, inputs.variances

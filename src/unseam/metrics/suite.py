@@ -12,7 +12,7 @@ import numpy as np
 from unseam.axes import FactorSpace, Representation
 from unseam.errors import BadInput, lookup
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Inputs, prepare
+from unseam.metrics.inputs import Inputs, prepare_inputs
 from unseam.metrics.registry import METRICS, Metric, knows_vectors
 from unseam.metrics.shared.uncertainty import add_chance, add_intervals
 from unseam.progress import bar
@@ -123,10 +123,10 @@ def score(
         from unseam.models.adapters import codes_of
 
         codes = codes_of(codes, data)
-    inputs = prepare(
+    inputs = prepare_inputs(
         codes, factors, space, test_codes=test_codes, test_factors=test_factors, seed=seed, workers=workers, **about
     )
-    chosen, by_name = choose(metrics)
+    chosen, by_name = select_metrics(metrics)
     scores, refused = compute(inputs, chosen, by_name)
     if len(inputs.space) == 1:
         told = {name: f"with one factor {name} is 1 whatever the codes are" for name in CERTAIN if name in scores}
@@ -181,10 +181,10 @@ def score_representation(representation: Representation, test: Representation | 
     )
 
 
-def choose(metrics: str | Sequence[str]) -> tuple[list[Metric], bool]:
+def select_metrics(metrics: str | Sequence[str]) -> tuple[list[Metric], bool]:
     """The rows of METRICS that were asked for, and whether by name (then a refusal is an error).
 
-    >>> [metric.name for metric in choose("mig,dci")[0]]
+    >>> [metric.name for metric in select_metrics("mig,dci")[0]]
     ['mig', 'dci-disentanglement', 'dci-completeness', 'dci-informativeness']
     """
     names = [n.strip() for n in (metrics.split(",") if isinstance(metrics, str) else metrics)]
@@ -293,4 +293,4 @@ def as_latex(scores: Scores) -> str:
     return text.replace(" .. ", "--").rstrip()
 
 
-FORMATS = {"text": as_text, "latex": as_latex}
+TABLE_FORMATS = {"text": as_text, "latex": as_latex}

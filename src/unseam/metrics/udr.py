@@ -47,7 +47,7 @@ def udr(
 
     def pair(ij: tuple[int, int]) -> float:
         i, j = ij
-        return agreement(_strengths(prepared[i], prepared[j], strength)[active[i]][:, active[j]])
+        return udr_of_pair(_strengths(prepared[i], prepared[j], strength)[active[i]][:, active[j]])
 
     between = np.full((len(models), len(models)), np.nan)
     for (i, j), value in zip(pairs, side_by_side(pair, pairs, workers), strict=True):
@@ -70,7 +70,7 @@ def two_codes(one: Any, two: Any, kl: Sequence[Any] | None = None, *, strength: 
     models, active = check_models([one, two], kl)
     prepared = [rankdata(z, axis=0) if strength == "spearman" else z for z in models]
     matrix = _strengths(prepared[0], prepared[1], strength)
-    value = agreement(matrix[active[0]][:, active[1]])
+    value = udr_of_pair(matrix[active[0]][:, active[1]])
     settings = {"strength": strength, "rows": len(models[0])}
     return Score(f"two-codes-{strength}", value, matrix=matrix, settings=settings)
 
@@ -105,10 +105,10 @@ def _strengths(one: Array, two: Array, strength: str) -> Array:  # (N, K1), (N, 
     return np.abs(np.atleast_2d(model.coef_)).T
 
 
-def agreement(r: Array) -> float:
+def udr_of_pair(r: Array) -> float:
     """UDR_pair of a matrix of strengths; a latent that nothing predicts counts 0.
 
-    >>> agreement(np.eye(3)), agreement(np.ones((2, 2)))
+    >>> udr_of_pair(np.eye(3)), udr_of_pair(np.ones((2, 2)))
     (1.0, 0.5)
     """
 

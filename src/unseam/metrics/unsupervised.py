@@ -25,28 +25,28 @@ from unseam.metrics.registry import About, public, register
 from unseam.rng import numpy_generator
 from unseam.stats import discrete_information, discretise
 
-P = ParamSpec("P")
+_P = ParamSpec("_P")
 _LOCATELLO = "Locatello et al. 2019, arXiv:1811.12359"
 ABOUT: About = {"range": (0.0, float("inf")), "direction": "lower", "ceiling": "0", "supervised": False}
 _COUNTED: About = {**ABOUT, "halving": True}
 _SMALLEST = 1e-12  # eigenvalues of a correlation matrix below this are rounding errors
 
 
-class CodesCall(Protocol[P]):
+class CodesCall(Protocol[_P]):
     """A public call that takes codes and no factors."""
 
     @property
-    def of(self) -> Callable[Concatenate[Inputs, P], Score]: ...
+    def of(self) -> Callable[Concatenate[Inputs, _P], Score]: ...
 
     def __call__(self, codes: Any, variances: Any = None, *, seed: int = 0, **settings: Any) -> Score: ...
 
 
 def code_metric(
     name: str, question: str, about: About
-) -> Callable[[Callable[Concatenate[Inputs, P], Score]], CodesCall[P]]:
+) -> Callable[[Callable[Concatenate[Inputs, _P], Score]], CodesCall[_P]]:
     """`metric` for a formula of the codes alone."""
 
-    def decorate(formula: Callable[Concatenate[Inputs, P], Score]) -> CodesCall[P]:
+    def decorate(formula: Callable[Concatenate[Inputs, _P], Score]) -> CodesCall[_P]:
         register(name, cast(Callable[[Inputs], Score], formula), question, _LOCATELLO, **about)
         with_factors = public(formula, vectors=False)
 
@@ -55,7 +55,7 @@ def code_metric(
             return with_factors(codes, variances=variances, **settings)
 
         call.__dict__["of"] = formula
-        return cast(CodesCall[P], call)
+        return cast(CodesCall[_P], call)
 
     return decorate
 

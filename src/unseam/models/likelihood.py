@@ -21,7 +21,7 @@ from unseam.errors import BadInput
 if TYPE_CHECKING:
     from unseam.models.mixed_likelihood import Mixed
 
-MOST = 15.0  # largest log mean of a count: e^15 is three million
+LARGEST_LOG_RATE = 15.0  # largest log mean of a count: e^15 is three million
 HALF = math.sqrt(2 / math.pi)  # E|t|, t ~ N(0, 1)
 CHANGES, _LEAST = 32, 1e-4  # how many changes of a value in [0, 1] are looked at, and the smallest
 
@@ -118,11 +118,11 @@ class Poisson(nn.Module):
     """Counts of mean e^theta: log p = x theta - e^theta - log x!."""
 
     def log_prob(self, x: Tensor, theta: Tensor) -> Tensor:  # (B, ...), (B, ...) -> (B,)
-        theta = theta.clamp(max=MOST)
+        theta = theta.clamp(max=LARGEST_LOG_RATE)
         return (x * theta - theta.exp() - torch.lgamma(x + 1)).flatten(1).sum(1)
 
     def mean(self, theta: Tensor) -> Tensor:
-        return theta.clamp(max=MOST).exp()
+        return theta.clamp(max=LARGEST_LOG_RATE).exp()
 
     def curvature(self, theta: Tensor) -> Tensor:
         return self.mean(theta)
@@ -133,7 +133,7 @@ class Poisson(nn.Module):
 
 def negative_binomial(x: Tensor, theta: Tensor, log_r: Tensor) -> Tensor:  # cells of one shape
     """log p = log G(x + r) - log G(r) - log x! + r log(r / (r + m)) + x log(m / (r + m)), m = e^theta, of each cell."""
-    theta, r = theta.clamp(max=MOST), log_r.exp()
+    theta, r = theta.clamp(max=LARGEST_LOG_RATE), log_r.exp()
     below = torch.logaddexp(theta, log_r)  # log(m + r)
     ways = torch.lgamma(x + r) - torch.lgamma(r) - torch.lgamma(x + 1)
     return ways + r * (log_r - below) + x * (theta - below)
@@ -150,7 +150,7 @@ class NegativeBinomial(nn.Module):
         return negative_binomial(x, theta, self.log_r).flatten(1).sum(1)
 
     def mean(self, theta: Tensor) -> Tensor:
-        return theta.clamp(max=MOST).exp()
+        return theta.clamp(max=LARGEST_LOG_RATE).exp()
 
     def curvature(self, theta: Tensor) -> Tensor:
         m, r = self.mean(theta), self.log_r.exp()

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unseam.errors import BadInput, unknown
-from unseam.models.likelihood import MOST, negative_binomial
+from unseam.models.likelihood import LARGEST_LOG_RATE, negative_binomial
 
 _KINDS = ("gaussian", "bernoulli", "negative-binomial", "library", "categorical", "seen")
 START_R = 10.0
@@ -153,4 +153,4 @@ def _mean(kind: str, theta: Tensor) -> Tensor:
         return (theta - _log_sum(theta)).exp()
     if kind == "seen":
         return torch.zeros_like(theta)
-    return theta if kind == "gaussian" else theta.clamp(max=MOST).exp()
+    return theta if kind == "gaussian" else theta.clamp(max=LARGEST_LOG_RATE).exp()

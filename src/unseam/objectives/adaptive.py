@@ -32,12 +32,12 @@ def divergence(a: Diagonal, b: Diagonal) -> Tensor:  # (B, K)
     return 0.5 * (torch.exp(a.log_var - b.log_var) + difference - 1 + b.log_var - a.log_var)
 
 
-def shared(a: Diagonal, b: Diagonal) -> Tensor:  # (B, K) bool
+def shared_latents(a: Diagonal, b: Diagonal) -> Tensor:  # (B, K) bool
     """Which latents a pair is taken to share.
 
     >>> one = Diagonal(torch.tensor([[0.0, 1.0]]), torch.zeros(1, 2))
     >>> two = Diagonal(torch.tensor([[0.1, -1.0]]), torch.zeros(1, 2))
-    >>> shared(one, two)
+    >>> shared_latents(one, two)
     tensor([[ True, False]])
     """
     delta = divergence(a, b)
@@ -45,7 +45,7 @@ def shared(a: Diagonal, b: Diagonal) -> Tensor:  # (B, K) bool
     return delta < middle
 
 
-def averaged(a: Diagonal, b: Diagonal) -> Diagonal:
+def average_posteriors(a: Diagonal, b: Diagonal) -> Diagonal:
     """The mean of the two means and of the two variances."""
     return Diagonal(0.5 * (a.mean + b.mean), torch.logaddexp(a.log_var, b.log_var) - math.log(2))
 
@@ -60,7 +60,7 @@ def multiplied(a: Diagonal, b: Diagonal) -> Diagonal:
 
 def tied(a: Diagonal, b: Diagonal, join: Callable[[Diagonal, Diagonal], Diagonal]) -> tuple[Diagonal, Diagonal]:
     """Both posteriors, with the shared latents joined."""
-    same, both = shared(a, b), join(a, b)
+    same, both = shared_latents(a, b), join(a, b)
     first, second = (
         Diagonal(torch.where(same, both.mean, q.mean), torch.where(same, both.log_var, q.log_var)) for q in (a, b)
     )
@@ -95,7 +95,7 @@ class Adaptive(Objective):
         terms = {
             "reconstruction": 0.5 * (reconstruction[0] + reconstruction[1]),
             "kl": 0.5 * (posteriors[0].kl() + posteriors[1].kl()),
-            "shared": shared(one, two).float().sum(1),
+            "shared": shared_latents(one, two).float().sum(1),
         }
         return Terms(terms, {"kl": self.beta, "shared": 0.0})
 
@@ -112,7 +112,7 @@ class AdaGVAE(Adaptive):
 
     formula: ClassVar[str] = "-E_q log p(x|z) + beta KL, on pairs; shared latents: the mean of both posteriors"
     paper: ClassVar[str] = "Locatello et al. 2020, Weakly-supervised disentanglement without compromises"
-    join = staticmethod(averaged)
+    join = staticmethod(average_posteriors)
 
 
 @dataclass(frozen=True)

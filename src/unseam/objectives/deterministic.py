@@ -38,7 +38,7 @@ def gauss_newton(model: Autoencoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B,
     >>> gauss_newton(model, torch.zeros(1, 2))[1].detach()
     tensor([[50.,  8.]])
     """
-    parts = [(theta, model.likelihood.curvature(theta), D) for theta, D in slices(model, z)]
+    parts = [(theta, model.likelihood.curvature(theta), D) for theta, D in column_slices(model, z)]
     M = [(A2.unsqueeze(1) * D.square()).sum(2) for _, A2, D in parts]
     return torch.cat([theta for theta, *_ in parts]), torch.cat(M)
 
@@ -99,7 +99,7 @@ def _slope(activation: nn.Module, value: Tensor) -> Tensor:
     return jvp(activation, (value,), (torch.ones_like(value),))[1]
 
 
-def known(decoder: nn.Module) -> bool:
+def has_known_layers(decoder: nn.Module) -> bool:
     """Whether every layer is one that `_through` knows."""
     layers = (Dense, nn.ConvTranspose2d, *_MOVES, *ACTIVATIONS.values())
     return isinstance(decoder, nn.Sequential) and all(type(layer) in layers for layer in decoder)
@@ -120,9 +120,9 @@ def _columns(decoder: nn.Sequential, z: Tensor) -> tuple[Tensor, Tensor]:  # (B,
     return value.flatten(1), tangent.flatten(1).unflatten(0, (B, K))
 
 
-def slices(model: Autoencoder, z: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def column_slices(model: Autoencoder, z: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """(theta (b, n), columns of D (b, K, n)), a cache-sized slice of the points at a time; any decoder."""
-    by_hand = known(model.decoder)
+    by_hand = has_known_layers(model.decoder)
     here = z.bfloat16() if by_hand and model.bfloat16_networks else z
     for points in here.split(slice_size(model.decode, z)):
         if by_hand:

@@ -21,10 +21,10 @@ from unseam.objectives.elbo import elbo_terms
 _GRID: dict[str, tuple[float, ...]] = {"lambda_od": (1, 2, 5, 10, 20, 50)}
 
 
-def covariance(mean: Tensor) -> Tensor:  # (B, K) -> (K, K)
+def batch_covariance(mean: Tensor) -> Tensor:  # (B, K) -> (K, K)
     """E[e e^T] - E[e] E[e]^T over the batch.
 
-    >>> covariance(torch.tensor([[1.0, 2.0], [-1.0, -2.0]]))
+    >>> batch_covariance(torch.tensor([[1.0, 2.0], [-1.0, -2.0]]))
     tensor([[1., 2.],
             [2., 4.]])
     """
@@ -34,7 +34,7 @@ def covariance(mean: Tensor) -> Tensor:  # (B, K) -> (K, K)
 
 def aggregate_covariance(posterior: Posterior) -> Tensor:  # (K, K)
     """Cov[z] = Cov[e(x)] + E Sigma_x for a diagonal Sigma_x (law of total covariance)."""
-    return covariance(posterior.mean) + torch.diag_embed(posterior.variance().mean(0))
+    return batch_covariance(posterior.mean) + torch.diag_embed(posterior.variance().mean(0))
 
 
 def dip_terms(C: Tensor) -> dict[str, Tensor]:
@@ -64,7 +64,7 @@ class DIPVAEI(Objective):
     grid: ClassVar[dict[str, tuple[float, ...]]] = _GRID
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
-        terms = elbo_terms(pass_, context) | dip_terms(covariance(pass_.posterior.mean))
+        terms = elbo_terms(pass_, context) | dip_terms(batch_covariance(pass_.posterior.mean))
         return Terms(terms, {"off_diagonal": self.lambda_od, "diagonal": self.lambda_od * self.ratio})
 
 

@@ -27,10 +27,10 @@ _POINTS = 100  # of the product of two supports
 _SMALLEST = 1e-12
 
 
-def choice(noise: Tensor, count: int) -> Tensor:
+def integers_from_noise(noise: Tensor, count: int) -> Tensor:
     """Whole numbers 0..count-1 from standard normal noise, all as likely.
 
-    >>> choice(torch.tensor([-9.0, -0.1, 0.1, 9.0]), 4)
+    >>> integers_from_noise(torch.tensor([-9.0, -0.1, 0.1, 9.0]), 4)
     tensor([0, 1, 2, 3])
     """
     return (torch.special.ndtr(noise) * count).long().clamp(max=count - 1)
@@ -70,7 +70,7 @@ class HFS(Objective):
         first, second = torch.triu_indices(K, K, 1, device=e.device)[
             :, noise["pairs"].argsort()[: noise["points"].shape[2]]
         ]
-        j, l = choice(noise["points"], B)
+        j, l = integers_from_noise(noise["points"], B)
         a, b = (e.index_select(1, latent) for latent in (first, second))
         gaps = support_gap(a, b, a.gather(0, j), b.gather(0, l))
         std = (e.var(0, correction=0) + _SMALLEST).sqrt()

@@ -1,6 +1,6 @@
 """What names mean, known without torch. A new objective is one small file and one line here."""
 
-OBJECTIVES = {  # name: module:class
+OBJECTIVE_CLASSES = {  # name: module:class
     "ae": "unseam.objectives.elbo:AE",
     "vae": "unseam.objectives.elbo:VAE",
     "beta-vae": "unseam.objectives.elbo:BetaVAE",

@@ -36,7 +36,7 @@ def laplace_cross_entropy(m: Tensor, log_var: Tensor, rate: Tensor | float) -> T
     return spread + rate * m * torch.erf(m / (s * math.sqrt(2))) - torch.log(torch.as_tensor(rate) / 2)
 
 
-def entropy(q: Diagonal) -> Tensor:  # (B,)
+def gaussian_entropy(q: Diagonal) -> Tensor:  # (B,)
     """H(q) = 1/2 sum_k log(2 pi e sigma_k^2)."""
     return 0.5 * (q.log_var + math.log(2 * math.pi * math.e)).sum(1)
 
@@ -72,7 +72,7 @@ class SlowVAE(Objective):
         terms = {
             "reconstruction": -0.5 * (log_prob(pass_.x, pass_.theta) + log_prob(context.second, theta)),
             "kl": 0.5 * (one.kl() + two.kl()),
-            "transition": forth + back - 0.5 * (entropy(one) + entropy(two)),
+            "transition": forth + back - 0.5 * (gaussian_entropy(one) + gaussian_entropy(two)),
         }
         return Terms(terms, {"reconstruction": 2.0, "kl": self.beta, "transition": self.gamma})
 

@@ -28,7 +28,7 @@ from unseam.models import Autoencoder, Diagonal
 from unseam.models.networks import Dense
 from unseam.objectives.base import Context, Objective, Optimiser, Player
 
-POWER = 4  # iterations for the largest singular value
+_POWER = 4  # iterations for the largest singular value
 
 
 def spectral(W: Tensor) -> Tensor:  # (inputs, outputs)
@@ -39,7 +39,7 @@ def spectral(W: Tensor) -> Tensor:  # (inputs, outputs)
     """
     fixed = W.detach()  # u and v count as constants
     v = torch.ones_like(fixed[0]) / math.sqrt(W.shape[1])
-    for _ in range(POWER):
+    for _ in range(_POWER):
         u = fixed @ v
         u = u / (u.norm() + 1e-12)
         v = u @ fixed

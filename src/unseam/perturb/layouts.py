@@ -81,14 +81,14 @@ def strongest(layout: Teacher) -> tuple[int, int]:
     return first, second
 
 
-def turned(layout: Teacher, pair: tuple[int, int] | None = None, degrees: float = _TURN) -> Teacher:
+def turned_layout(layout: Teacher, pair: tuple[int, int] | None = None, degrees: float = _TURN) -> Teacher:
     """The same model with two latents turned (its two most informative ones): the same information, other axes.
 
     The turned posterior is R diag(v) R^T; what a diagonal one keeps of it is its diagonal.
 
     >>> q = Diagonal(torch.eye(3), torch.tensor([[-4.0, -2.0, 0.0]]).expand(3, 3))
     >>> flat = Teacher(q.mean, q.variance(), nn.Identity(), nn.Identity(), Precision(3))
-    >>> turned(flat).mean[0].round(decimals=3)
+    >>> turned_layout(flat).mean[0].round(decimals=3)
     tensor([0.7070, 0.7070, 0.0000])
     """
     first, second = pair = pair or strongest(layout)

@@ -24,13 +24,13 @@ from unseam.atomic import write_atomic
 from unseam.axes import Array, FactorSpace
 from unseam.data import config as data_config
 from unseam.data.base import Dataset
-from unseam.data.sets.perturbed import Perturbed, reach, write_perturbed
+from unseam.data.sets.perturbed import Perturbed, column_reach, write_perturbed
 from unseam.errors import BadInput
-from unseam.geometry.jacobian import slices
+from unseam.geometry.jacobian import jacobian_slices
 from unseam.metrics import mig
 from unseam.models import Diagonal
 from unseam.perturb.adversary import Manipulation, Settings, manipulate
-from unseam.perturb.layouts import Teacher, standardised, strongest, teacher, turned
+from unseam.perturb.layouts import Teacher, standardised, strongest, teacher, turned_layout
 from unseam.run import Run
 from unseam.runs.diagnose import diagnose, ranking
 from unseam.runs.evaluate import evaluate
@@ -40,7 +40,7 @@ from unseam.train import fit, resume
 _How = Literal["turned", "restart"]
 _Asked = dict[str, Any]
 _ROWS = 20_000  # observations that m is trained on
-NETWORK = {"network": "mlp", "encoder": (128, 128), "decoder": (128, 128), "decoder_activation": "tanh"}
+TABLE_NETWORK = {"network": "mlp", "encoder": (128, 128), "decoder": (128, 128), "decoder_activation": "tanh"}
 _TRAINING = {"likelihood": "gaussian", "s2": 0.05, "beta": 1.0, "steps": 3000, "lr": 2e-3}  # small images: all latents
 _LATENTS = 6  # where the number of factors is not known
 
@@ -71,11 +71,11 @@ def _restarts(data: Dataset, out: Path, seeds: Sequence[int], show: bool | None 
     latents = _LATENTS if data.space is None else sum(f.size != 1 for f in data.space)
     if latents < 2:
         raise BadInput("the data has one factor that varies; two axes are needed to turn one against the other")
-    settings = {"latents": latents, **NETWORK, **_TRAINING, **settings}
+    settings = {"latents": latents, **TABLE_NETWORK, **_TRAINING, **settings}
     return fit(data, "beta-vae", seeds=list(seeds), out=folder, show=show, **settings)
 
 
-def choose(run: Run, show: bool | None = None) -> tuple[list[int], str]:
+def order_members(run: Run, show: bool | None = None) -> tuple[list[int], str]:
     """(members from the most to the least disentangled, by what): MIG where factors are known, else without labels."""
     if run.data.space is not None:
         found = evaluate(run, "mig", show=show)
@@ -107,7 +107,7 @@ def perturb(
     run = run or _restarts(data, folder, seeds, show, **training)
     if data_config(run.data) != data_config(data):
         raise BadInput(f"the models in {str(run.folder)!r} were trained on other data; choose another folder or run")
-    order, by = choose(run, show)
+    order, by = order_members(run, show)
     if not 1 <= ensemble <= max(1, len(order) // 2):
         raise BadInput(f"ensemble={ensemble} needs twice as many restarts, there are {len(order)}")
     best, worst = order[0], order[-1]
@@ -115,7 +115,7 @@ def perturb(
     pairs = [layouts(run, data, rows, order[i], order[-1 - i], how) for i in range(ensemble)]
     x, (dis, ent) = data.batch(rows), pairs[0]
     own = None if data.space is not None else _codes_of(run, data, best)
-    scale = reach(data.factors(rows)) if own is None else None
+    scale = column_reach(data.factors(rows)) if own is None else None
     w = torch.as_tensor(own)[rows] if scale is None else (data.factors(rows).float() - scale[0]) / scale[1]
     pair = ent.pair or strongest(dis)
     before = preferred_turn(dis, pair)
@@ -144,7 +144,7 @@ def perturb(
         {"before": before, "after": preferred_turn(dis, pair)},
         _pictures(made, rows),
     )
-    write_atomic(folder / "manipulation.json", json.dumps(summary(told, settings, how), indent=2))
+    write_atomic(folder / "manipulation.json", json.dumps(manipulation_summary(told, settings, how), indent=2))
     return told
 
 
@@ -196,7 +196,7 @@ def layouts(run: Run, data: Dataset, rows: Tensor, best: int, worst: int, how: _
         found.append(teacher(model, posterior, run.beta(member) or 1.0, f"member {member}"))
     if how == "restart":
         return found[0], found[1]
-    return found[0], turned(found[0], worst_pair(found[0], data, rows))
+    return found[0], turned_layout(found[0], worst_pair(found[0], data, rows))
 
 
 def worst_pair(layout: Teacher, data: Dataset, rows: Tensor) -> tuple[int, int] | None:
@@ -207,7 +207,7 @@ def worst_pair(layout: Teacher, data: Dataset, rows: Tensor) -> tuple[int, int] 
     varied = (factors != factors[0]).any(0).nonzero().flatten().tolist()
     space = FactorSpace(tuple(data.space[i] for i in varied))
     scores = {
-        pair: mig(turned(layout, pair).mean.numpy(), factors[:, varied].numpy(), space).value
+        pair: mig(turned_layout(layout, pair).mean.numpy(), factors[:, varied].numpy(), space).value
         for pair in combinations(range(layout.mean.shape[1]), 2)
     }
     return min(scores, key=lambda pair: scores[pair])
@@ -223,7 +223,7 @@ def preferred_turn(layout: Teacher, pair: tuple[int, int], points: int = 200) ->
     """How far the preferred axes of two latents are turned from them, degrees: 0 aligned, 45 at most."""
     first, second = pair
     M = torch.zeros(2, 2, dtype=torch.float64)
-    for theta, D in slices(layout.decoder, layout.mean[:points]):
+    for theta, D in jacobian_slices(layout.decoder, layout.mean[:points]):
         weighted = D * layout.likelihood.curvature(theta).unsqueeze(-1)  # type: ignore[operator]
         M += torch.einsum("bnk,bnl->kl", D, weighted)[[first, second]][:, [first, second]].double()
     angle = 0.5 * torch.atan2(2 * M[0, 1], M[0, 0] - M[1, 1]).abs() * 180 / torch.pi
@@ -239,7 +239,7 @@ def _pictures(data: Perturbed, rows: Tensor, count: int = 8, steps: int = 9) -> 
     return {name: part.numpy() for name, part in parts.items()}
 
 
-def summary(made: Made, settings: Settings, how: _How) -> dict[str, Any]:
+def manipulation_summary(made: Made, settings: Settings, how: _How) -> dict[str, Any]:
     """manipulation.json."""
     mover, space = made.found.mover, made.data.space
     names = [f"code {i}" for i in range(mover.inputs)] if space is None else list(space.names)

@@ -51,7 +51,7 @@ from torch.func import jvp
 
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.geometry.jacobian import Decoder, as_likelihood, slices
+from unseam.geometry.jacobian import Decoder, as_likelihood, jacobian_slices
 from unseam.models.likelihood import HALF, Likelihood, Moves, movable
 from unseam.run import Run
 from unseam.runs.diagnose import diagnose, see
@@ -143,7 +143,7 @@ def mean_columns(
     sums: tuple[Tensor, ...] = ()
     k, l = torch.triu_indices(codes.shape[1], codes.shape[1])
     unit, done = torch.ones(()), 0
-    for theta, D in slices(decode, codes):
+    for theta, D in jacobian_slices(decode, codes):
         x = likelihood.mean(theta) if data is None else data[done : done + len(theta)]
         A2, slope = likelihood.curvature(theta), jvp(likelihood.mean, (theta,), (torch.ones_like(theta),))[1]
         W, kept, odd, square = likelihood.moved(theta, e, x)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from unseam.data.scaling import Scaling
 from unseam.errors import BadInput, check_literals, unknown
-from unseam.from_json import typed
+from unseam.from_json import as_type
 from unseam.models import Architecture
 from unseam.objectives import Optimiser
 from unseam.rng import generator
@@ -106,7 +106,7 @@ class RunConfig:
         names = [f.name for f in fields(RunConfig)]
         if isinstance(document.get("training"), dict):  # from before there was a choice
             document = {**document, "training": {"device": "cpu", **document["training"]}}
-        config: RunConfig = typed(RunConfig, {k: v for k, v in document.items() if k in names}, "config")
+        config: RunConfig = as_type(RunConfig, {k: v for k, v in document.items() if k in names}, "config")
         if not isinstance(config.data.get("name"), str):
             raise BadInput("config.data has no name")
         if not all(0 < length < 2**31 for length in config.shape):
@@ -118,13 +118,13 @@ class RunConfig:
         return config
 
 
-def sweep(
+def sweep_members(
     objective: type[Objective], seeds: Sequence[int], settings: Mapping[str, Any]
 ) -> tuple[tuple[Member, ...], dict[str, Any]]:
     """Settings -> members (the product of every swept hyperparameter and the seeds) and the static settings.
 
     >>> from unseam.objectives import OBJECTIVES
-    >>> members, static = sweep(OBJECTIVES["beta-vae"], [0, 1], {"beta": [1, 4]})
+    >>> members, static = sweep_members(OBJECTIVES["beta-vae"], [0, 1], {"beta": [1, 4]})
     >>> [(m.seed, m.hyper["beta"]) for m in members]
     [(0, 1.0), (1, 1.0), (0, 4.0), (1, 4.0)]
     """

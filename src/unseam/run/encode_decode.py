@@ -15,15 +15,15 @@ from unseam.errors import BadInput
 _CHUNK = 512  # rows at a time
 
 
-def observations(
+def as_observations(
     x: Any, shape: tuple[int, ...], scaling: Scaling | None, features: Sequence[str]
 ) -> Tensor:  # (N, *shape)
     """Rows in the data's own units: of a DataFrame the columns the run knows; bytes are pixels.
 
-    >>> observations(np.array([[0, 255]], np.uint8), (2,), None, ())
+    >>> as_observations(np.array([[0, 255]], np.uint8), (2,), None, ())
     tensor([[0., 1.]])
     """
-    plain = numbers(x, "x", features)
+    plain = finite_tensor(x, "x", features)
     out = plain.float()
     if plain.dtype == torch.uint8:
         out = out / 255
@@ -36,7 +36,7 @@ def observations(
     return out.contiguous() if scaling is None else scaling.apply(out)
 
 
-def numbers(x: Any, what: str, names: Sequence[str] = ()) -> Tensor:
+def finite_tensor(x: Any, what: str, names: Sequence[str] = ()) -> Tensor:
     """A finite tensor of any number type, on this machine's memory."""
     import pandas as pd  # here, not above: half a second that training need not pay
 

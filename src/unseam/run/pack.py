@@ -17,7 +17,7 @@ from typing import Any
 
 from unseam.atomic import write_atomic
 from unseam.data.cache import data_folder
-from unseam.data.download.fetch import FAILURES, ask, bring, pour, reason, wrong
+from unseam.data.download.fetch import FAILURES, answer_of, bring, pour, reason, wrong
 from unseam.data.download.sources import File
 from unseam.errors import BadInput, unknown
 
@@ -47,7 +47,7 @@ def pack_of(folder: Path) -> Path | None:
 
 def _checked(pack: Path, folder: Path) -> Path:
     """The run of a pack (its only one, or the folder named), when all its files are what the manifest says."""
-    document = read((pack / MANIFEST).read_bytes(), str(pack / MANIFEST))
+    document = read_manifest((pack / MANIFEST).read_bytes(), str(pack / MANIFEST))
     run = pack / only(document["runs"], str(pack)) if folder == pack else folder
     for file in document["files"]:
         if not (pack / file.name).is_relative_to(run):
@@ -58,7 +58,7 @@ def _checked(pack: Path, folder: Path) -> Path:
     return run
 
 
-def read(content: bytes, where: str) -> dict[str, Any]:
+def read_manifest(content: bytes, where: str) -> dict[str, Any]:
     """A manifest, checked: {"runs": [folder, ...], "files": [File, ...]}."""
     try:
         document = json.loads(content)
@@ -95,7 +95,7 @@ def fetched(address: str) -> Path:
             content = _asked(base)
     except FAILURES as error:
         raise BadInput(f"run={address!r} cannot be fetched: {reason(error)}") from None
-    document = read(content, f"{base}/{MANIFEST}")
+    document = read_manifest(content, f"{base}/{MANIFEST}")
     name = name or only(document["runs"], base)
     if name not in document["runs"]:
         raise unknown("run", name, document["runs"])
@@ -110,7 +110,7 @@ def fetched(address: str) -> Path:
 def _asked(base: str) -> bytes:
     """The manifest of the pack at an address, or what is there of it."""
     content = BytesIO()
-    with ask(f"{base}/{MANIFEST}") as answer:
+    with answer_of(f"{base}/{MANIFEST}") as answer:
         pour(answer, content, 0, LARGEST_MANIFEST)
     return content.getvalue()
 

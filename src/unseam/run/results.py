@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # table -> its key, and its other columns with their types; a column missing in an older file reads as null
 KEYS = {"runs": ("member",), "log": ("member", "step", "name"), "latents": ("member", "step", "latent"),
         "scores": ("member", "name")}  # fmt: skip
-TABLES: dict[str, dict[str, str]] = {
+TABLE_COLUMNS: dict[str, dict[str, str]] = {
     "runs": {"member": "integer", "seed": "integer", "hyper": "text", "status": "text", "step": "integer",
              "loss": "real", "reconstruction": "real", "kl": "real", "active": "integer", "seconds": "real",
              "note": "text"},
@@ -43,7 +43,7 @@ class Results:
         try:
             with closing(self.open(create=True)) as connection, connection:
                 connection.execute("pragma journal_mode=wal")
-                for table, columns in TABLES.items():
+                for table, columns in TABLE_COLUMNS.items():
                     _complete(connection, table, columns)
         except sqlite3.OperationalError:  # the machine's: a full disk, a lock
             raise
@@ -79,7 +79,7 @@ class Results:
 
     def write(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Rows by the names of their columns; a row of the same key is replaced, a column not named is null."""
-        known, rows = lookup(TABLES, table, "table"), list(rows)
+        known, rows = lookup(TABLE_COLUMNS, table, "table"), list(rows)
         names = list(dict.fromkeys(name for row in rows for name in row))
         if strange := [name for name in names if name not in known]:
             raise BadInput(f"{strange[0]!r} is no column of {table}; it has {', '.join(known)}")
@@ -94,7 +94,7 @@ class Results:
         """A whole table; a folder that cannot be written can be read."""
         import pandas as pd  # half a second that training need not pay
 
-        columns = lookup(TABLES, table, "table")
+        columns = lookup(TABLE_COLUMNS, table, "table")
         try:
             with closing(self.open(read_only=True)) as connection:
                 frame = pd.read_sql_query(f"select * from {table}", connection)
@@ -156,7 +156,7 @@ def _checked(connection: sqlite3.Connection) -> sqlite3.Connection:
             connection.close()
             what = "virtual table" if kind == "table" else kind
             raise sqlite3.DatabaseError(f"it holds a {what} {name!r}, and only tables are read")
-    for table in TABLES:
+    for table in TABLE_COLUMNS:
         if any(row[6] for row in connection.execute(f"pragma table_xinfo({table})")):
             connection.close()
             raise sqlite3.DatabaseError(f"table {table!r} computes columns, and only stored ones are read")
@@ -168,7 +168,7 @@ STORED = {"integer": "('integer', 'null')", "real": "('real', 'integer', 'null')
 
 def _complaints(connection: sqlite3.Connection, members: int, latents: int) -> Iterator[str]:
     """What training would not have written, in words; the first is enough."""
-    for table, columns in TABLES.items():
+    for table, columns in TABLE_COLUMNS.items():
         known = _columns(connection, table)
         if missing := [name for name in KEYS[table] if name not in known]:
             yield f"no table {table!r}" if not known else f"table {table!r} has no column {missing[0]!r}"

@@ -46,7 +46,7 @@ class Run:
         """The data it was trained on; own files that have changed since are refused."""
         if self.given is not None:
             return self.given
-        user_files.check(self.config.data, self.config.digests, self.folder)
+        user_files.check_digests(self.config.data, self.config.digests, self.folder)
         require_torch("the data of a run")
         from unseam.data import load_config
 
@@ -67,7 +67,7 @@ class Run:
         model = self.model(self._one(member))
         from unseam.run import encode_decode
 
-        rows = encode_decode.observations(x, self.shape, self.config.scaling, self.config.features)
+        rows = encode_decode.as_observations(x, self.shape, self.config.scaling, self.config.features)
         codes = encode_decode.in_chunks(lambda part: model.encode(part).mean, rows, self.device)
         return encode_decode.like(x, codes, [f"z{i}" for i in range(codes.shape[1])])
 
@@ -81,7 +81,7 @@ class Run:
         kind = self._objective
         if kind is not None and not kind.decodes:
             raise BadInput(f"{self.config.objective} trains no decoder; there is nothing to decode with")
-        model, codes = self.model(self._one(member)), encode_decode.numbers(z, "z").float()
+        model, codes = self.model(self._one(member)), encode_decode.finite_tensor(z, "z").float()
         if codes.ndim != 2 or codes.shape[1] != model.latents:
             raise BadInput(f"z has shape {tuple(codes.shape)}; this run has codes {('N', model.latents)}")
         x = encode_decode.in_chunks(model.mean, codes, self.device)
@@ -107,12 +107,12 @@ class Run:
     @property
     def data_config(self) -> dict[str, Any]:
         """`config.data` with the paths of now: those inside the run folder move with it."""
-        return user_files.located(self.config.data, self.folder)
+        return user_files.located_data(self.config.data, self.folder)
 
     def __repr__(self) -> str:
         """One line: a run's configuration fills a page."""
         c = self.config
-        made = f"{len(c.members)} x {c.objective} on {user_files.called(c.data)}, {c.training.steps} steps"
+        made = f"{len(c.members)} x {c.objective} on {user_files.data_label(c.data)}, {c.training.steps} steps"
         return f"Run({str(self.folder)!r}: {made})"
 
     def _repr_html_(self) -> str:

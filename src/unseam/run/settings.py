@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict, TypeVar, get_type_hints
 
 from unseam.errors import BadInput, lookup, unknown
-from unseam.from_json import typed
+from unseam.from_json import as_type
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Objective, Optimiser, hyperparameters
 from unseam.run.config import Training
@@ -82,7 +82,7 @@ class Settings(TypedDict, total=False):
     change: int
 
 
-HIDDEN = ("posterior", "aligned")  # fields that the objective or `align` decides
+NOT_A_FLAG = ("posterior", "aligned")  # fields that the objective or `align` decides
 FLAGS = ("optimiser", *Settings.__annotations__)  # each is a flag of `unseam train` too
 
 
@@ -115,7 +115,7 @@ def objective_type(objective: str | type[Objective] | Objective) -> tuple[str, t
     return name, kind, {n: v for n, v in values.items() if v != kind.__dataclass_fields__[n].default}  # type: ignore[attr-defined]
 
 
-def choose(
+def resolve_settings(
     objective: str | type[Objective] | Objective,
     settings: Mapping[str, Any],
     architecture: Architecture | None = None,
@@ -125,7 +125,7 @@ def choose(
 ) -> Choices:
     """Objects and short settings -> what a run is made of; a setting given both ways is refused.
 
-    >>> made = choose("beta-vae", {"beta": [1, 4], "latents": 3}, training=Training(steps=10))
+    >>> made = resolve_settings("beta-vae", {"beta": [1, 4], "latents": 3}, training=Training(steps=10))
     >>> made.hyperparameters, made.architecture.latents, made.training.steps
     ({'beta': [1, 4]}, 3, 10)
     """
@@ -140,7 +140,7 @@ def choose(
         name,
         kind,
         strengths,
-        _with("architecture", architecture, Architecture, settings, HIDDEN + _names(kind)),
+        _with("architecture", architecture, Architecture, settings, NOT_A_FLAG + _names(kind)),
         _with("training", training, Training, settings, _names(kind)),
         _with("optimiser", optimiser, Optimiser, settings, _names(kind)),
     )
@@ -179,7 +179,7 @@ def _twice(what: str, name: str, value: Any) -> BadInput:
 
 def unknown_settings(kind: type[Objective], settings: Mapping[str, Any]) -> None:
     """Refuse a setting that neither the objective nor the three parts have, with a hint."""
-    known = [n for k in (kind, Architecture, Training, Optimiser) for n in _names(k) if n not in (*HIDDEN, "name")]
+    known = [n for k in (kind, Architecture, Training, Optimiser) for n in _names(k) if n not in (*NOT_A_FLAG, "name")]
     for name in settings:
         if name not in known:
             raise unknown("setting", name, ["optimiser", *known])
@@ -191,7 +191,7 @@ def typed_settings(kind: type[Objective], settings: Mapping[str, Any], where: st
     hints: dict[str, Any] = {"optimiser": OptimiserName}
     for part in (Optimiser, Training, Architecture, kind):
         hints |= {name: hint for name, hint in get_type_hints(part).items() if name in _names(part)}
-    return {name: typed(hints[name], value, f"{where}: {name}") for name, value in settings.items()}
+    return {name: as_type(hints[name], value, f"{where}: {name}") for name, value in settings.items()}
 
 
 def _swept(kind: type[Objective]) -> tuple[str, ...]:

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from unseam.data.names import DATASETS, MADE, PATHS
+from unseam.data.names import DATASET_CLASSES, MADE, PATHS
 from unseam.data.names import PERTURBED as FILE
 from unseam.errors import BadInput
 from unseam.readers import refusing
 
-WHOLE = 1 << 26
+DIGEST_WHOLE = 1 << 26
 _SAMPLES = 64  # blocks of a larger file, files of a folder
-BLOCK = WHOLE // _SAMPLES
+DIGEST_BLOCK = DIGEST_WHOLE // _SAMPLES
 _OURS = ("source.npy", "factor_table.npy")  # what `fit` writes of arrays in memory
 
 
@@ -28,14 +28,14 @@ def files(data: Mapping[str, Any]) -> dict[str, str]:
     >>> files({"name": "mine.npy", "factors": None}), files({"name": "sprites", "size": 32})
     ({'name': 'mine.npy'}, {})
     """
-    names = PATHS if data["name"] in DATASETS else ("name", *PATHS)
+    names = PATHS if data["name"] in DATASET_CLASSES else ("name", *PATHS)
     return {key: data[key] for key in names if isinstance(data.get(key), str) and data[key] != MADE}
 
 
-def called(data: Mapping[str, Any]) -> str:
+def data_label(data: Mapping[str, Any]) -> str:
     """What tables and pages call the data: its name, one's own file or folder by its name, `array` if it was in memory.
 
-    >>> called({"name": "sprites"}), called({"name": "data/mine.npy"})
+    >>> data_label({"name": "sprites"}), data_label({"name": "data/mine.npy"})
     ('sprites', 'mine.npy')
     """
     path = Path(files(data).get("name", data["name"]))
@@ -49,10 +49,10 @@ def relative(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {**data, **{key: str(path.relative_to(home)) for key, path in inside.items()}}
 
 
-def located(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def located_data(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The data's configuration with the paths of now; older folders name their own arrays by whole paths.
 
-    >>> located({"name": "source.npy"}, Path("runs/a"))
+    >>> located_data({"name": "source.npy"}, Path("runs/a"))
     {'name': 'runs/a/source.npy'}
     """
 
@@ -69,7 +69,7 @@ def _behind(data: Mapping[str, Any], folder: Path, pairs: Any = None) -> dict[st
     >>> _behind({"name": "mine.npy"}, Path("runs/a"), "pairs.csv")
     {'name': PosixPath('runs/a/mine.npy'), 'pairs': PosixPath('runs/a/pairs.csv')}
     """
-    found = {key: Path(path) for key, path in files(located(data, folder)).items()}
+    found = {key: Path(path) for key, path in files(located_data(data, folder)).items()}
     if "name" in found and (found["name"] / FILE).is_file():
         with refusing(f"data={str(found['name'])!r}", "damaged"):  # it may name itself
             from unseam.data.sets.perturbed import Perturbed
@@ -86,7 +86,7 @@ def digests(data: Mapping[str, Any], folder: Path, pairs: Any = None) -> dict[st
     return {key: digest(path) for key, path in _behind(data, folder, pairs).items() if path.exists()}
 
 
-def check(data: Mapping[str, Any], known: Mapping[str, str], folder: Path, pairs: Any = None) -> None:
+def check_digests(data: Mapping[str, Any], known: Mapping[str, str], folder: Path, pairs: Any = None) -> None:
     """Refuse files that are not what the run was begun with; an older run has no digests to compare."""
     for key, path in _behind(data, folder, pairs).items():
         if key in known and path.exists() and not any(digest(path, every) == known[key] for every in (False, True)):
@@ -117,9 +117,13 @@ def digest(path: Path, every: bool = False) -> str:
 def _of_file(path: Path, sha: Any) -> Any:
     size = path.stat().st_size
     sha.update(f"{size}".encode())
-    starts = range(0, size, BLOCK) if size <= WHOLE else [(size - BLOCK) * i // (_SAMPLES - 1) for i in range(_SAMPLES)]
+    starts = (
+        range(0, size, DIGEST_BLOCK)
+        if size <= DIGEST_WHOLE
+        else [(size - DIGEST_BLOCK) * i // (_SAMPLES - 1) for i in range(_SAMPLES)]
+    )
     with path.open("rb") as file:
         for start in starts:
             file.seek(start)
-            sha.update(file.read(BLOCK))
+            sha.update(file.read(DIGEST_BLOCK))
     return sha

@@ -15,14 +15,14 @@ import torch
 
 from unseam.axes import Array
 from unseam.metrics.centrality import Generative, model_centrality
-from unseam.metrics.udr import agreement
+from unseam.metrics.udr import udr_of_pair
 from unseam.objectives import OBJECTIVES
 from unseam.progress import bar
 from unseam.rng import numpy_generator
 from unseam.run import Run
 from unseam.run.encode_decode import in_chunks
-from unseam.runs.cache import Parts, once
-from unseam.runs.represent import Seen, represent, sample
+from unseam.runs.cache import CachedResult, once
+from unseam.runs.represent import Seen, represent, sample_rows
 from unseam.stats import in_random_axes, rank_correlations
 
 _ROWS = 1000  # encoded by every member
@@ -30,7 +30,7 @@ OTHERS = 6  # members that one is compared with
 _DRAWS = 5  # random axes behind a chance level
 
 
-class Agreement(NamedTuple):
+class MemberAgreement(NamedTuple):
     """How far a member agrees with its neighbours; None where there is nothing to compare."""
 
     udr: float | None
@@ -39,13 +39,13 @@ class Agreement(NamedTuple):
     centrality_chance: float | None  # the same with encoders in random axes
 
 
-NOTHING = Agreement(None, None, None, None)
+NOTHING = MemberAgreement(None, None, None, None)
 
 
-def beside(found: Iterable[Agreement]) -> dict[str, list[float]]:
+def beside(found: Iterable[MemberAgreement]) -> dict[str, list[float]]:
     """The two scores as columns of the ranking, NaN where there is none.
 
-    >>> beside([Agreement(0.9, 0.4, None, None)])
+    >>> beside([MemberAgreement(0.9, 0.4, None, None)])
     {'udr': [0.9], 'centrality': [nan]}
     """
     rows = list(found)
@@ -53,7 +53,7 @@ def beside(found: Iterable[Agreement]) -> dict[str, list[float]]:
     return {name: [np.nan if v is None else v for v in values] for name, values in columns.items() if values}
 
 
-def seeds(run: Run, members: Iterable[int], seed: int = 0, show: bool | None = None) -> dict[int, Agreement]:
+def seeds(run: Run, members: Iterable[int], seed: int = 0, show: bool | None = None) -> dict[int, MemberAgreement]:
     """The agreement of each of these members with others among them.
 
     >>> import tempfile
@@ -63,8 +63,8 @@ def seeds(run: Run, members: Iterable[int], seed: int = 0, show: bool | None = N
     >>> sorted(seeds(run, [0, 1], show=False))
     [0, 1]
     """
-    out: dict[int, Agreement] = {}
-    apart = groups(run, list(members))
+    out: dict[int, MemberAgreement] = {}
+    apart = comparable_groups(run, list(members))
     with bar("comparing seeds", sum(map(len, apart)), show) as advance:
         for group in apart:
             out |= _kept(run, group, seed)
@@ -72,7 +72,7 @@ def seeds(run: Run, members: Iterable[int], seed: int = 0, show: bool | None = N
     return out
 
 
-def groups(run: Run, members: list[int]) -> list[list[int]]:
+def comparable_groups(run: Run, members: list[int]) -> list[list[int]]:
     """Members of one setting together; all together where some setting has one member only."""
     by_setting: dict[Any, list[int]] = {}
     for member in members:
@@ -81,22 +81,22 @@ def groups(run: Run, members: list[int]) -> list[list[int]]:
     return [members] if alone else list(by_setting.values())
 
 
-def _kept(run: Run, group: list[int], seed: int) -> dict[int, Agreement]:
+def _kept(run: Run, group: list[int], seed: int) -> dict[int, MemberAgreement]:
     """What was kept of a group, or is computed now: all of it depends on every member's weights."""
     weights = [run.weights_digest(member, None) for member in group]
-    rows = sample(run, None, _ROWS, seed, "seeds")
+    rows = sample_rows(run, None, _ROWS, seed, "seeds")
     settings = {"rows": rows.to_json(), "seed": seed, "group": group, "with": weights}
-    fresh: dict[int, Agreement] = {}
+    fresh: dict[int, MemberAgreement] = {}
 
-    def make(member: int) -> Parts:
+    def make(member: int) -> CachedResult:
         if not fresh:
-            fresh.update(compare(run, group, rows.rows, seed))
-        return Parts(fresh[member]._asdict(), {})
+            fresh.update(compare_members(run, group, rows.rows, seed))
+        return CachedResult(fresh[member]._asdict(), {})
 
-    return {m: Agreement(**once(run, "seeds", m, settings, lambda m=m: make(m)).document) for m in group}  # type: ignore[misc]
+    return {m: MemberAgreement(**once(run, "seeds", m, settings, lambda m=m: make(m)).document) for m in group}  # type: ignore[misc]
 
 
-def compare(run: Run, group: list[int], rows: torch.Tensor, seed: int) -> dict[int, Agreement]:
+def compare_members(run: Run, group: list[int], rows: torch.Tensor, seed: int) -> dict[int, MemberAgreement]:
     """UDR and ModelCentrality of the members of a group that have an active latent."""
     seen = {m: represent(run.model(m), run.data, rows, seed) for m in group}
     active = {m: used(s) for m, s in seen.items()}
@@ -104,13 +104,13 @@ def compare(run: Run, group: list[int], rows: torch.Tensor, seed: int) -> dict[i
     out = dict.fromkeys(group, NOTHING)
     if len(able) < 2:
         return out
-    found = udr({m: seen[m].codes[:, active[m]] for m in able}, seed)
+    found = median_udr({m: seen[m].codes[:, active[m]] for m in able}, seed)
     kind = OBJECTIVES.get(run.config.objective)
     central: dict[int, tuple[float | None, float | None]] = dict.fromkeys(able, (None, None))
     if kind is None or kind.decodes:
         models = [generative(run, m, seen[m].codes, active[m]) for m in able]
         central = {m: (s.value, s.chance) for m, s in zip(able, model_centrality(models, OTHERS, seed), strict=True)}
-    return out | {m: Agreement(*found[m], *central[m]) for m in able}
+    return out | {m: MemberAgreement(*found[m], *central[m]) for m in able}
 
 
 def used(seen: Seen) -> Array:  # (K,) bool
@@ -118,7 +118,7 @@ def used(seen: Seen) -> Array:  # (K,) bool
     return np.ptp(seen.codes, axis=0) > 0 if seen.active is None else seen.active
 
 
-def udr(codes: Mapping[int, Array], seed: int) -> dict[int, tuple[float, float]]:
+def median_udr(codes: Mapping[int, Array], seed: int) -> dict[int, tuple[float, float]]:
     """Each member's median UDR (|rank correlation|) with those that follow it, and with them in random axes."""
     members, rng = list(codes), numpy_generator(seed, "seeds")
     out = {}
@@ -131,7 +131,7 @@ def udr(codes: Mapping[int, Array], seed: int) -> dict[int, tuple[float, float]]
 
 
 def _alike(a: Array, b: Array) -> float:  # (N, A), (N, B)
-    return agreement(np.abs(rank_correlations(a, b)))
+    return udr_of_pair(np.abs(rank_correlations(a, b)))
 
 
 def generative(run: Run, member: int, codes: Array, active: Array) -> Generative:

@@ -13,7 +13,7 @@ import torch
 from unseam.atomic import write_array, write_atomic
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.from_json import typed
+from unseam.from_json import as_type
 from unseam.geometry import Alignment
 from unseam.geometry import align as align_codes
 from unseam.geometry.align import Frame, RotatedDecoder, RotatedEncoder
@@ -21,7 +21,7 @@ from unseam.geometry.diagnosis import not_finite
 from unseam.progress import bar
 from unseam.readers import load_array
 from unseam.run import Run, load_run
-from unseam.runs.diagnose import SAMPLES, beta_of, chosen_members, needs_decoder, see
+from unseam.runs.diagnose import SAMPLES, chosen_members, kl_weight_of, needs_decoder, see
 from unseam.runs.represent import without_constants
 from unseam.stats import matched_codes
 
@@ -50,7 +50,7 @@ def align(run: Run, member: int, points: int = SAMPLES, seed: int = 0) -> Aligne
         model,
         seen.posterior.mean,
         seen.posterior,
-        beta=beta_of(run, member),
+        beta=kl_weight_of(run, member),
         points=points,
         seed=seed,
         whiten=not seen.posterior.has_prior,  # nothing fixed the scale
@@ -136,10 +136,10 @@ def read_summary(folder: Path) -> dict[str, Any]:
         raise BadInput(f"alignment={str(folder)!r} has no alignment.json; make it with `unseam align RUN --out`")
     try:
         document: dict[str, Any] = json.loads(path.read_bytes())
-        typed(str, document["run"], "run")
+        as_type(str, document["run"], "run")
         for row in document["members"]:
             for name, kind in ROW.items():
-                typed(kind, row[name], name)
+                as_type(kind, row[name], name)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(f"{path} is damaged ({error!r}); write it again with `unseam align`") from None
     return document

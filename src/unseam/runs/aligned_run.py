@@ -24,7 +24,7 @@ from unseam.geometry.polarized import active_latents
 from unseam.run import Run, load_run
 from unseam.run.checkpoint import load_checkpoint, save_checkpoint, weights_path
 from unseam.run.user_files import digests, files, relative
-from unseam.runs.represent import represent, sample
+from unseam.runs.represent import represent, sample_rows
 from unseam.train.cohort import start_folder
 
 _ROWS = 2048  # held-out rows behind the numbers of single latents
@@ -123,7 +123,7 @@ def _own_files(run: Run, place: Path) -> dict[str, Any]:
 def _write_rows(run: Run, made: Run, members: list[int]) -> None:
     """Results of training by their new numbers; those of single latents are computed in the new axes."""
     runs, log = run.rows.read("runs"), run.rows.read("log")
-    rows = sample(made, None, _ROWS, use="aligned").rows
+    rows = sample_rows(made, None, _ROWS, use="aligned").rows
     for i, member in enumerate(members):
         seen = represent(made.model(i), made.data, rows)
         q = seen.posterior

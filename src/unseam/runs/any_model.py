@@ -19,7 +19,7 @@ from unseam.geometry.adapted import Beta, beta_of, diagnose_adapted, flat_questi
 from unseam.geometry.align import Alignment
 from unseam.geometry.diagnosis import Diagnosis
 from unseam.geometry.groups import Latents
-from unseam.geometry.prepare import Columns, ask
+from unseam.geometry.prepare import ColumnWeights, prepare_decoder
 from unseam.geometry.sampled_cost import SAMPLES
 from unseam.geometry.theorems import TheoremTable, theorem_table
 from unseam.models.adapters import AdaptedModel, Adapter, adapter_for
@@ -47,7 +47,7 @@ def diagnose(
     points: int = 1000,
     chunk: int | None = None,
     factors: int | None = None,
-    columns: Columns = "weighted",
+    columns: ColumnWeights = "weighted",
     has_beta: bool = True,
     samples: int = SAMPLES,
     seed: int = 0,
@@ -248,7 +248,7 @@ def theorems(
     """
     most = max(points, 1000)
     if hasattr(model, "members"):  # a run
-        from unseam.runs.diagnose import beta_of as beta_of_member
+        from unseam.runs.diagnose import kl_weight_of as beta_of_member
         from unseam.runs.diagnose import needs_decoder, see
 
         needs_decoder(model)
@@ -256,18 +256,22 @@ def theorems(
         one = run._one(member)
         net = run.model(one)
         seen = see(run, net, most, seed)
-        q = ask(net, seen.posterior.mean, seen.posterior, None, 0.5, beta_of_member(run, one), most, None)
+        q = prepare_decoder(net, seen.posterior.mean, seen.posterior, None, 0.5, beta_of_member(run, one), most, None)
         return theorem_table(q, seen.x, points, seed)
     adapted = read_model(model, x, posterior, codes, data)
     if adapted is None:
         given = codes if codes is not None else x
         refuse_missing(given, model)
         weight: Any = 1.0 if beta == "auto" else beta
-        q = ask(decoder_of(model), given, posterior, likelihood, 0.5 if s2 is None else s2, weight, most, None)
+        q = prepare_decoder(
+            decoder_of(model), given, posterior, likelihood, 0.5 if s2 is None else s2, weight, most, None
+        )
         return theorem_table(q, data, points, seed)
     parts_ = flat_question(adapted)
     p = likelihood_of(adapted, likelihood, s2)
-    q = ask(parts_["decoder"], parts_["codes"], parts_["posterior"], p, 0.5, beta_of(adapted, beta), most, None)
+    q = prepare_decoder(
+        parts_["decoder"], parts_["codes"], parts_["posterior"], p, 0.5, beta_of(adapted, beta), most, None
+    )
     return theorem_table(q, adapted.data, points, seed)
 
 

@@ -28,10 +28,10 @@ from unseam.run.results import Results
 
 SCHEMA = """create table if not exists computed (what text, member integer, step integer, key text, settings text,
     version text, document text, primary key (what, member, key)) without rowid"""
-CODE = ("geometry", "linear", "metrics", "models", "runs", "stats")  # packages whose code makes the numbers
+CODE_PACKAGES = ("geometry", "linear", "metrics", "models", "runs", "stats")  # packages whose code makes the numbers
 
 
-class Parts(NamedTuple):
+class CachedResult(NamedTuple):
     """A result as it is kept: what JSON can say, and arrays by name."""
 
     document: dict[str, Any]
@@ -39,8 +39,13 @@ class Parts(NamedTuple):
 
 
 def once(
-    run: Run, what: str, member: int, settings: Mapping[str, Any], make: Callable[[], Parts], step: int | None = None
-) -> Parts:
+    run: Run,
+    what: str,
+    member: int,
+    settings: Mapping[str, Any],
+    make: Callable[[], CachedResult],
+    step: int | None = None,
+) -> CachedResult:
     """The kept result, or what `make` returns, which is kept from then on."""
     if not run.keeps:
         return make()
@@ -53,7 +58,7 @@ def once(
     return made
 
 
-def if_kept(run: Run, what: str, member: int, settings: Mapping[str, Any]) -> Parts | None:
+def if_kept(run: Run, what: str, member: int, settings: Mapping[str, Any]) -> CachedResult | None:
     """The kept result; None where it would have to be computed."""
     return _read(run.folder, what, member, _identity(run, member, settings)[0]) if run.keeps else None
 
@@ -69,7 +74,7 @@ def _identity(run: Run, member: int, settings: Mapping[str, Any], step: int | No
 def code() -> str:
     """A digest of the package's own numbers' source: what other code computed is computed again."""
     root, sha = Path(__file__).parents[1], hashlib.sha256()
-    for room in CODE:
+    for room in CODE_PACKAGES:
         for file in sorted((root / room).rglob("*.py")):
             sha.update(file.read_bytes())
     return sha.hexdigest()[:16]
@@ -83,7 +88,7 @@ def _place(folder: Path, what: str, member: int, key: str) -> Path:
     return folder / "computed" / f"{what}-{member}-{key}.npz"
 
 
-def _read(folder: Path, what: str, member: int, key: str) -> Parts | None:
+def _read(folder: Path, what: str, member: int, key: str) -> CachedResult | None:
     """The kept result; None where there is none, or none that can be read."""
     try:
         with closing(Results(folder).open(read_only=True)) as connection:
@@ -93,12 +98,12 @@ def _read(folder: Path, what: str, member: int, key: str) -> Parts | None:
             return None
         with np.load(_place(folder, what, member, key), allow_pickle=False) as archive:
             document = json.loads(row[0])
-            return Parts(document, dict(archive)) if document.pop("digest") == _digest(document) else None
+            return CachedResult(document, dict(archive)) if document.pop("digest") == _digest(document) else None
     except (*DAMAGE, sqlite3.Error):
         return None
 
 
-def _write(folder: Path, row: tuple[Any, ...], made: Parts) -> None:
+def _write(folder: Path, row: tuple[Any, ...], made: CachedResult) -> None:
     what, member, _, key, *_ = row
     try:
         write_array(_place(folder, what, member, key), made.arrays)

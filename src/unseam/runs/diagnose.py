@@ -19,11 +19,11 @@ from unseam.objectives import OBJECTIVES
 from unseam.progress import bar, log
 from unseam.run import Run
 from unseam.runs.agreement import beside, seeds
-from unseam.runs.cache import Parts, if_kept, once
-from unseam.runs.rank_members import agreement, rank
-from unseam.runs.represent import Sample, Seen, represent, sample, some
+from unseam.runs.cache import CachedResult, if_kept, once
+from unseam.runs.rank_members import criterion_agreement, rank
+from unseam.runs.represent import RowSample, Seen, represent, sample_rows, some
 
-POINTS = 1000  # rows at which a member's decoder is differentiated
+DIAGNOSIS_POINTS = 1000  # rows at which a member's decoder is differentiated
 SAMPLES = 2000  # rows that are encoded at least
 
 
@@ -84,9 +84,9 @@ def not_whole(run: Run) -> dict[int, str]:
     return {m: "" if s == "finished" else f"{s}: {notes[m]}".removesuffix(": ") for m, s in status.items()}
 
 
-def rows_of(run: Run, count: int, seed: int = 0) -> Sample:
+def rows_of(run: Run, count: int, seed: int = 0) -> RowSample:
     """The rows of a diagnosis: held-out ones if there are more than latents, else any."""
-    return sample(run, None, count, seed, "explain", enough=run.config.architecture.latents + 1)
+    return sample_rows(run, None, count, seed, "explain", enough=run.config.architecture.latents + 1)
 
 
 def see(run: Run, model: Autoencoder, samples: int, seed: int) -> Seen:
@@ -95,7 +95,11 @@ def see(run: Run, model: Autoencoder, samples: int, seed: int) -> Seen:
 
 
 def diagnose(
-    run: Run, members: Iterable[int] | None = None, points: int = POINTS, seed: int = 0, show: bool | None = None
+    run: Run,
+    members: Iterable[int] | None = None,
+    points: int = DIAGNOSIS_POINTS,
+    seed: int = 0,
+    show: bool | None = None,
 ) -> dict[int, Diagnosis]:
     """The diagnosis of each member, computed once.
 
@@ -127,10 +131,10 @@ def diagnosis(run: Run, member: int, points: int, seed: int) -> Diagnosis:
     needs_decoder(run)
     rows, settings = _asked(run, points, seed)
     make = partial(fresh, run, member, rows, points, seed)
-    return Diagnosis.from_parts(*once(run, "diagnosis", member, settings, lambda: Parts(*make().to_parts())))
+    return Diagnosis.from_parts(*once(run, "diagnosis", member, settings, lambda: CachedResult(*make().to_parts())))
 
 
-def _asked(run: Run, points: int = POINTS, seed: int = 0) -> tuple[Sample, dict[str, Any]]:
+def _asked(run: Run, points: int = DIAGNOSIS_POINTS, seed: int = 0) -> tuple[RowSample, dict[str, Any]]:
     """The rows of a diagnosis, and what it is found again by."""
     rows = rows_of(run, max(points, SAMPLES), seed)
     return rows, {"rows": rows.to_json(), "points": points, "seed": seed}
@@ -144,7 +148,7 @@ def chosen_already(run: Run) -> int | None:
     return ranking(run, found)["chosen"] if found and len(found) == len(parts) else None
 
 
-def fresh(run: Run, member: int, rows: Sample, points: int, seed: int) -> Diagnosis:
+def fresh(run: Run, member: int, rows: RowSample, points: int, seed: int) -> Diagnosis:
     """A member's diagnosis, computed."""
     model, kind = run.model(member), OBJECTIVES.get(run.config.objective)
     seen = represent(model, run.data, rows.rows, seed)
@@ -163,7 +167,7 @@ def fresh(run: Run, member: int, rows: Sample, points: int, seed: int) -> Diagno
     return found if kind is None or not kind.cannot else replace(found, warnings=(kind.cannot, *found.warnings))
 
 
-def beta_of(run: Run, member: int) -> float:
+def kl_weight_of(run: Run, member: int) -> float:
     """The weight of the KL in a member's loss; where its objective has none, the diagnosis' estimate."""
     beta = run.beta(member)
     return beta if beta is not None else diagnose(run, [member], show=False)[member].beta
@@ -186,7 +190,9 @@ def ranking(run: Run, found: Mapping[int, Diagnosis], show: bool | None = None) 
         "seeds": {m: each._asdict() for m, each in agreed.items()},
         "order": [members[position] for position in order.order],
         "chosen": members[order.order[0]] if set(done) <= set(members) else None,
-        "agreement": agreement(order, common([stored.get(m, {}) for m in members])) if len(members) > 2 else {},
+        "agreement": criterion_agreement(order, common([stored.get(m, {}) for m in members]))
+        if len(members) > 2
+        else {},
     }
 
 

@@ -13,11 +13,11 @@ from unseam.data.base import Dataset
 from unseam.data.wrap import Labelled
 from unseam.errors import BadInput
 from unseam.metrics import Score, score
-from unseam.metrics.suite import choose
+from unseam.metrics.suite import select_metrics
 from unseam.progress import bar
 from unseam.run import Run
 from unseam.runs.diagnose import chosen_members
-from unseam.runs.represent import ENOUGH, Sample, Seen, Which, represent, sample, without_constants
+from unseam.runs.represent import ENOUGH, RowSample, Seen, Which, represent, sample_rows, without_constants
 
 _SAMPLES = 10_000  # rows to score on, unless a metric asks for more
 TRAINING_SHARE = 2 / 3  # of the rows are what a predictor is fitted on; the others test it
@@ -77,12 +77,12 @@ def rows_for(
     which: Which | None = None,
     samples: int | None = None,
     seed: int = 0,
-) -> Sample:
+) -> RowSample:
     """The rows that these metrics are computed on: held-out ones where there are as many as they need, else any."""
     if samples is not None and samples < 2:
         raise BadInput(f"samples={samples} must be at least 2")
     needed = rows_needed(metrics)
-    return sample(
+    return sample_rows(
         run, which, samples or max(_SAMPLES, needed), seed, enough=max(ENOUGH, min(needed, samples or needed))
     )
 
@@ -94,14 +94,14 @@ def rows_needed(metrics: str | Sequence[str]) -> int:
     (0, 1500, 15000)
     """
     labels = [0]
-    for metric in choose(metrics)[0]:
+    for metric in select_metrics(metrics)[0]:
         found = re.fullmatch(r"downstream-\w+-(\d+)", metric.name)
         labels.append(int(found[1]) if found else 10_000 * metric.name.startswith("efficiency-"))
     return round(max(labels) / TRAINING_SHARE)
 
 
 def _scores_of(
-    run: Run, member: int, taken: Sample, metrics: str | Sequence[str], seed: int, ci: bool
+    run: Run, member: int, taken: RowSample, metrics: str | Sequence[str], seed: int, ci: bool
 ) -> dict[str, Score]:
     whole = represent(run.model(member), taken.of or run.data, taken.rows)
     seen = without_constants(whole)

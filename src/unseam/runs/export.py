@@ -63,7 +63,7 @@ def export(run: Run, member: int = 0, to: Format = "onnx", out: str | Path | Non
     >>> sorted(told["files"]), told["largest_difference"]
     (['card', 'weights'], 0.0)
     """
-    write = lookup(FORMATS, to, "to")
+    write = lookup(EXPORT_FORMATS, to, "to")
     needs_decoder(run)
     model = run.on("cpu").model(member)
     folder = Path(out) if out is not None else run.folder / "exported" / f"member-{member}"
@@ -185,7 +185,7 @@ def as_safetensors(model: Autoencoder, x: Tensor, scratch: Path) -> tuple[dict[s
     return {path.name: content}, max(far)
 
 
-FORMATS: dict[str, Callable[[Autoencoder, Tensor, Path], tuple[dict[str, bytes], float]]] = {
+EXPORT_FORMATS: dict[str, Callable[[Autoencoder, Tensor, Path], tuple[dict[str, bytes], float]]] = {
     "onnx": as_onnx,
     "torchscript": as_torchscript,
     "safetensors": as_safetensors,

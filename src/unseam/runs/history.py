@@ -11,8 +11,8 @@ from unseam.axes import Array
 from unseam.geometry import dto, entanglement_cost, pullbacks
 from unseam.geometry.polarized import LatentStatistics, delta_kl
 from unseam.run import Run
-from unseam.runs.cache import Parts, once
-from unseam.runs.diagnose import beta_of, rows_of
+from unseam.runs.cache import CachedResult, once
+from unseam.runs.diagnose import kl_weight_of, rows_of
 from unseam.runs.represent import represent
 
 
@@ -64,9 +64,9 @@ def history(run: Run, member: int, points: int = 200, seed: int = 0) -> History:
 
 
 def kept_moment(run: Run, member: int, step: int | None, points: int, seed: int) -> tuple[float, float]:
-    def make() -> Parts:
+    def make() -> CachedResult:
         cost, distance = moment(run, member, step, points, seed)
-        return Parts({"cost": cost, "dto": distance}, {})
+        return CachedResult({"cost": cost, "dto": distance}, {})
 
     settings = {"rows": rows_of(run, points, seed).to_json(), "points": points, "seed": seed}
     found = once(run, "moment", member, settings, make, step).document
@@ -79,4 +79,4 @@ def moment(run: Run, member: int, step: int | None, points: int, seed: int) -> t
     model = run.model(member, step)
     z = represent(model, run.data, rows_of(run, points, seed).rows, seed).posterior.mean
     M = pullbacks(model.decode, z, model.likelihood, dtype=torch.float64)
-    return float(entanglement_cost(M.pullback, beta_of(run, member)).mean()), dto(M.pullback)
+    return float(entanglement_cost(M.pullback, kl_weight_of(run, member)).mean()), dto(M.pullback)

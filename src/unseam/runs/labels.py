@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from unseam.atomic import write_atomic
-from unseam.errors import ENVIRONMENT, BadInput, in_words
+from unseam.errors import ENVIRONMENT, BadInput, error_text
 from unseam.run import Run
-from unseam.run.user_files import called, files
+from unseam.run.user_files import data_label, files
 
 LONGEST = 40  # characters of a name
 _LARGEST = 2**20  # bytes of the file
@@ -21,7 +21,7 @@ Names = dict[int, dict[int, str]]  # member -> latent -> name
 
 def data_name(run: Run) -> str:
     """What tables and pages call the data."""
-    return called(run.config.data)
+    return data_label(run.config.data)
 
 
 def data_place(run: Run) -> str:
@@ -30,7 +30,7 @@ def data_place(run: Run) -> str:
     return "" if own is None else f"in {Path(own).parent.name or Path(own).parent}"
 
 
-def units(run: Run) -> str:
+def column_units(run: Run) -> str:
     """Of a table's columns, as the model sees them."""
     return UNITS.get(str(run.config.data.get("scale")), "in the data's own units")
 
@@ -63,7 +63,7 @@ def name_latent(run: Run, member: int, latent: int, name: str) -> dict[int, str]
     try:
         write_atomic(_place(run), json.dumps(kept, indent=1, ensure_ascii=False))
     except ENVIRONMENT as error:
-        raise BadInput(f"the name cannot be kept: {in_words(error)}") from None
+        raise BadInput(f"the name cannot be kept: {error_text(error)}") from None
     return kept[member]
 
 

@@ -27,7 +27,7 @@ from unseam.progress import bar
 from unseam.run import Run
 from unseam.run.checkpoint import load_checkpoint, save_checkpoint
 from unseam.run.pack import MANIFEST, NAME, manifest
-from unseam.runs.represent import represent, sample
+from unseam.runs.represent import represent, sample_rows
 
 _ROWS = 10_000  # of the data, whose codes are packed
 
@@ -80,7 +80,7 @@ def pack(
 
 
 def write_run(run: Run, out: Path, rows: int, advance: Any) -> None:
-    taken = sample(run, "all", rows)
+    taken = sample_rows(run, "all", rows)
     write_array(out / "rows.npy", taken.rows.numpy())
     for member in range(len(run.members)):
         seen = represent(run.model(member), run.data, taken.rows)

@@ -100,12 +100,12 @@ def stable_active(members: Sequence[Diagnosis], settings: Sequence[Hashable]) ->
     return max(chose) if chose else max(usual, key=lambda count: (usual[count], count))
 
 
-def agreement(ranking: Ranking, scores: Mapping[str, ArrayLike]) -> dict[str, dict[str, float | None]]:
+def criterion_agreement(ranking: Ranking, scores: Mapping[str, ArrayLike]) -> dict[str, dict[str, float | None]]:
     """Spearman's rank correlation of each label-free criterion with each score (higher = better), signed so that
     1 means the criterion picks as the score would.
 
     >>> ranking = Ranking([1, 2, 0], np.array([2, 0, 1]), {"dto": np.array([0.9, 0.1, 0.5])})
-    >>> agreement(ranking, {"mig": [0.2, 0.6, 0.4]})
+    >>> criterion_agreement(ranking, {"mig": [0.2, 0.6, 0.4]})
     {'dto': {'mig': 1.0}, 'rank': {'mig': 1.0}}
     """
     out: dict[str, dict[str, float | None]] = {}

@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from unseam.axes import Array, FactorSpace
 from unseam.data.base import Dataset
-from unseam.data.wrap import Labelled, whole
+from unseam.data.wrap import Labelled, whole_data
 from unseam.errors import BadInput
 from unseam.geometry.polarized import active_latents
 from unseam.models import Posterior
 from unseam.rng import generator
 from unseam.run import Run
 
-CHUNK = 512  # samples encoded at a time
+ROWS_AT_ONCE = 512  # samples encoded at a time
 BEYOND = {  # rows that the run's data does not have, because it is a part of a set
     "full": "the full data, what was left out among them",
     "left-out": "combinations that were left out of the data",
@@ -28,7 +28,7 @@ ENOUGH = 500  # held-out rows from which on scores are taken on them alone
 Which = Literal["held-out", "trained", "all", "full", "left-out"]
 
 
-class Sample(NamedTuple):
+class RowSample(NamedTuple):
     """Some rows of a run's data, or of the set that it is a part of, and whether its members were trained on them."""
 
     which: Which
@@ -42,9 +42,9 @@ class Sample(NamedTuple):
     def __str__(self) -> str:
         """As tables and pages say it.
 
-        >>> print(Sample("all", torch.arange(3), held=False))
+        >>> print(RowSample("all", torch.arange(3), held=False))
         3 rows, all trained on (none were held out)
-        >>> print(Sample("left-out", torch.arange(3), held=True))
+        >>> print(RowSample("left-out", torch.arange(3), held=True))
         3 rows of combinations that were left out of the data
         """
         if self.which in BEYOND:
@@ -56,9 +56,9 @@ class Sample(NamedTuple):
         return f"{len(self.rows)} rows, " + ("all trained on" if self.which == "trained" else "held-out and trained on")
 
 
-def sample(
+def sample_rows(
     run: Run, which: Which | None = None, count: int = 10_000, seed: int = 0, use: str = "rows", enough: int = ENOUGH
-) -> Sample:
+) -> RowSample:
     """At most `count` rows, the same for the same seed and use; held-out ones if there are `enough`, else any."""
     held = run.split("held-out")
     if which in BEYOND:
@@ -68,12 +68,12 @@ def sample(
     rows = run.split(which)
     if not len(rows):
         raise BadInput(f"rows={which!r}: this run held no rows out (holdout = 0); take rows='all', or train it again")
-    return Sample(which, some(rows, count, seed, use), len(held) > 0)
+    return RowSample(which, some(rows, count, seed, use), len(held) > 0)
 
 
-def _beyond(run: Run, which: Which, count: int, seed: int, use: str) -> Sample:
+def _beyond(run: Run, which: Which, count: int, seed: int, use: str) -> RowSample:
     """Rows of the set that the run's data is a part of: any, or those that were left out of it."""
-    full, kept = whole(run.data)
+    full, kept = whole_data(run.data)
     gone = torch.ones(len(full), dtype=torch.bool)
     if which == "left-out":
         gone[kept] = False
@@ -84,7 +84,7 @@ def _beyond(run: Run, which: Which, count: int, seed: int, use: str) -> Sample:
             )
         ways = "--data.without, --data.share or --data.correlate"
         raise BadInput(f"rows={which!r}: nothing was left out of this run's data ({ways}); take rows='all'")
-    return Sample(which, some(gone.nonzero().flatten(), count, seed, use), len(run.split("held-out")) > 0, full)
+    return RowSample(which, some(gone.nonzero().flatten(), count, seed, use), len(run.split("held-out")) > 0, full)
 
 
 def some(rows: Tensor, count: int, seed: int = 0, use: str = "rows") -> Tensor:
@@ -106,12 +106,12 @@ class Seen:
     factors: Array | None  # (N, F)
     space: FactorSpace | None
     seed: int = 0
-    chunk: int = CHUNK
+    chunk: int = ROWS_AT_ONCE
 
     @property
     def x(self) -> Tensor:  # (N, *shape)
         """The observations, rendered again: the same ones, and no memory taken until they are asked for."""
-        x = torch.cat(list(observations(self.data, self.rows, self.seed, self.chunk)))
+        x = torch.cat(list(observation_chunks(self.data, self.rows, self.seed, self.chunk)))
         return x.to(self.posterior.mean.dtype)
 
     @property
@@ -128,7 +128,7 @@ class Seen:
         return active_latents(self.codes.std(0), self.variances.mean(0)) if self.posterior.has_prior else None
 
 
-def observations(data: Dataset, rows: Tensor, seed: int = 0, chunk: int = CHUNK) -> Iterator[Tensor]:
+def observation_chunks(data: Dataset, rows: Tensor, seed: int = 0, chunk: int = ROWS_AT_ONCE) -> Iterator[Tensor]:
     """Chunks of x; noise, where the data has some, belongs to the seed and the chunk (with chunk 1: to the row)."""
     for part in rows.split(chunk):
         yield data.batch(part, generator(seed, "represent", int(part[0])) if data.stochastic else None)
@@ -136,7 +136,11 @@ def observations(data: Dataset, rows: Tensor, seed: int = 0, chunk: int = CHUNK)
 
 @torch.no_grad()
 def represent(
-    model: nn.Module | Callable[[Tensor], Posterior], data: Dataset, rows: Tensor, seed: int = 0, chunk: int = CHUNK
+    model: nn.Module | Callable[[Tensor], Posterior],
+    data: Dataset,
+    rows: Tensor,
+    seed: int = 0,
+    chunk: int = ROWS_AT_ONCE,
 ) -> Seen:
     """Encode rows (N,) of the data; `model` is a model, or an encoder alone.
 
@@ -150,12 +154,14 @@ def represent(
     """
     encode: Any = getattr(model, "encode", model)
     weights = next(model.parameters(), None) if isinstance(model, nn.Module) else None
-    posterior = joined([encode(x if weights is None else x.to(weights)) for x in observations(data, rows, seed, chunk)])
+    posterior = join_posteriors(
+        [encode(x if weights is None else x.to(weights)) for x in observation_chunks(data, rows, seed, chunk)]
+    )
     factors = None if data.space is None else data.factors(rows).numpy()
     return Seen(data, rows, posterior, factors, data.space, seed, chunk)
 
 
-def joined(parts: Sequence[Posterior]) -> Posterior:
+def join_posteriors(parts: Sequence[Posterior]) -> Posterior:
     """The posteriors of parts of the rows as one."""
     kind: Any = type(parts[0])
     found: Posterior = kind(*(torch.cat([getattr(part, f.name).cpu() for part in parts]) for f in fields(kind)))
@@ -188,7 +194,7 @@ def codes_of_members(runs: Sequence[Run], count: int, seed: int = 0) -> dict[str
     for run in runs[1:]:
         if run.config.data != first.config.data:
             raise BadInput(f"{run.folder} was trained on other data than {first.folder}; seeds of one data set compare")
-    rows = sample(first, None, count, seed, "match").rows
+    rows = sample_rows(first, None, count, seed, "match").rows
     for run in runs:
         table = run.table()
         for member in table["member"][table["status"] == "finished"].tolist() if len(table) else ():

@@ -46,7 +46,7 @@ def samples(data: Dataset, count: int = _COLUMNS, seed: int = 0) -> Tensor:  # (
     return data.batch(torch.randint(len(data), (count,), generator=draw), draw)
 
 
-def sweep(data: Dataset, space: FactorSpace, i: int, columns: int = _COLUMNS) -> _Row:
+def factor_sweep(data: Dataset, space: FactorSpace, i: int, columns: int = _COLUMNS) -> _Row:
     """Factor i through its values; rendered sets hold the others still, given rows are picked by value."""
     factor, draw = space[i], generator(0, "contact", i)
     if factor.size is None or not data.renders:
@@ -74,17 +74,17 @@ def _per_value(values: Tensor, columns: int) -> Tensor:  # sorted (N,) -> positi
     return first[evenly(len(first), columns)]
 
 
-def rows(data: Dataset, columns: int = _COLUMNS) -> list[_Row]:
+def sheet_lines(data: Dataset, columns: int = _COLUMNS) -> list[_Row]:
     """The lines of an image set's sheet: samples, then one per factor.
 
     >>> from unseam.data import load_data
-    >>> [(row.label, len(row.images)) for row in rows(load_data("sprites", size=16), columns=8)]
+    >>> [(row.label, len(row.images)) for row in sheet_lines(load_data("sprites", size=16), columns=8)]
     [('samples', 8), ('shape', 3), ('scale', 6), ('orientation', 8), ('x', 8), ('y', 8)]
     """
     first = changes(data, columns) if isinstance(data, Perturbed) else [_Row("samples", samples(data, columns))]
     if data.space is None:
         return [*first, *(_Row("", samples(data, columns, seed)) for seed in (1, 2, 3))]
-    return [*first, *(sweep(data, data.space, i, columns) for i in range(len(data.space)))]
+    return [*first, *(factor_sweep(data, data.space, i, columns) for i in range(len(data.space)))]
 
 
 def changes(data: Perturbed, columns: int) -> list[_Row]:
@@ -111,7 +111,7 @@ def _sheet(data: Dataset, columns: int) -> Figure:
 
 
 def _draw_images(figure: Any, data: Dataset, columns: int) -> None:
-    lines = rows(data, columns)
+    lines = sheet_lines(data, columns)
     figure.set_size_inches(columns * 0.62 + 1.2, len(lines) * 0.66 + 0.1)
     for axes, line in zip(figure.subplots(len(lines), 1, squeeze=False)[:, 0], lines, strict=True):
         axes.imshow(strip(line.images, columns, GAP, _PIXELS), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
@@ -119,7 +119,7 @@ def _draw_images(figure: Any, data: Dataset, columns: int) -> None:
         axes.set(xticks=[], yticks=[], frame_on=False)
 
 
-def plane(x: Tensor) -> tuple[Array, str]:  # (N, n) -> (N, 2)
+def plane_points(x: Tensor) -> tuple[Array, str]:  # (N, n) -> (N, 2)
     """The two directions that vary most (principal components), or the data itself if it has at most two axes."""
     if x.shape[1] <= 2:
         return np.pad(x.numpy(), ((0, 0), (0, 2 - x.shape[1]))), "x"
@@ -130,7 +130,7 @@ def plane(x: Tensor) -> tuple[Array, str]:  # (N, n) -> (N, 2)
 def _draw_points(figure: Any, data: Dataset) -> None:
     draw = generator(0, "contact")
     index = torch.arange(len(data)) if len(data) <= _POINTS else torch.randint(len(data), (_POINTS,), generator=draw)
-    points, name = plane(data.batch(index, draw))
+    points, name = plane_points(data.batch(index, draw))
     colours = [("", None)] if data.space is None else list(zip(data.space.names, data.factors(index).T, strict=True))
     across = min(len(colours), _PANELS)
     down = -(-len(colours) // across)

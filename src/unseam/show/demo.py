@@ -18,7 +18,7 @@ from unseam.run import Run, load_run
 from unseam.runs.evaluate import rows_for
 from unseam.show.pages.find import write_find_page
 from unseam.show.report.cohort import table_rows
-from unseam.show.report.collect import find
+from unseam.show.report.collect import collect_report
 from unseam.show.report.sentences import why
 from unseam.show.report.write import write_report
 from unseam.train import fit, resume
@@ -78,7 +78,7 @@ def demo(out: str | Path = "demo", seed: int = 0, show: bool | None = None, plan
     """
     began = monotonic()
     run = _train(Path(out), seed, plan or Plan(), show)
-    found = find(run, show=show)
+    found = collect_report(run, show=show)
     for view in found.views:
         if view.mig is not None:
             settings = {**view.mig.settings, "rows": rows_for(run).to_json()}

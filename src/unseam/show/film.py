@@ -19,8 +19,8 @@ from unseam.errors import BadInput
 from unseam.geometry.polarized import active_latents
 from unseam.run import Run
 from unseam.runs.diagnose import needs_decoder
-from unseam.runs.represent import represent, sample
-from unseam.show.pictures import is_picture, pixels
+from unseam.runs.represent import represent, sample_rows
+from unseam.show.pictures import as_pixels, is_picture
 from unseam.show.style import plain, save, styled
 from unseam.show.traversals import latent_values, middle, traverse
 
@@ -47,7 +47,7 @@ class Film:
 
     def tiles(self) -> Array:  # (K, T, H, W, 1 or 3) uint8
         """The frames as bytes, small ones enlarged by whole pixels, each with white to its right and below it."""
-        tiles = pixels(self.frames, _LARGEST)
+        tiles = as_pixels(self.frames, _LARGEST)
         times = max(1, ENLARGED // max(tiles.shape[2:4]))
         gap = ((0, 0), (0, 0), (0, _GAP), (0, _GAP), (0, 0))
         return np.pad(tiles.repeat(times, 2).repeat(times, 3), gap, constant_values=255)
@@ -85,7 +85,7 @@ def film(
     needs_decoder(run)
     run = run.on("cpu")
     model, undo = run.model(member), run.config.scaling.undo if run.config.scaling else torch.Tensor.float
-    seen = represent(model, run.data, sample(run, count=_CODES, use="film").rows)
+    seen = represent(model, run.data, sample_rows(run, count=_CODES, use="film").rows)
     z = seen.posterior.mean[middle(seen.codes)] if row is None else code_of(run, model, row, "row")
     if to is not None:
         if row is None:
@@ -138,21 +138,21 @@ def curves(shown: Film, names: tuple[str, ...] | None = None) -> Figure:
     return figure
 
 
-def write(shown: Film, out: Path, gif: bool, names: tuple[str, ...] | None = None) -> dict[str, Path]:
+def write_film(shown: Film, out: Path, gif: bool, names: tuple[str, ...] | None = None) -> dict[str, Path]:
     """The grid as a PNG (curves for a table) and, where asked for and possible, the moving picture."""
     if not shown.pictures:
         if gif:
             raise BadInput("gif: the data are no images; leave --gif out, the curves of its columns are drawn")
         return {"curves": save(curves(shown, names), out.with_suffix(".png"))}
     files = {"grid": out.with_suffix(".png")}
-    write_atomic(files["grid"], encoded([image(shown.grid())], "PNG"))
+    write_atomic(files["grid"], film_bytes([image(shown.grid())], "PNG"))
     if gif:
         files["gif"] = out.with_suffix(".gif")
-        write_atomic(files["gif"], encoded(shown.moving(), "GIF"))
+        write_atomic(files["gif"], film_bytes(shown.moving(), "GIF"))
     return files
 
 
-def encoded(images: list[Image.Image], kind: str) -> bytes:
+def film_bytes(images: list[Image.Image], kind: str) -> bytes:
     if kind == "GIF" and max(images[0].size) >= 2**16:
         raise BadInput(f"a GIF has at most 65,535 pixels a side, this one {max(images[0].size):,}; save the grid")
     content = io.BytesIO()

@@ -27,7 +27,9 @@ def is_picture(shape: tuple[int, ...]) -> bool:
     return len(shape) == 3
 
 
-def pixels(images: Tensor, largest: int = _LARGEST) -> Array:  # (..., C, H, W) in [0, 1] -> (..., H, W, 1 or 3) uint8
+def as_pixels(
+    images: Tensor, largest: int = _LARGEST
+) -> Array:  # (..., C, H, W) in [0, 1] -> (..., H, W, 1 or 3) uint8
     """Grey or RGB bytes, at most `largest` pixels a side; any other number of channels is averaged to grey."""
     lead, (c, h, w) = images.shape[:-3], images.shape[-3:]
     flat = images.reshape(-1, c, h, w).float()
@@ -47,14 +49,14 @@ def strip(images: Tensor, columns: int = 0, gap: int = 0, largest: int = _LARGES
     >>> strip(torch.zeros(11, 1, 16, 16)).shape, strip(torch.zeros(2, 1, 16, 16), columns=3, gap=2).shape
     ((16, 176, 1), (16, 54, 1))
     """
-    frames = np.pad(pixels(images, largest), ((0, 0), (0, 0), (0, gap), (0, 0)), constant_values=255)
+    frames = np.pad(as_pixels(images, largest), ((0, 0), (0, 0), (0, gap), (0, 0)), constant_values=255)
     white = [np.full_like(frames[0], 255)] * (columns - len(frames))
     return np.concatenate([*frames, *white], axis=1)
 
 
-def table(images: Tensor) -> Array:  # (R, T, C, H, W) -> (R H, T W, C)
+def frames_table(images: Tensor) -> Array:  # (R, T, C, H, W) -> (R H, T W, C)
     """Rows of frames, one below the other."""
-    return np.concatenate([np.concatenate(list(row), axis=1) for row in pixels(images)], axis=0)
+    return np.concatenate([np.concatenate(list(row), axis=1) for row in as_pixels(images)], axis=0)
 
 
 def signed(image: Tensor, largest: float) -> Array:  # (C, H, W) -> (H, W, 4)

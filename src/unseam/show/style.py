@@ -18,11 +18,11 @@ from matplotlib.figure import Figure
 
 from unseam.atomic import write_atomic
 
-P = ParamSpec("P")
+_P = ParamSpec("_P")
 INK = "#010203"  # stands for the page's text colour
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f")
 ANCHOR = r"(?:run-\d+-)?member-\d+"  # `View.anchor`
-LATENTS = (
+LATENT_COLOURS = (
     *PALETTE[:7],
     "#332288",
     "#aa4499",
@@ -52,11 +52,11 @@ _STYLE: Any = {
 }
 
 
-def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+def styled(draw: Callable[_P, Figure]) -> Callable[_P, Figure]:
     """Draw in the report's style, whatever the caller's matplotlib settings are."""
 
     @wraps(draw)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+    def drawn(*args: _P.args, **kwargs: _P.kwargs) -> Figure:
         with rc_context(_STYLE):
             return draw(*args, **kwargs)
 
@@ -70,7 +70,7 @@ def new(width: float = 3.6, height: float = 2.7) -> tuple[Figure, Axes]:
 
 def latent_colour(k: int) -> str:
     """The colour of a latent, on every figure and page."""
-    return LATENTS[k % len(LATENTS)]
+    return LATENT_COLOURS[k % len(LATENT_COLOURS)]
 
 
 def shade(k: int, active: bool) -> str:

@@ -10,7 +10,7 @@ from unseam.axes import Array
 
 FRAMES = 11
 _REACH = 2.5  # standard deviations of the prior on either side
-TABLE = 7  # frames a side of a pair's table
+TABLE_FRAMES = 7  # frames a side of a pair's table
 
 
 def latent_values(codes: Array, prior: bool = True, frames: int = FRAMES) -> Tensor:  # (N, K) -> (K, T)

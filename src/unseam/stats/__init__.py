@@ -8,7 +8,6 @@ entry in a matrix of correlations are 0, and a single correlation with it is Non
 from unseam.stats.assignment import Auction, Matching, auction, matched, matched_codes, top_two_gap
 from unseam.stats.correlation import (
     correlations,
-    distinct,
     in_random_axes,
     multiple_correlation,
     normal_scores,
@@ -16,6 +15,7 @@ from unseam.stats.correlation import (
     rank_correlations,
     spearman,
     standardise,
+    unique_values,
 )
 from unseam.stats.information import contingency, discrete_information, discretise, entropy, entropy_of_counts
 from unseam.stats.neighbours import ksg, ross
@@ -28,7 +28,6 @@ __all__ = [
     "correlations",
     "discrete_information",
     "discretise",
-    "distinct",
     "entropy",
     "entropy_of_counts",
     "in_random_axes",
@@ -43,4 +42,5 @@ __all__ = [
     "spearman",
     "standardise",
     "top_two_gap",
+    "unique_values",
 ]

@@ -141,10 +141,10 @@ def in_random_axes(
             yield (a, turned) if turn is b else (turned, b)
 
 
-def distinct(column: Array) -> tuple[Array, Array]:  # (N,) -> (C,), (N,)
+def unique_values(column: Array) -> tuple[Array, Array]:  # (N,) -> (C,), (N,)
     """np.unique with its inverse; by counting when the values are integers in a small range, which is linear.
 
-    >>> distinct(np.array([7, 5, 7]))
+    >>> unique_values(np.array([7, 5, 7]))
     (array([5, 7]), array([1, 0, 1]))
     """
     if column.dtype.kind not in "iu" or int(column.max()) - int(column.min()) > 4 * len(column):

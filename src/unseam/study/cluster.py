@@ -23,7 +23,7 @@ from unseam.atomic import cores
 from unseam.errors import BadInput, Failed
 from unseam.processes import hidden_script
 from unseam.progress import log
-from unseam.study.engine import Stopped, one_piece, watch, way_on
+from unseam.study.engine import Stopped, one_piece, study_resume_command, watch
 from unseam.study.pieces import Place
 from unseam.train.loop import interruptible
 
@@ -162,10 +162,12 @@ def drive(
         finally:
             hands.let_go()
         if interrupted.is_set():
-            raise Stopped(f"stopped; its tasks end at their next checkpoint; go on with: {way_on(folder)}")
+            raise Stopped(
+                f"stopped; its tasks end at their next checkpoint; go on with: {study_resume_command(folder)}"
+            )
     if hands.problems:
         why = f"{len(hands.problems)} of {len(todo)} pieces failed, for the reasons above"
-        raise Failed(f"the study is not done: {why}; go on with: {way_on(folder)}")
+        raise Failed(f"the study is not done: {why}; go on with: {study_resume_command(folder)}")
 
 
 class Hands:
@@ -228,7 +230,9 @@ class Hands:
         self.futures.clear()
         self.lost = self.lost or time.monotonic()
         if time.monotonic() - self.lost > LOST or self.client.status == "closed":
-            raise Failed(f"the Dask scheduler is gone; start it, then go on with: {way_on(Path(self.folder))}")
+            raise Failed(
+                f"the Dask scheduler is gone; start it, then go on with: {study_resume_command(Path(self.folder))}"
+            )
 
     def let_go(self) -> None:
         with suppress(Exception):  # a scheduler that is gone has nothing to cancel

@@ -14,7 +14,7 @@ from unseam.errors import BadInput
 from unseam.progress import bar
 from unseam.study.evaluate import Evaluator
 from unseam.study.grid import Grid, Piece
-from unseam.study.pieces import Deadline, Place, train
+from unseam.study.pieces import Deadline, Place, train_piece
 
 _STEPS = 40  # of a trial
 _SETTLING = 10  # of them not timed
@@ -68,7 +68,7 @@ def trial(piece: Piece) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         place = Place(piece, Path(folder))
         with suppress(Deadline):
-            train(place, lambda _: stamps.append(time.process_time()), lambda: len(stamps) >= _STEPS)
+            train_piece(place, lambda _: stamps.append(time.process_time()), lambda: len(stamps) >= _STEPS)
         size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
     timed = stamps[min(_SETTLING, len(stamps) - 2) :]
     return (timed[-1] - timed[0]) / (len(timed) - 1) / len(piece.models), size / len(piece.models)
@@ -78,7 +78,7 @@ def scoring(piece: Piece) -> float:
     """Seconds to evaluate one model, trained for a moment."""
     alone = replace(piece, models=piece.models[:1], settings={**piece.settings, "steps": _STEPS})
     with tempfile.TemporaryDirectory() as folder:
-        run = train(Place(alone, Path(folder)), lambda _: None, lambda: False)
+        run = train_piece(Place(alone, Path(folder)), lambda _: None, lambda: False)
         evaluator = Evaluator(run, alone)
         _ = evaluator.x  # shared by all models of a piece
         began = time.process_time()

@@ -1,7 +1,7 @@
 """The driver. It holds no state: it lists folders, has what is not done advanced, and repeats.
 
-`here`: a process a core; each takes the first piece that is neither done nor held, again and again. Other engines
-(`cluster`) hand the same pieces to other machines.
+`run_locally`: one process per core; each takes the first piece that is neither done nor held, again and again.
+Other engines (`cluster`) hand the same pieces to other machines.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from queue import Queue
 from typing import Any
 
 from unseam.atomic import cores
-from unseam.errors import ENVIRONMENT, BadInput, Failed, in_words
+from unseam.errors import ENVIRONMENT, BadInput, Failed, error_text
 from unseam.processes import Inbox, Line, Process, messages
 from unseam.progress import bar, log
 from unseam.study import lease
 from unseam.study.grid import PRESETS, Grid, load_grid
-from unseam.study.pieces import Place, advance, open_study, opened, places, read_json, start_study
+from unseam.study.pieces import Place, advance, open_piece, open_study, places, read_json, start_study
 from unseam.train.loop import interruptible
 
 LOOK = 0.5  # seconds between looks at the folders
 PATIENCE = 3  # deaths of workers without a piece done in between, after which the study is given up
 
 
-def way_on(folder: Path, grid: str = "GRID") -> str:
+def study_resume_command(folder: Path, grid: str = "GRID") -> str:
     """The command that goes on; a study of one's own is named by its file, which the study does not keep."""
     grid = grid if grid in PRESETS else f"{grid}.toml"
     return f"unseam study {grid} --out {shlex.quote(str(folder))}"
@@ -59,19 +59,19 @@ def study(
     """
     chosen, folder = load_grid(grid, None if models is None else tuple(models)), Path(out)
     todo = places(folder, chosen, device)
-    check(chosen, device)
+    check_grid(chosen, device)
     start_study(folder, chosen)
     if any(not place.done for place in todo):
         if on == "here":
-            here(todo, folder, workers or cores(), show, device)
+            run_locally(todo, folder, workers or cores(), show, device)
         else:
             from unseam.study.cluster import elsewhere
 
             elsewhere(todo, folder, on, workers, show, device=device, **cluster)
-    return summary(folder, todo)
+    return study_summary(folder, todo)
 
 
-def check(grid: Grid, device: str | None = None) -> None:
+def check_grid(grid: Grid, device: str | None = None) -> None:
     """Refuse now what a worker would refuse: every method and every data set is laid out once."""
     seen: set[str] = set()
     for piece in grid.pieces:
@@ -79,10 +79,10 @@ def check(grid: Grid, device: str | None = None) -> None:
         if new:
             seen |= new
             with tempfile.TemporaryDirectory() as folder:
-                opened(Place(piece, Path(folder), device))
+                open_piece(Place(piece, Path(folder), device))
 
 
-def summary(folder: Path, todo: Sequence[Place]) -> dict[str, Any]:
+def study_summary(folder: Path, todo: Sequence[Place]) -> dict[str, Any]:
     done = [place for place in todo if place.done]
     rows = [row for place in done for row in place.rows()]
     return {
@@ -133,7 +133,9 @@ def diverged(place: Place) -> int:
     return _diverged(place.folder / "rows.json")
 
 
-def here(todo: Sequence[Place], folder: Path, workers: int, show: bool | None, device: str | None = None) -> None:
+def run_locally(
+    todo: Sequence[Place], folder: Path, workers: int, show: bool | None, device: str | None = None
+) -> None:
     """Processes of this machine, as many as there are cores; a killed one is replaced."""
     count = min(workers, sum(not place.done for place in todo))
 
@@ -173,7 +175,7 @@ def here(todo: Sequence[Place], folder: Path, workers: int, show: bool | None, d
                 process.join(60)
                 process.kill()  # nothing is lost but the time since its checkpoint
         if interrupted.is_set():
-            raise Stopped(f"stopped; go on with: {way_on(folder, open_study(folder).name)}")
+            raise Stopped(f"stopped; go on with: {study_resume_command(folder, open_study(folder).name)}")
     hear(inbox, problems)
     for place in todo:
         if place.done:
@@ -184,7 +186,9 @@ def here(todo: Sequence[Place], folder: Path, workers: int, show: bool | None, d
         why = f"workers died again and again ({last})" if last else "its workers ended"
         why = f"{held} pieces are held by another driver" if held else why
         why = f"{stuck} of {len(todo)} pieces failed, for the reasons above" if stuck else why
-        raise Failed(f"the study is not done: {why}; go on with: {way_on(folder, open_study(folder).name)}")
+        raise Failed(
+            f"the study is not done: {why}; go on with: {study_resume_command(folder, open_study(folder).name)}"
+        )
 
 
 def hear(inbox: Inbox, problems: dict[str, str]) -> None:
@@ -197,10 +201,10 @@ def hear(inbox: Inbox, problems: dict[str, str]) -> None:
 
 def serve_parent(line: Line, folder: str, device: str | None) -> None:
     """A worker that ends when the driver that started it does."""
-    serve(folder, line.parent, device, line.send)
+    work_on_study(folder, line.parent, device, line.send)
 
 
-def serve(
+def work_on_study(
     folder: str,
     parent: int | None = None,
     device: str | None = None,
@@ -240,7 +244,7 @@ def _try(
     try:
         return advance(place, stop=stop)
     except (BadInput, Failed, *ENVIRONMENT) as error:
-        reason = in_words(error) if isinstance(error, ENVIRONMENT) else str(error)
+        reason = error_text(error) if isinstance(error, ENVIRONMENT) else str(error)
         failed[place.piece.name] = reason
         if report is not None:
             report(place.piece.name, reason)

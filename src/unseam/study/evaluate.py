@@ -23,14 +23,14 @@ from unseam.metrics.beta_vae import beta_vae
 from unseam.metrics.dci import completeness, correct, disentanglement, fit_factor, importances, informativeness
 from unseam.metrics.downstream import downstream, labelled
 from unseam.metrics.factor_vae import factor_vae
-from unseam.metrics.inputs import Inputs, prepare
+from unseam.metrics.inputs import Inputs, prepare_inputs
 from unseam.metrics.registry import METRICS
 from unseam.metrics.suite import COLLAPSED
 from unseam.models import Autoencoder, Posterior
 from unseam.rng import numpy_generator
 from unseam.run import Run
-from unseam.runs.agreement import compare
-from unseam.runs.represent import Seen, joined, observations, sample, without_constants
+from unseam.runs.agreement import compare_members
+from unseam.runs.represent import Seen, join_posteriors, observation_chunks, sample_rows, without_constants
 from unseam.study.grid import Piece
 
 TOGETHER = 12_000_000  # values of observations that are encoded at once: 15,000 of 64 x 64 take 4 GB of activations
@@ -54,11 +54,11 @@ class Evaluator:
     @cached_property
     def rows(self) -> torch.Tensor:  # (N,)
         wanted = self.settings.rows + self.settings.test
-        return sample(self.run, "all", wanted, use="study").rows
+        return sample_rows(self.run, "all", wanted, use="study").rows
 
     @cached_property
     def x(self) -> torch.Tensor:  # (N, *shape), rendered once for all models of the piece
-        return torch.cat(list(observations(self.run.data, self.rows)))
+        return torch.cat(list(observation_chunks(self.run.data, self.rows)))
 
     @cached_property
     def factors(self) -> tuple[Array, FactorSpace] | None:
@@ -72,7 +72,7 @@ class Evaluator:
     @torch.no_grad()
     def posterior(self, model: Autoencoder) -> Posterior:
         rows = max(1, TOGETHER // self.x[0].numel())
-        return joined([model.encode(part) for part in self.x.split(rows)])
+        return join_posteriors([model.encode(part) for part in self.x.split(rows)])
 
     def model(self, member: int) -> Autoencoder:
         """A member's model, if its checkpoint is that of the step at which its results were taken."""
@@ -122,7 +122,7 @@ class Evaluator:
     def inputs(self, codes: Array) -> Inputs:
         assert self.factors is not None
         (factors, space), cut = self.factors, len(codes) - min(self.settings.test, len(codes) // 3)
-        return prepare(codes[:cut], factors[:cut], space, test_codes=codes[cut:], test_factors=factors[cut:],
+        return prepare_inputs(codes[:cut], factors[:cut], space, test_codes=codes[cut:], test_factors=factors[cut:],
                        prune=COLLAPSED, workers=1)  # fmt: skip
 
     def six(self, inputs: Inputs) -> dict[str, float]:
@@ -189,7 +189,7 @@ class Evaluator:
         for member, about in enumerate(self.piece.models):
             if self.table["status"].iloc[member] == "finished":
                 alike.setdefault(about.strength, []).append(member)
-        found = [compare(self.run, group, self.rows[:CENTRAL], 0) for group in alike.values() if len(group) > 1]
+        found = [compare_members(self.run, group, self.rows[:CENTRAL], 0) for group in alike.values() if len(group) > 1]
         return {m: a.centrality for group in found for m, a in group.items() if a.centrality is not None}
 
 
@@ -203,7 +203,7 @@ def value_of(ask: Callable[[], Score]) -> float:
 
 def codes_alone(mean: Array, sampled: Array) -> dict[str, float]:
     """Scores of the codes alone; lower is more independent."""
-    one, two = prepare(mean, workers=1), prepare(sampled, workers=1)
+    one, two = prepare_inputs(mean, workers=1), prepare_inputs(sampled, workers=1)
     out = {f"unsup.{name}": METRICS[metric].compute(one).value for name, metric in UNSUPERVISED.items()}
     tc = METRICS["gaussian-tc"].compute
     return out | {"unsup.tc-mean": tc(one).value, "unsup.tc-sampled": tc(two).value}

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from unseam.errors import BadInput, check_literals, lookup, unknown
-from unseam.from_json import typed
+from unseam.from_json import as_type
 from unseam.metrics.shared.predictors import Backend
 from unseam.objectives import OBJECTIVES
 
@@ -84,7 +84,7 @@ class StudyMethod:
 
 
 @dataclass(frozen=True)
-class Model:
+class StudyModel:
     """One model of a study."""
 
     number: int  # place in the whole grid; the published model_num in the preset `locatello`
@@ -100,7 +100,7 @@ class Piece:
 
     name: str
     data: Mapping[str, Any]
-    models: tuple[Model, ...]
+    models: tuple[StudyModel, ...]
     settings: Mapping[str, Any]
     evaluation: Evaluation
 
@@ -128,10 +128,10 @@ class Grid:
         return self.name == "locatello"
 
     @cached_property
-    def models(self) -> tuple[Model, ...]:
+    def models(self) -> tuple[StudyModel, ...]:
         """Every model, in the order of its number: data set, method, strength, seed."""
         every = product(self.data, ((m, s) for m in self.methods for s in m.strengths), self.seeds)
-        models = [Model(n, data, method, s, seed) for n, (data, (method, s), seed) in enumerate(every)]
+        models = [StudyModel(n, data, method, s, seed) for n, (data, (method, s), seed) in enumerate(every)]
         if self.only is None:
             return tuple(models)
         if strange := [n for n in self.only if not 0 <= n < len(models)]:
@@ -141,7 +141,7 @@ class Grid:
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         """Every piece; the first seeds of all settings come first, so that a part of a study is a smaller study."""
-        groups: dict[tuple[Any, ...], list[Model]] = {}
+        groups: dict[tuple[Any, ...], list[StudyModel]] = {}
         for m in self.models:
             place = self.seeds.index(m.seed)
             stacked = self.together and self.only is None  # a selection need not be a product
@@ -151,7 +151,7 @@ class Grid:
         blocks = sorted(groups, key=lambda key: key[0])
         return tuple(self.piece(tuple(groups[key])) for key in blocks)
 
-    def piece(self, models: tuple[Model, ...]) -> Piece:
+    def piece(self, models: tuple[StudyModel, ...]) -> Piece:
         first = models[0]
         parts = (self.data[first.data], [asdict(m) | {"number": 0} for m in models], self.settings, self.evaluation)
         told = json.dumps(parts, sort_keys=True, default=asdict)
@@ -204,7 +204,7 @@ def from_document(document: Mapping[str, Any], where: str, only: tuple[int, ...]
 
 def _checked(document: Mapping[str, Any], where: str) -> Grid:
     """The grid, every value of it checked; names become names of folders."""
-    grid: Grid = typed(Grid, document, where)
+    grid: Grid = as_type(Grid, document, where)
     floats = [replace(m, strengths=tuple(map(float, m.strengths))) for m in grid.methods]  # 1 and 1.0 are one model
     grid = replace(grid, methods=tuple(floats))
     if grid.together < 0:

@@ -28,11 +28,11 @@ from unseam.data import typed_options
 from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run, load_run
-from unseam.run.settings import choose, typed_settings
+from unseam.run.settings import resolve_settings, typed_settings
 from unseam.study.evaluate import Evaluator
-from unseam.study.grid import Grid, Model, Piece, from_json
+from unseam.study.grid import Grid, Piece, StudyModel, from_json
 from unseam.study.lease import Lease, Lost, claim, heartbeat, is_free, newest, share_of
-from unseam.train.fitting import begin
+from unseam.train.fitting import begin_run
 from unseam.train.job import Job
 from unseam.train.loop import train_group
 
@@ -70,7 +70,7 @@ class Place:
         return lease is not None and not is_free(lease)
 
 
-def is_row_of(row: Any, model: Model) -> bool:
+def is_row_of(row: Any, model: StudyModel) -> bool:
     """Whether it is this model's row: what it is, and scores (their names have a dot) that are numbers or missing."""
     if not isinstance(row, dict) or not isinstance(row.get("status"), str):
         return False
@@ -158,7 +158,7 @@ def _work(place: Place, lease: Lease, over: Callable[[], bool]) -> None:
     def tell(share: float) -> None:
         lease.share = share
 
-    run = train(place, lambda share: tell(_TRAINING * share), over)
+    run = train_piece(place, lambda share: tell(_TRAINING * share), over)
     evaluator = Evaluator(run, place.piece)
     codes, rows, seconds = [], [], []
     for member in range(len(place.piece.models)):
@@ -179,9 +179,9 @@ def _work(place: Place, lease: Lease, over: Callable[[], bool]) -> None:
     write_atomic(place.folder / "rows.json", json.dumps(rows, sort_keys=True, indent=1))
 
 
-def train(place: Place, tell: Callable[[float], None], over: Callable[[], bool]) -> Run:
+def train_piece(place: Place, tell: Callable[[float], None], over: Callable[[], bool]) -> Run:
     """The run of a piece, trained to its end."""
-    run, steps = opened(place), int(place.piece.settings.get("steps", 1))
+    run, steps = open_piece(place), int(place.piece.settings.get("steps", 1))
     if run.finished and at_its_end(run):
         return run
     run.rows.create()
@@ -207,7 +207,7 @@ def at_its_end(run: Run) -> bool:
     return bool((run.table()["step"] == run.step(0)).all())
 
 
-def opened(place: Place) -> Run:
+def open_piece(place: Place) -> Run:
     """The run folder of a piece, laid out if it is not."""
     folder, piece = place.folder / "run", place.piece
     if (folder / "config.json").is_file():
@@ -219,5 +219,5 @@ def opened(place: Place) -> Run:
     settings = {"device": "cpu", **piece.settings, **asked, **piece.method.fixed, "how": "stacked", "workers": 1}
     settings = typed_settings(OBJECTIVES[piece.method.objective], settings, piece.name)
     settings[piece.method.swept] = strengths
-    choices = choose(piece.method.objective, settings, optimiser=settings.pop("optimiser", None))
-    return begin(data.pop("name"), choices, seeds=seeds, out=folder, data_parameters=data)
+    choices = resolve_settings(piece.method.objective, settings, optimiser=settings.pop("optimiser", None))
+    return begin_run(data.pop("name"), choices, seeds=seeds, out=folder, data_parameters=data)

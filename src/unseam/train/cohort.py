@@ -18,18 +18,18 @@ import torch
 from unseam import __version__
 from unseam.atomic import cores, remove_leftovers, write_atomic
 from unseam.data import load_data
-from unseam.device import device, here
-from unseam.errors import ENVIRONMENT, BadInput, Failed, in_words
+from unseam.device import available_devices, device
+from unseam.errors import ENVIRONMENT, BadInput, Failed, error_text
 from unseam.objectives import Objective
 from unseam.progress import bar, log
 from unseam.run.config import RunConfig, Training
 from unseam.run.results import Results
-from unseam.run.user_files import located
+from unseam.run.user_files import located_data
 from unseam.train.forward import Forward
 from unseam.train.job import Job, State, start
 from unseam.train.loop import train_group
 from unseam.train.torch_private import fast_bfloat16
-from unseam.train.workers import Interrupted, address, loss_text, train_in_processes, way_on
+from unseam.train.workers import Interrupted, address, loss_text, resume_command, train_in_processes
 
 STACKABLE = 400_000  # parameters of one member up to which a stack is faster than one member at a time
 WORTH_A_PROCESS = 20_000  # member-steps below which starting a process costs more than it saves
@@ -70,7 +70,7 @@ def on_accelerator(config: RunConfig, objective: Objective, shape: tuple[int, ..
     conv = config.architecture.network == "conv"
     half = conv and training.device.startswith("cuda") and torch.cuda.is_bf16_supported()
     precision = training.precision if training.precision != "auto" else ("bfloat16" if half else "float32")
-    devices = sum(name.startswith("cuda") for name in here()) if training.device == "cuda" else 1
+    devices = sum(name.startswith("cuda") for name in available_devices()) if training.device == "cuda" else 1
     workers = min(count, training.workers or devices, devices)
     config = replace(config, training=replace(training, how="stacked", workers=workers, precision=precision))
     pieces = max(workers, -(-count // members_at_once(config, objective, shape)))
@@ -98,13 +98,15 @@ def run_cohort(folder: Path, config: RunConfig, objective: type, show: bool | No
             else:
                 train_in_processes(jobs, config.training.workers, advance)
     except ENVIRONMENT as error:
-        raise Failed(f"{in_words(error)}; then go on with: {way_on(folder)}") from error
+        raise Failed(f"{error_text(error)}; then go on with: {resume_command(folder)}") from error
 
 
 def check_free(folder: Path) -> None:
     """Refuse a folder that already holds a run."""
     if (folder / "config.json").exists():
-        raise BadInput(f"out={str(folder)!r} already holds a run; go on with {way_on(folder)} or choose another --out")
+        raise BadInput(
+            f"out={str(folder)!r} already holds a run; go on with {resume_command(folder)} or choose another --out"
+        )
 
 
 def start_folder(folder: Path, config: RunConfig) -> None:
@@ -134,7 +136,7 @@ def _inline(jobs: Sequence[Job], advance: Any) -> None:
     torch.set_num_threads(1 if small or any(len(job.members) > 1 for job in jobs) else threads)
     try:
         for job in jobs:
-            data = load_data(**located(job.config.data, job.folder))
+            data = load_data(**located_data(job.config.data, job.folder))
             size = len(job.members)
             train_group(job, data, lambda n, *told, size=size: advance(n * size, loss_text(*told)))
     except KeyboardInterrupt:

@@ -14,7 +14,7 @@ from unseam.atomic import free_path, remove_leftovers, write_array, write_atomic
 from unseam.axes import Array
 from unseam.data import config as data_config
 from unseam.data import load_data, said_of
-from unseam.data.base import Dataset, Scale, unit_range, whole_numbers
+from unseam.data.base import DataScale, Dataset, unit_range, whole_numbers
 from unseam.data.pairs import read_pairs
 from unseam.data.scaling import bright, uneven
 from unseam.data.user import UserData
@@ -26,10 +26,10 @@ from unseam.models.likelihood import COUNTS
 from unseam.objectives import OBJECTIVES, Objective, Optimiser
 from unseam.progress import log
 from unseam.run import pack, user_files
-from unseam.run.config import RunConfig, Training, split, sweep
+from unseam.run.config import RunConfig, Training, split, sweep_members
 from unseam.run.load import load_run
 from unseam.run.run import Run
-from unseam.run.settings import Choices, OptimiserName, Settings, choose
+from unseam.run.settings import Choices, OptimiserName, Settings, resolve_settings
 from unseam.train.cohort import check_free, plan, run_cohort, start_folder, where
 from unseam.train.track import known_tracker, tracked
 
@@ -45,7 +45,7 @@ def fit(
     seeds: Sequence[int] = (0,),
     out: str | Path | None = None,
     data_parameters: Mapping[str, Any] | None = None,
-    scale: Scale | None = None,
+    scale: DataScale | None = None,
     track: str | None = None,
     show: bool | None = None,
     **settings: Unpack[Settings],
@@ -107,8 +107,8 @@ def fit(
     ...           training=Training(steps=20), data_parameters={"size": 500}, out=tempfile.mkdtemp() + "/run")
     """
     known_tracker(track)
-    choices = choose(objective, settings, architecture, training, optimiser, hyperparameters)
-    run = begin(data, choices, seeds=seeds, out=out, data_parameters=data_parameters, scale=scale)
+    choices = resolve_settings(objective, settings, architecture, training, optimiser, hyperparameters)
+    run = begin_run(data, choices, seeds=seeds, out=out, data_parameters=data_parameters, scale=scale)
     if out is None and show is not False:
         log.info(f"run folder: {run.folder} (out= chooses another)")
     with tracked(run.folder, run.config, track):
@@ -116,14 +116,14 @@ def fit(
     return run
 
 
-def begin(
+def begin_run(
     data: str | Path | Array | Dataset,
     choices: Choices,
     *,
     seeds: Sequence[int] = (0,),
     out: str | Path | None = None,
     data_parameters: Mapping[str, Any] | None = None,
-    scale: Scale | None = None,
+    scale: DataScale | None = None,
 ) -> Run:
     """What `fit` does before the first step: everything checked, and the folder laid out."""
     name, kind, training = choices.name, choices.kind, choices.training
@@ -133,7 +133,7 @@ def begin(
     else:
         said = said_of(data, choices.architecture.likelihood)
         dataset = load_data(data, **{**said, **(data_parameters or {}), **asked})
-    members, static = sweep(kind, seeds, choices.hyperparameters)
+    members, static = sweep_members(kind, seeds, choices.hyperparameters)
     pairing = kind(**members[0].hyper, **static).pairing()
     if pairing is not None and pairing.file:
         static["pairs"] = str(Path(pairing.how).resolve())
@@ -157,7 +157,7 @@ def begin(
     return Run(folder, config)
 
 
-def _warn(data: Dataset, scale: Scale | None) -> None:
+def _warn(data: Dataset, scale: DataScale | None) -> None:
     """One's own data whose scale rules the loss, and that nobody said a word about."""
     if scale is not None or not isinstance(data, UserData) or data.likelihood != "gaussian":
         return
@@ -241,7 +241,7 @@ def resume(
     if run.finished:
         return run
     run.rows.create()
-    user_files.check(run.config.data, run.config.digests, run.folder, run.config.static.get("pairs"))
+    user_files.check_digests(run.config.data, run.config.digests, run.folder, run.config.static.get("pairs"))
     _ = run.data  # refused now if it cannot be read
     training = replace(run.config.training, device=placed.device)
     run_cohort(run.folder, replace(run.config, training=training), kind, show)

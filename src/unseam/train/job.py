@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unseam import __version__
-from unseam.device import here, known
+from unseam.device import available_devices, recorded_device
 from unseam.errors import BadInput
 from unseam.objectives import Objective
 from unseam.rng import derive
@@ -38,8 +38,8 @@ class Job:
     def device(self) -> torch.device:
         """Where it is trained: what the run says, or the fastest here; several GPUs take the groups in turn."""
         wanted = self.config.training.device
-        gpus = [name for name in here() if name.startswith("cuda")] if wanted == "cuda" else []
-        return known(gpus[self.number % len(gpus)] if gpus else wanted)
+        gpus = [name for name in available_devices() if name.startswith("cuda")] if wanted == "cuda" else []
+        return recorded_device(gpus[self.number % len(gpus)] if gpus else wanted)
 
 
 @dataclass
@@ -72,7 +72,7 @@ def start(job: Job, objective: Objective, shape: tuple[int, ...]) -> State:
     return State(stacks, optimisers)
 
 
-def describe(job: Job, state: State, weights_only: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def checkpoint_state(job: Job, state: State, weights_only: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """All a resumed run needs: parameters, every optimiser's state, step, who is frozen (no RNG: see batches.py)."""
     tensors = {f"{player}/{n}": t for player, stack in state.stacks.items() for n, t in stack.state().items()}
     if not weights_only:
@@ -90,7 +90,7 @@ def describe(job: Job, state: State, weights_only: bool = False) -> tuple[dict[s
     return tensors, meta
 
 
-def resume(job: Job, state: State) -> State:
+def resume_group(job: Job, state: State) -> State:
     """Take up the group's checkpoint, if it has one."""
     if not job.checkpoint.exists():
         return state
@@ -112,7 +112,7 @@ def resume(job: Job, state: State) -> State:
 
 def _fits(job: Job, state: State, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
     """Refuse a checkpoint of another run or another architecture, whole as it may be."""
-    expected = {n: t.shape for n, t in describe(job, state)[0].items()}
+    expected = {n: t.shape for n, t in checkpoint_state(job, state)[0].items()}
     found = {n: t.shape for n, t in tensors.items()}
     positions = {str(i) for i in range(len(job.members))}
     step, seconds, frozen = (meta.get(name) for name in ("step", "seconds", "frozen"))

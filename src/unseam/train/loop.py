@@ -31,7 +31,7 @@ from unseam.run.results import Results
 from unseam.train.batches import Feed
 from unseam.train.compiled_step import Written, written_step
 from unseam.train.forward import Forward
-from unseam.train.job import Job, State, describe, hold, resume, start
+from unseam.train.job import Job, State, checkpoint_state, hold, resume_group, start
 
 _EVALUATION = 2048  # held-out samples behind the final numbers
 _SETTLING = 8192  # trained samples behind parameters that are set when training ends
@@ -52,7 +52,7 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
     """
     training, steps = job.config.training, job.config.training.steps
     objective = job.objective(**job.config.members[job.members[0]].hyper, **job.config.static)
-    state = resume(job, start(job, objective, data.shape))
+    state = resume_group(job, start(job, objective, data.shape))
     results, (train_rows, test_rows) = Results(job.folder), split(len(data), training.holdout)
     seeds = [job.config.members[m].seed for m in job.members]
     batch, pairing = training.batch * objective.batches, objective.pairing()
@@ -77,7 +77,7 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
         for table in log:
             results.write(table, log[table])
             log[table].clear()
-        save_checkpoint(job.checkpoint, *describe(job, state))
+        save_checkpoint(job.checkpoint, *checkpoint_state(job, state))
 
     with interruptible() as interrupted:
         while state.step < steps and len(state.frozen) < len(job.members):
@@ -99,7 +99,7 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
                 interrupted.set()
             if state.step in snapshots:
                 save_checkpoint(
-                    weights_path(job.folder, job.number, state.step), *describe(job, state, weights_only=True)
+                    weights_path(job.folder, job.number, state.step), *checkpoint_state(job, state, weights_only=True)
                 )
             due = training.checkpoint_steps and state.step % training.checkpoint_steps == 0
             if due or time.monotonic() - saved > training.checkpoint_seconds or interrupted.is_set():

@@ -18,7 +18,7 @@ from unseam.progress import log
 from unseam.run.config import RunConfig
 from unseam.run.results import Results
 
-EVERY = 5.0  # seconds between looks
+POLL_EVERY = 5.0  # seconds between looks
 
 
 class Writer(Protocol):
@@ -119,7 +119,7 @@ def tracked(folder: Path, config: RunConfig, to: str | None) -> Iterator[None]:
 def _watch(folder: Path, config: RunConfig, to: str, done: threading.Event) -> None:
     try:
         follower = Follower(folder, lookup(TRACKERS, to, "track")(folder, config))
-        while not done.wait(EVERY):
+        while not done.wait(POLL_EVERY):
             follower.look()
         follower.look()
         follower.writer.close()

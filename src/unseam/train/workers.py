@@ -19,12 +19,12 @@ from typing import Any
 import torch
 
 from unseam.data import load_data
-from unseam.errors import ENVIRONMENT, BadInput, Failed, in_words
+from unseam.errors import ENVIRONMENT, BadInput, Failed, error_text
 from unseam.objectives import Objective
 from unseam.processes import Inbox, Line, Process, messages
 from unseam.progress import log
 from unseam.run.config import RunConfig
-from unseam.run.user_files import located
+from unseam.run.user_files import located_data
 from unseam.train.job import Job
 from unseam.train.loop import interruptible, train_group
 
@@ -78,10 +78,10 @@ class Worker:
     idle: bool = False  # there was nothing left to train
 
 
-def way_on(folder: Path) -> str:
+def resume_command(folder: Path) -> str:
     """The command that goes on with a run, as a shell takes it.
 
-    >>> way_on(Path("my runs/a"))
+    >>> resume_command(Path("my runs/a"))
     "unseam train --resume 'my runs/a'"
     """
     return f"unseam train --resume {shlex.quote(str(folder))}"
@@ -91,7 +91,7 @@ class Interrupted(KeyboardInterrupt):
     """Training stopped by the user; the run folder holds all that is needed to go on."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(f"stopped; go on with: {way_on(folder)}")
+        super().__init__(f"stopped; go on with: {resume_command(folder)}")
         self.folder = folder
 
 
@@ -152,7 +152,7 @@ def requeue(worker: Worker, deaths: Counter[int], folder: Path) -> int:
     deaths[worker.group] += 1
     text = f"a training process died ({worker.process.death()})"
     if worker.group < 0 or deaths[worker.group] > 1:
-        raise Failed(f"{text}; fix this or use --workers 1, then go on with: {way_on(folder)}")
+        raise Failed(f"{text}; fix this or use --workers 1, then go on with: {resume_command(folder)}")
     log.warning(f"{text}; another process continues its group")
     return worker.group
 
@@ -207,7 +207,7 @@ def _work(line: Line, document: dict[str, Any], objective: dict[str, str], folde
         while (number := line.receive()) >= 0:
             job = Job(config, kind, config.groups[number], number, Path(folder))
             progress = Progress(line, number)
-            train_group(job, load_data(**located(config.data, job.folder)), progress)
+            train_group(job, load_data(**located_data(config.data, job.folder)), progress)
             progress.report()
             line.send("next")
     except KeyboardInterrupt:
@@ -217,6 +217,6 @@ def _work(line: Line, document: dict[str, Any], objective: dict[str, str], folde
     except BadInput as error:
         line.send("BadInput", str(error))
     except ENVIRONMENT as error:
-        line.send("Failed", f"{in_words(error)}; then go on with: {way_on(Path(folder))}")
+        line.send("Failed", f"{error_text(error)}; then go on with: {resume_command(Path(folder))}")
     except BaseException:
         line.send("bug", f"a training process failed:\n{traceback.format_exc()}")

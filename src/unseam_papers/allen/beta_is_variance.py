@@ -23,9 +23,9 @@ from unseam.models import Diagonal
 from unseam.rng import generator
 from unseam.run import Run
 from unseam_papers.allen.setups import LARGER, mlp
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, Figure, panels, ticks
+from unseam_papers.frame.draw import BLUE, DARK, GREEN, GREY, ORANGE, RED, Figure, panels, ticks
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import control, identity
 
 ID, TITLE = "A7", "A beta-VAE is a VAE with a wider likelihood"
@@ -195,7 +195,7 @@ def tempered(model: Any, x: Tensor, beta: float, side: int) -> dict[str, Any]:
     return {"short": (-np.mean(bounds, 0) / beta).tolist(), "best": np.argmax(bounds, 1).tolist()}  # units of beta
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = [trajectory(name, np.array(paths)) for name, paths in numbers["pairs"].items()]
     many, cold, one = numbers["binomial"], numbers["tempered"], TEMPERATURES.index(1.0)
     same, other = max(m["same"] for m in many), min(m["beta 1"] for m in many)
@@ -211,7 +211,7 @@ def judge(numbers: Numbers) -> list[Row]:
     ]
 
 
-def trajectory(name: str, paths: np.ndarray) -> Row:  # (beta, snapshot)
+def trajectory(name: str, paths: np.ndarray) -> VerdictRow:  # (beta, snapshot)
     """The theorem's pairs must not differ; the others must."""
     largest, end, what = paths.max(), paths[:, -1].min(), f"{name}: largest relative difference of the weights"
     if name in _EQUAL:
@@ -231,13 +231,13 @@ def draw(numbers: Numbers) -> Figure:
         for path in numbers["pairs"][name]:
             ax.plot(steps, np.maximum(path, 1e-18), color=colour, lw=1.2)
         ax.text(steps[-1] * 1.01, 10**place, name, color=colour, va="center", fontsize=8)
-    ax.axhline(2.2e-16, color=INK, lw=0.8, ls="--")
+    ax.axhline(2.2e-16, color=DARK, lw=0.8, ls="--")
     ax.text(0, 3e-16, "double precision", fontsize=8, va="bottom")
     ax.set(yscale="log", ylim=(1e-18, 10), xlabel="training step", ylabel="relative difference of the weights")
     ax.set_title("beta-VAE(s2) against VAE(beta s2), betas " + ", ".join(f"{b:g}" for b in numbers["betas"]))
     ax.set_xlim(0, steps[-1] * 1.36)
     for number, cell in enumerate(numbers["tempered"]):
-        shade = (BLUE, GREEN, ORANGE, GREY, RED, INK)[number % 6]
+        shade = (BLUE, GREEN, ORANGE, GREY, RED, DARK)[number % 6]
         cold.plot(TEMPERATURES, cell["short"], "o-", ms=4, color=shade, label=f"beta = {cell['beta']:g}")
     cold.set(xscale="log", xlabel="temperature t / beta", ylabel="beta-ELBO lost, / beta")
     cold.set_title("q ~ p(x|z)^(1/t) p(z)")
@@ -246,7 +246,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     worst = {name: np.max(paths) for name, paths in numbers["pairs"].items()}
     same = [name for name in _EQUAL if worst[name] < _SAME]
     return (

@@ -15,10 +15,10 @@ from unseam.geometry import entanglement_cost, haar, hessian, hessian_axes, ima_
 from unseam.geometry.orthogonality import distances, select
 from unseam.run import Run
 from unseam_papers.allen import setups
-from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, key, panels
+from unseam_papers.allen.setups import MIDDLE, MODEL_SETUPS, Settings, look_at_setup, members_at_beta, train_setup
+from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, key, panels
 from unseam_papers.frame.exhibit import Numbers, Work, pick
-from unseam_papers.frame.rows import Row, Rows, plus_minus
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, plus_minus
 from unseam_papers.frame.verdicts import after_a_look, as_kind, beyond, limit, ordering, paired
 
 ID, TITLE = "A9", "Does a diagonal posterior make the Hessian diagonal?"
@@ -29,7 +29,7 @@ CLAIM = (
 SOURCE = "Allen 2024, Theorems 4 and 5, section 2; Kumar & Poole 2020"
 PAPER = setups.LARGER
 _NEAR = 0.1  # of a random rotation's distance: how near to the latent axes counts as V_H = I
-KINDS = {
+MODEL_KINDS = {
     "beta-vae": ("diagonal posterior", BLUE),
     "beta-vae-sigma": ("full posterior", ORANGE),
     "ae": ("autoencoder", GREY),
@@ -50,28 +50,28 @@ _WHY = "the first limit, 0.5, was met by axes that training had moved away"
 
 
 SCALES = {
-    "tiny": Settings(setups.TINY, points=20),
+    "tiny": Settings(setups.TINY_COHORT, points=20),
     "quick": Settings(setups.QUICK, points=100),
     "paper": Settings(setups.PAPER, points=500),
 }
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    names = [f"{name}/{kind}" for name in SETUPS for kind in KINDS]
+    names = [f"{name}/{kind}" for name in MODEL_SETUPS for kind in MODEL_KINDS]
     return work.each(names, lambda name: _measure(name, settings, work))
 
 
 def _measure(pair: str, settings: Settings, work: Work) -> dict[str, Any]:
     name, kind = pair.split("/")
-    run = train(work, name, settings.cohort, kind)
-    steps, chosen = run.snapshots(), members(run, MIDDLE[name])
+    run = train_setup(work, name, settings.cohort, kind)
+    steps, chosen = run.snapshots(), members_at_beta(run, MIDDLE[name])
     return {"steps": steps, "members": [[_moment(run, m, step, settings.points) for step in steps] for m in chosen]}
 
 
 @torch.no_grad()
 def _moment(run: Run, member: int, step: int, points: int) -> dict[str, float]:
     """One member at one step: the cost in units of beta, and how far the axes of H are from the latent axes."""
-    model, seen = look(run, member, points, step)
+    model, seen = look_at_setup(run, member, points, step)
     e, beta = seen.posterior.mean, run.beta(member)
     M = metrics(model.decode, e, model.likelihood).pullback
     cost = ima_contrast(M) if beta is None else entanglement_cost(M, beta) / beta  # a point: the limit beta -> 0
@@ -87,12 +87,12 @@ def _restarts(numbers: Numbers, name: str, kind: str, key: str, snapshot: int = 
     return np.array([member[snapshot][key] for member in numbers[f"{name}/{kind}"]["members"]])
 
 
-def judge(numbers: Numbers) -> list[Row]:
-    return [row for name in SETUPS for row in _of_one(name, numbers)]
+def judge(numbers: Numbers) -> list[VerdictRow]:
+    return [row for name in MODEL_SETUPS for row in _of_one(name, numbers)]
 
 
-def _of_one(name: str, numbers: Numbers) -> list[Row]:
-    axes, cost = ({kind: _restarts(numbers, name, kind, key) for kind in KINDS} for key in ("axes", "cost"))
+def _of_one(name: str, numbers: Numbers) -> list[VerdictRow]:
+    axes, cost = ({kind: _restarts(numbers, name, kind, key) for kind in MODEL_KINDS} for key in ("axes", "cost"))
     first, vae = _restarts(numbers, name, "beta-vae", "axes", 0), axes["beta-vae"]
     active = ", ".join(str(k) for k in sorted({int(k) for k in _restarts(numbers, name, "beta-vae", "active")}))
     unit = f"{name}, diagonal posterior: distance of H's eigenvectors from the latent axes"
@@ -100,7 +100,7 @@ def _of_one(name: str, numbers: Numbers) -> list[Row]:
     end = limit(f"{name} I", f"{unit} at the end", "V_H = I", vae, below=_NEAR, note=f"{UNIT}; {active} latents active")
     what = f"{name}: entanglement cost / beta at the end, full posterior above diagonal"
     more = ordering(f"{name} cost", what, "above", cost["beta-vae-sigma"], cost["beta-vae"], ".3f")
-    farther = {kind: f"{name}, {label}: the same distance above it" for kind, (label, _) in KINDS.items()}
+    farther = {kind: f"{name}, {label}: the same distance above it" for kind, (label, _) in MODEL_KINDS.items()}
     others = [ordering(f"{name} {kind}", farther[kind], "above", axes[kind], vae) for kind in ("beta-vae-sigma", "ae")]
     free, scale = f"{name}: the same of the autoencoder", "in the limit beta -> 0: nothing fixes the scale of its codes"
     return [
@@ -114,15 +114,15 @@ def _of_one(name: str, numbers: Numbers) -> list[Row]:
 def draw(numbers: Numbers) -> Figure:
     """Cost and axes over training, one line a restart."""
     fig, axes = panels(10, columns=4)
-    shown = [(name, what) for name in SETUPS for what in ("axes", "cost")]
+    shown = [(name, what) for name in MODEL_SETUPS for what in ("axes", "cost")]
     for ax, (name, what) in zip(axes, shown, strict=True):
-        for kind, (label, colour) in KINDS.items():
+        for kind, (label, colour) in MODEL_KINDS.items():
             found = numbers[f"{name}/{kind}"]
             for member in found["members"]:
                 ax.plot(np.array(found["steps"]) / 1000, pick(member, what), color=colour, lw=1.2)
             key(ax, colour, label)
         if what == "axes":
-            ax.axhline(1, color=INK, lw=0.8, ls="--", label="random rotation")
+            ax.axhline(1, color=DARK, lw=0.8, ls="--", label="random rotation")
             ax.set(ylabel="axes of H: distance from latent axes" if ax is axes[0] else "", ylim=(0, None))
         else:
             ax.set(ylabel="entanglement cost / beta, nats", yscale="log")
@@ -131,11 +131,11 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     text = []
-    for name in SETUPS:
-        cost = {kind: _restarts(numbers, name, kind, "cost").mean() for kind in KINDS}
-        axes = {kind: _restarts(numbers, name, kind, "axes").mean() for kind in KINDS}
+    for name in MODEL_SETUPS:
+        cost = {kind: _restarts(numbers, name, kind, "cost").mean() for kind in MODEL_KINDS}
+        axes = {kind: _restarts(numbers, name, kind, "axes").mean() for kind in MODEL_KINDS}
         first = _restarts(numbers, name, "beta-vae", "axes", snapshot=0).mean()
         driven = "Training drives" if rows[f"{name} driven"].verdict == "agrees" else "Training is not seen to drive"
         text.append(

@@ -20,9 +20,9 @@ from unseam.geometry import dependence, singular_curve
 from unseam.geometry.jacobian import Decoder
 from unseam_papers.allen.setups import LARGER
 from unseam_papers.allen.shapes import truth
-from unseam_papers.frame.draw import BLUE, INK, ORANGE, Figure, panels
+from unseam_papers.frame.draw import BLUE, DARK, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work, pick
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond, identity, ordering
 
 ID, TITLE = "A5", "A general map: the curves of the singular vectors, and whether they are independent"
@@ -173,7 +173,7 @@ def _told(cell: dict[str, Any]) -> str:
     )
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     flat, turned, torus, swirled = (numbers[name] for name in TITLES)
     dcor, null = (pick(swirled["draws"], key) for key in ("dcor", "null"))
     worst = max(cell["cosine"] for cell in numbers.values())
@@ -208,7 +208,7 @@ def draw(numbers: Numbers) -> Figure:
         draws = numbers[name]["draws"]
         x = i + np.linspace(-0.15, 0.15, len(draws))
         last.plot(x, pick(draws, "dcor"), "o", color=BLUE, ms=5, mew=0, label="coordinates" if i == 0 else None)
-        last.plot(x, pick(draws, "null"), "_", color=INK, ms=9, label="independent z" if i == 0 else None)
+        last.plot(x, pick(draws, "null"), "_", color=DARK, ms=9, label="independent z" if i == 0 else None)
     last.set(ylabel="distance correlation", title="are they independent?", xlim=(-0.5, 3.5))
     last.set_ylim(bottom=0)
     last.set_xticks(range(4), list(TITLES), fontsize=8, rotation=20)
@@ -223,7 +223,7 @@ def web(ax: Axes, curves: Sequence[Any]) -> None:
     ax.set(aspect="equal", xlim=(-3, 3), ylim=(-3, 3))
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     flat, turned, torus, swirled = (numbers[name] for name in TITLES)
     depend = "depend on each other" if rows["swirl"].verdict == "agrees" else "are not shown to depend on each other"
     return (

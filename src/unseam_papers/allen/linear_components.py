@@ -15,10 +15,10 @@ from unseam.geometry.orthogonality import distances
 from unseam.linear import linear_vae, ppca
 from unseam.rng import numpy_generator
 from unseam_papers.allen.setups import LARGER
-from unseam_papers.frame.axes import angles, averaged, decoder
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, dots, panels
-from unseam_papers.frame.exhibit import Numbers, Work, given, pick
-from unseam_papers.frame.rows import Row, Rows, plus_minus
+from unseam_papers.frame.axes import angles, average_snapshots, decoder
+from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, dots, panels
+from unseam_papers.frame.exhibit import Numbers, Work, pick, training_arguments
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, plus_minus
 from unseam_papers.frame.verdicts import as_kind, identity, limit, ordering
 
 ID, TITLE = "A1", "A linear VAE identifies the components of PPCA data"
@@ -105,14 +105,17 @@ def _measure(kind: str, settings: Settings, work: Work) -> dict[str, Any]:
 def _trained(objective: str, x: Array, settings: Settings, work: Work) -> list[list[Array]]:
     """The decoder's matrix of each member at each snapshot."""
     network = {"network": "linear", "latents": len(DISTINCT), "s2": _S2, "seeds": list(range(settings.seeds))}
-    own, beta = given(settings, "steps", "batch", "lr", "snapshots"), {} if objective == "vae" else {"beta": 1.0}
+    own, beta = (
+        training_arguments(settings, "steps", "batch", "lr", "snapshots"),
+        {} if objective == "vae" else {"beta": 1.0},
+    )
     run = work.train(x, objective, **network, **own, **beta)
     return [[decoder(run, m, step) for step in run.snapshots()] for m in range(len(run.members))]
 
 
 def _compare(path: list[Array], S: Array, U: Array, best: linear_vae.LinearVAE) -> dict[str, Any]:
     """One member: the largest angle to U over training, and what is left when the noise of training is averaged out."""
-    W = averaged(path)
+    W = average_snapshots(path)
     losses = {kind: linear_vae.best_encoder(W, _S2, posterior=kind).loss(S) for kind in ("diagonal", "full")}
     lengths = np.sort(np.linalg.norm(W, axis=0)) / np.sort(np.linalg.norm(best.W, axis=0)) - 1
     return {
@@ -124,7 +127,7 @@ def _compare(path: list[Array], S: Array, U: Array, best: linear_vae.LinearVAE) 
     }
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     angle, full, equal = (pick(numbers[kind]["members"], "angle") for kind in _KINDS)
     distance, arbitrary = (pick(numbers[kind]["members"], "distance") for kind in ("diagonal", "full"))
     length, closed = pick(numbers["diagonal"]["members"], "length"), numbers["diagonal"]["closed"]
@@ -151,22 +154,22 @@ def draw(numbers: Numbers) -> Figure:
             left.plot(steps, member["path"], color=colour, lw=0.9, alpha=0.7)
             left.plot(1.03 * steps[-1], member["angle"], "o", color=colour, ms=4, mew=0)
         dots(right, place, np.sort(pick(numbers[kind]["members"], "distance")), colour)
-    left.axhline(_DEGREES, color=INK, lw=0.8, ls="--")
-    left.text(0, _DEGREES * 1.08, "1 degree", color=INK, fontsize=8)
+    left.axhline(_DEGREES, color=DARK, lw=0.8, ls="--")
+    left.text(0, _DEGREES * 1.08, "1 degree", color=DARK, fontsize=8)
     left.text(steps[len(steps) // 3], 75, "full posterior", color=ORANGE, va="bottom")
     left.text(0, 3.5, "diagonal posterior", color=BLUE, va="bottom")
     left.set(yscale="log", xlabel="training step (dot: weights averaged over the last half)", ylim=(0.1, 130))
     left.set_ylabel("worst column, degrees from true axis")
     mean, spread = numbers["full"]["haar"]
     right.axhspan(mean - spread, mean + spread, color=GREY, alpha=0.2, lw=0)
-    right.text(-0.4, mean, "random\nrotations", color=INK, fontsize=8, va="center")
+    right.text(-0.4, mean, "random\nrotations", color=DARK, fontsize=8, va="center")
     right.set(xticks=(0, 1), xticklabels=("diagonal posterior", "full posterior"), xlim=(-0.5, 1.5), ylim=(-0.03, None))
     right.set_ylabel("|R - nearest signed permutation|")
     right.grid(axis="x", visible=False)
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     last = np.array([member["path"][-1] for member in numbers["diagonal"]["members"]])
     own, other = (np.mean([m["behind"][kind] for m in numbers["full"]["members"]]) for kind in ("full", "diagonal"))
     angle = pick(numbers["diagonal"]["members"], "angle")

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from unseam.data import load_data
 from unseam_papers.allen.setups import LARGER, length
-from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, RED, Figure, bare, key, panels
+from unseam_papers.frame.draw import BLUE, DARK, GREEN, ORANGE, RED, Figure, bare, key, panels
 from unseam_papers.frame.exhibit import Numbers, Work, both, mean, pick
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import after_a_look, limit, share
 
 ID, TITLE = "A6", "beta glues neighbouring points together"
@@ -102,7 +102,7 @@ def weighted_mean(mu: Tensor, variance: Tensor, x: Tensor) -> Tensor:  # (N, K),
     return torch.softmax(log_q, 1) @ x
 
 
-def kept(part: Tensor, whole: Tensor) -> float:
+def share_left(part: Tensor, whole: Tensor) -> float:
     """How much of a length is left: the regression of what came out on what went in."""
     return round(float((part * whole).sum() / (whole * whole).sum()), 4) + 0.0
 
@@ -117,8 +117,8 @@ def _look(model: Any, x: Tensor) -> dict[str, Any]:  # (C, P, 2)
     ideal = weighted_mean(q.mean, q.variance(), flat)
     return {
         "distance": {name: min(float((r - t).norm(dim=-1).mean()) for t in ts) for name, ts in targets(x).items()},
-        "small": kept(r - middle, x - centre),
-        "ring": kept(middle, centre),
+        "small": share_left(r - middle, x - centre),
+        "ring": share_left(middle, centre),
         "explained": 1 - float((out - ideal).square().sum() / (out - flat).square().sum()),
         "points": r.numpy().round(3).tolist(),
     }
@@ -158,7 +158,7 @@ def _average(cell: Mapping[str, Any], what: str) -> float:
     return mean(cell["members"], what)
 
 
-def at_published(layout: str, cell: Mapping[str, Any]) -> Row:
+def at_published(layout: str, cell: Mapping[str, Any]) -> VerdictRow:
     """Most restarts are where the figure says."""
     (wanted, words), beta, found = PUBLISHED[cell["beta"]], f"beta {cell['beta']:g}", labels(cell)
     away = {t: float(np.mean([m["distance"][t] for m in cell["members"]])) for t in cell["members"][0]["distance"]}
@@ -169,7 +169,7 @@ def at_published(layout: str, cell: Mapping[str, Any]) -> Row:
     return after_a_look(replace(row, ours=f"{row.ours} ({counts})"), _WHY)
 
 
-def at_centroids(layout: str, cells: Sequence[Mapping[str, Any]]) -> Row:
+def at_centroids(layout: str, cells: Sequence[Mapping[str, Any]]) -> VerdictRow:
     """Most restarts pass through the centroids of the circles at some beta between."""
     between = [c for c in cells if c["beta"] in BETWEEN]
     found = np.array([[name == "circle centroid" for name in labels(c)] for c in between])  # (betas, restarts)
@@ -192,7 +192,7 @@ def smallest(cells: Sequence[Mapping[str, Any]]) -> Any:
     return min((c for c in cells if c["beta"] in BETWEEN), key=lambda c: _average(c, "small"))
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = []
     for layout, cells in numbers["layouts"].items():
         rows += [at_published(layout, cell) for cell in cells if cell["beta"] in PUBLISHED]
@@ -223,7 +223,7 @@ def draw(numbers: Numbers) -> Figure:
         betas = [c["beta"] for c in cells]
         for what, colour in (("ring", GREEN), ("small", ORANGE)):
             last.plot(betas, [_average(c, what) for c in cells], style, color=colour, marker="o", ms=3)
-        key(last, INK, layout, style)
+        key(last, DARK, layout, style)
     last.annotate("ring", (12, 1.0), (0, 4), textcoords="offset points", color=GREEN)
     last.annotate("circles", (0.55, 0.6), color=ORANGE)
     last.set(xscale="log", xlabel="beta", ylabel="share of the radius left", ylim=(-0.05, 1.15))
@@ -231,7 +231,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     counted = [row for key, row in rows.items() if key != "mean"]
     good = sum(row.verdict == "agrees" for row in counted)
     parts = []

@@ -16,9 +16,9 @@ from unseam.axes import Array
 from unseam.geometry import metrics, sigma_law, singular
 from unseam.run import Run
 from unseam_papers.allen.setups import LARGER, length, mlp
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, column, panels, ticks
-from unseam_papers.frame.exhibit import Numbers, Work, beta_of, median, pick
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, column, panels, ticks
+from unseam_papers.frame.exhibit import Numbers, Work, beta_argument, median, pick
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import as_kind, control, limit, ordering, paired
 
 ID, TITLE = "A10", "Optimal singular values: plateaus at the data points"
@@ -76,7 +76,9 @@ def half_circle(points: int) -> Array:  # -> (ROWS, 2)
 
 def _train(settings: Settings, work: Work, objective: str, points: int) -> Run:
     network, cohort = mlp(settings.width, settings.width), length(settings.restarts, settings.steps)
-    return work.train(half_circle(points), objective, **_TRAINING, **network, **cohort, **beta_of(objective, _BETA))
+    return work.train(
+        half_circle(points), objective, **_TRAINING, **network, **cohort, **beta_argument(objective, _BETA)
+    )
 
 
 @torch.no_grad()
@@ -124,14 +126,14 @@ def _middle(cell: Mapping[str, Any], what: str) -> float:
     return median(cell["members"], what)
 
 
-def flatter(key: str, what: str, cell: Mapping[str, Any]) -> Row:
+def flatter(key: str, what: str, cell: Mapping[str, Any]) -> VerdictRow:
     """Slopes between the codes above those at them, in the same restarts."""
     at, between = (pick(cell["members"], name) for name in ("at", "between"))
     note = f"ratio of the slopes at / between {np.median(_ratios(cell)):.2f}"
     return paired(key, f"{what}: {RULES['between']}", RULES["plateaus"], between, at, note=note)
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     few, many, ae = numbers["vae"][0], numbers["vae"][-1], numbers["ae"]
     points, slopes = f"{few['points']} points", "slope at the data / between"
     free, deviation = flatter("ae", "", ae), pick(few["members"], "deviation")
@@ -169,14 +171,14 @@ def draw(numbers: Numbers) -> Figure:
         column(right, cell["points"], _ratios(cell), BLUE, alpha=0.5, ms=5, mew=0)
     column(right, ae["points"], _ratios(ae), GREY, "^", ms=5, mew=0)
     right.annotate("autoencoder", (ae["points"], 1.0), (6, -18), textcoords="offset points", color=GREY)
-    right.axhline(1, color=INK, lw=0.8)
+    right.axhline(1, color=DARK, lw=0.8)
     right.set(xscale="log", yscale="log", xlabel="different data points", ylabel="ratio")
     right.set_title("slope at / between the data")
     ticks(right, [c["points"] for c in numbers["vae"]])
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     few, many, ae = numbers["vae"][0], numbers["vae"][-1], numbers["ae"]
     flat = (
         "is flatter at its data points than between them"

@@ -20,9 +20,9 @@ from matplotlib.axes import Axes
 from unseam.axes import Array
 from unseam.data import load_data
 from unseam_papers.allen.setups import LARGER, length
-from unseam_papers.frame.draw import BLUE, INK, ORANGE, Figure, column, panels, ticks
+from unseam_papers.frame.draw import BLUE, DARK, ORANGE, Figure, column, panels, ticks
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows, Verdict
+from unseam_papers.frame.rows import Verdict, VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond, control, ordering, trend
 
 ID, TITLE = "A8", "beta < 1 against posterior collapse"
@@ -79,10 +79,10 @@ def _eigenvalues() -> Array:
     return np.linalg.eigvalsh(np.cov(x.T, bias=True))[::-1]
 
 
-def predicted(eigen: Sequence[float], beta: float) -> tuple[int, float]:
+def predicted_collapse(eigen: Sequence[float], beta: float) -> tuple[int, float]:
     """Active latents and KL of the best linear VAE with s2 = l_1.
 
-    >>> predicted([4.0, 1.0], 1.0), predicted([4.0, 1.0], 0.5)[0]
+    >>> predicted_collapse([4.0, 1.0], 1.0), predicted_collapse([4.0, 1.0], 0.5)[0]
     ((0, 0.0), 1)
     """
     ratio = np.asarray(eigen[:_LATENTS]) / (beta * eigen[0])
@@ -90,10 +90,10 @@ def predicted(eigen: Sequence[float], beta: float) -> tuple[int, float]:
     return int((1 - 1 / awake > ACTIVE).sum()), float(0.5 * np.log(awake).sum())
 
 
-def gain(eigen: Sequence[float], beta: float) -> float:
+def gain_over_collapse(eigen: Sequence[float], beta: float) -> float:
     """How much lower the loss of the best linear VAE is than that of the collapsed one, in nats, with s2 = l_1.
 
-    >>> gain([4.0, 1.0], 1.0), round(gain([4.0, 1.0], 0.5), 3)
+    >>> gain_over_collapse([4.0, 1.0], 1.0), round(gain_over_collapse([4.0, 1.0], 0.5), 3)
     (0.0, 0.077)
     """
     awake = np.maximum(np.asarray(eigen[:_LATENTS]) / (beta * eigen[0]), 1.0)
@@ -130,15 +130,18 @@ def asleep(cells: Sequence[Mapping[str, Any]]) -> list[float]:
     return [c["beta"] for c in cells for kl in c["kl"] if kl < ASLEEP]
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = [row for name in _DECODERS for row in _of_one(name, numbers)]
     stuck = sorted(set(asleep(_split(numbers["deep"])[1])))
-    gains = "; ".join(f"{gain(numbers['eigen'], b):.2f} nats at beta {b:g}" for b in stuck) or "none is asleep"
+    gains = (
+        "; ".join(f"{gain_over_collapse(numbers['eigen'], b):.2f} nats at beta {b:g}" for b in stuck)
+        or "none is asleep"
+    )
     what = "what waking would gain where deep models are asleep below beta 1 (linear closed form)"
     return [*rows, beyond("gain", what, gains, note="asleep is not the optimum there")]
 
 
-def _of_one(name: str, numbers: Numbers) -> list[Row]:
+def _of_one(name: str, numbers: Numbers) -> list[VerdictRow]:
     """Collapse where the likelihood covers the data, its end below, the direction between, and the closed form."""
     cells, what = numbers[name], {key: f"{_DECODERS[name][1]}: {text}" for key, text in RULES.items()}
     high, low = _split(cells)
@@ -159,17 +162,17 @@ def _of_one(name: str, numbers: Numbers) -> list[Row]:
     ]
 
 
-def impossible(key: str, what: str, count: int, n: int) -> Row:
+def impossible(key: str, what: str, count: int, n: int) -> VerdictRow:
     """One collapsed model is one too many."""
     words, note = "for some beta, Var[x|z] < Var[x], making PC impossible", "with our s2 for each beta below 1"
     verdict: Verdict = "differs" if count else "agrees"
     rule = "agrees if none of the restarts has collapsed"
-    return Row(key, what, words, f"{count} of {n}", "published ordering", verdict, note, rule)
+    return VerdictRow(key, what, words, f"{count} of {n}", "published ordering", verdict, note, rule)
 
 
 def _closed_form(numbers: Numbers, name: str) -> float:
     """The largest relative difference of a mean KL from the linear closed form, where that is above half a nat."""
-    both = [(np.mean(c["kl"]), predicted(numbers["eigen"], c["beta"])[1]) for c in numbers[name]]
+    both = [(np.mean(c["kl"]), predicted_collapse(numbers["eigen"], c["beta"])[1]) for c in numbers[name]]
     return max(float(abs(ours - theory) / theory) for ours, theory in both if theory > 0.5)
 
 
@@ -177,11 +180,11 @@ def draw(numbers: Numbers) -> Figure:
     """Active latents and KL over beta; the closed form of the linear case in ink."""
     fig, (left, right) = panels(columns=2)
     betas = np.geomspace(min(c["beta"] for c in numbers["deep"]), max(c["beta"] for c in numbers["deep"]), 300)
-    theory = [predicted(numbers["eigen"], b) for b in betas]
+    theory = [predicted_collapse(numbers["eigen"], b) for b in betas]
     for ax, index, what, label in ((left, 0, "active", "active latents of 10"), (right, 1, "kl", "KL in nats")):
-        ax.plot(betas, [t[index] for t in theory], "-", color=INK, lw=1.2, label="predicted, linear decoder")
+        ax.plot(betas, [t[index] for t in theory], "-", color=DARK, lw=1.2, label="predicted, linear decoder")
         _curves(ax, numbers, what)
-        ax.axvline(1, color=INK, lw=0.8, ls=":")
+        ax.axvline(1, color=DARK, lw=0.8, ls=":")
         ax.set(xscale="log", xlabel="beta = Var[x|z] / largest variance of the data", ylabel=label)
         ticks(ax, [c["beta"] for c in numbers["deep"]][::2])
     covered, at = "the likelihood\ncovers the data:\ncollapse", (1, left.get_ylim()[1] * 0.6)
@@ -197,13 +200,13 @@ def _curves(ax: Axes, numbers: Numbers, what: str) -> None:
             column(ax, cell["beta"] * shift, cell[what], colour, **how)
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     deep = numbers["deep"]
     high, low = _split(deep)
     slept, stuck = len(asleep(high)), asleep(low)
     late = ""
     if stuck:
-        most = max(gain(numbers["eigen"], b) for b in stuck)
+        most = max(gain_over_collapse(numbers["eigen"], b) for b in stuck)
         late = (
             f" At beta {', '.join(f'{b:g}' for b in sorted(set(stuck)))} some deep models are still asleep though the "
             "corollary rules it out. It speaks of the optimum; a likely reason, which we did not test, is that waking "

@@ -18,9 +18,9 @@ from unseam.geometry import component_density, coordinate_curve, cosines, ima_co
 from unseam.run import Run
 from unseam_papers.allen import shapes
 from unseam_papers.frame.axes import angles
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, bare, dots, panels
+from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, bare, dots, panels
 from unseam_papers.frame.exhibit import Numbers, Work, pick
-from unseam_papers.frame.rows import Row, Rows, ranged
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, ranged
 from unseam_papers.frame.verdicts import as_kind, control, identity, limit, ordering
 
 ID, TITLE = "A4", "The push-forward density factorises along the component curves"
@@ -123,7 +123,9 @@ def _grid(run: Run, member: int) -> list[Any]:
 
 def compute(settings: Settings, work: Work) -> Numbers:
     def way(objective: str) -> Any:
-        run = shapes.train(work, objective, settings.restarts, settings.steps, shear=0.0, ratio=shapes.RATIO)
+        run = shapes.train_on_shape(
+            work, objective, settings.restarts, settings.steps, shear=0.0, ratio=shapes.LENGTH_RATIO
+        )
         members = [_look(run, m) for m in range(settings.restarts)]
         worst = int(np.argmax(pick(members, "contrast")))
         data = (run.data.batch(run.held_out()[:300]).double() @ run.data.frame).numpy().round(3)  # type: ignore[attr-defined]
@@ -138,7 +140,7 @@ def of(numbers: Numbers, way: str, what: str) -> np.ndarray:
     return pick(numbers[way]["members"], what)
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     same = max(of(numbers, way, "identity").max() for way in _WAYS)
     whole = np.concatenate([of(numbers, way, "integral").ravel() for way in ("beta-vae", "beta-vae-sigma")])
     error, angle, pca, columns = (of(numbers, "beta-vae", key) for key in ("contrast", "angle", "pca", "columns"))
@@ -155,7 +157,7 @@ def judge(numbers: Numbers) -> list[Row]:
     ]
 
 
-def _controls(way: str, numbers: Numbers, error: np.ndarray) -> list[Row]:
+def _controls(way: str, numbers: Numbers, error: np.ndarray) -> list[VerdictRow]:
     """The product's error above the VAE's, and how far the columns are from the local axes."""
     columns, U = (ranged(of(numbers, way, key), ".1f", " degrees") for key in ("columns", "pca"))
     what = f"{_WAYS[way]}: log-density error above the VAE's, nats"
@@ -171,7 +173,7 @@ def draw(numbers: Numbers) -> Figure:
         _curves(axes[i], numbers[way])
         axes[i].set_title(f"{label}, worst restart", fontsize=9)
         axes[i].set_xlabel("blue: along z_1, orange: along z_2", fontsize=8)
-        dots(axes[3], i, np.maximum(of(numbers, way, "contrast"), 1e-6), INK)
+        dots(axes[3], i, np.maximum(of(numbers, way, "contrast"), 1e-6), DARK)
     axes[3].set(yscale="log", title="error of the product", ylabel="IMA contrast in nats", xlim=(-0.5, 2.5))
     axes[3].set_xticks(range(3), ["VAE", "full", "AE"])
     return fig
@@ -187,12 +189,12 @@ def _curves(ax: Axes, cell: dict[str, Any]) -> None:
     bare(ax, aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     vae, full, ae = (np.median(of(numbers, way, "contrast")) for way in _WAYS)
     failed = [_WAYS[way] for way in list(_WAYS)[1:] if rows[f"{way} error"].verdict != "holds"]
     told = (
         f"Not told apart from the VAE by the test: {' and '.join(failed)}; the true axes turned by 45 degrees would "
-        f"cost {shapes.pull(shapes.RATIO):.3f} nats, so there is not much room between good and bad."
+        f"cost {shapes.worst_axes_cost(shapes.LENGTH_RATIO):.3f} nats, so there is not much room between good and bad."
         if failed
         else "Both controls are worse (p < 0.05 each)."
     )

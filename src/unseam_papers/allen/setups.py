@@ -14,9 +14,9 @@ from unseam.geometry.polarized import ACTIVE_STD, ACTIVE_VARIANCE
 from unseam.models import Autoencoder
 from unseam.run import Run
 from unseam.runs.diagnose import Seen, see
-from unseam_papers.frame.exhibit import Work, beta_of, both
+from unseam_papers.frame.exhibit import Work, beta_argument, both
 
-SETUPS: dict[str, dict[str, Any]] = {
+MODEL_SETUPS: dict[str, dict[str, Any]] = {
     "Gaussian": {
         "data": "synth-nonlinear",
         "latents": 2,
@@ -58,7 +58,7 @@ class Cohort:
 
 
 MIDDLE = {"Gaussian": 1e-3, "Bernoulli": 1.0}  # the beta at which objectives are compared
-TINY = Cohort((40, 20), 1, (1e-3, 1e-2), (1.0, 2.0), 2)
+TINY_COHORT = Cohort((40, 20), 1, (1e-3, 1e-2), (1.0, 2.0), 2)
 QUICK = Cohort()
 PAPER = Cohort((100_000, 50_000), 8, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), (0.5, 1.0, 2.0, 3.0), 20)
 
@@ -72,12 +72,12 @@ class Settings:
     draws: int = 0
 
 
-def train(work: Work, name: str, cohort: Cohort, objective: str = "beta-vae") -> Run:
+def train_setup(work: Work, name: str, cohort: Cohort, objective: str = "beta-vae") -> Run:
     """Seeds x betas of one set-up; only the plain beta-VAE is swept, the others are trained at the middle beta."""
-    settings = {"network": "mlp", "decoder_activation": "tanh", "snapshots": cohort.snapshots, **SETUPS[name]}
+    settings = {"network": "mlp", "decoder_activation": "tanh", "snapshots": cohort.snapshots, **MODEL_SETUPS[name]}
     betas = cohort.betas(name) if objective == "beta-vae" else (MIDDLE[name],)
-    settings |= {"seeds": list(range(cohort.seeds)), "steps": cohort.steps[list(SETUPS).index(name)]}
-    return work.train(settings.pop("data"), objective, **settings, **beta_of(objective, list(betas)))
+    settings |= {"seeds": list(range(cohort.seeds)), "steps": cohort.steps[list(MODEL_SETUPS).index(name)]}
+    return work.train(settings.pop("data"), objective, **settings, **beta_argument(objective, list(betas)))
 
 
 def length(restarts: int, steps: int) -> dict[str, Any]:
@@ -94,12 +94,12 @@ def mlp(*widths: int, activation: str = "tanh") -> dict[str, Any]:
     return {"network": "mlp", **both(widths), **both(activation, "activation")}
 
 
-def members(run: Run, beta: float) -> list[int]:
+def members_at_beta(run: Run, beta: float) -> list[int]:
     """The members trained at this beta (all of them where there is none)."""
     return [m for m, member in enumerate(run.members) if member.hyper.get("beta", beta) == beta]
 
 
-def look(run: Run, member: int, points: int, step: int | None = None) -> tuple[Autoencoder, Seen]:
+def look_at_setup(run: Run, member: int, points: int, step: int | None = None) -> tuple[Autoencoder, Seen]:
     """A member in double precision, and what it says of held-out rows."""
     model = run.model(member, step).double()
     return model, see(run, model, points, seed=0)

@@ -14,12 +14,12 @@ from unseam.run import Run
 from unseam.runs.represent import represent
 from unseam_papers.allen.setups import LARGER as LARGER
 from unseam_papers.allen.setups import length, mlp
-from unseam_papers.frame.exhibit import Work, beta_of
+from unseam_papers.frame.exhibit import Work, beta_argument
 
 _S2 = 0.5  # variance of the likelihood; with beta 0.03 a VAE of variance 0.015 (Theorem 3)
 _BETA = 0.03
 LR = 3e-3
-RATIO = 1.5  # of the lengths of the two columns, unless said otherwise
+LENGTH_RATIO = 1.5  # of the lengths of the two columns, unless said otherwise
 SHAPE = {"kind": "parabolic", "spread": 0.5, "size": 10_000}
 _TRAINING = {"batch": 64, "latents": 2, "s2": _S2, **mlp(24, 24)}
 CHOICES = (
@@ -31,11 +31,13 @@ CHOICES = (
 )
 
 
-def train(work: Work, objective: str, restarts: int, steps: int, lr: float = LR, **data_parameters: Any) -> Run:
+def train_on_shape(
+    work: Work, objective: str, restarts: int, steps: int, lr: float = LR, **data_parameters: Any
+) -> Run:
     """Restarts of one objective on one manifold, as one stack."""
     rows = {"lr": lr, "data_parameters": {**SHAPE, **data_parameters}}
     return work.train(
-        "manifolds", objective, **_TRAINING, **rows, **length(restarts, steps), **beta_of(objective, _BETA)
+        "manifolds", objective, **_TRAINING, **rows, **length(restarts, steps), **beta_argument(objective, _BETA)
     )
 
 
@@ -52,16 +54,16 @@ def components(data: Manifolds, rows: Tensor) -> Array:  # (N,) -> (N, 2)
     return align(truth(data), data.factors(rows).double(), s2=_S2, beta=_BETA).codes
 
 
-def pull(ratio: float) -> float:
+def worst_axes_cost(ratio: float) -> float:
     """What the worst axes cost more than the best, in nats, for column lengths 1 and r: log((r + 1/r) / 2).
 
-    >>> pull(1.0), round(pull(2.0), 3)
+    >>> worst_axes_cost(1.0), round(worst_axes_cost(2.0), 3)
     (0.0, 0.223)
     """
     return math.log((ratio + 1 / ratio) / 2)
 
 
-def codes(run: Run, rows: Tensor) -> list[Array]:  # (N,) -> one (N, 2) a member
+def posterior_means(run: Run, rows: Tensor) -> list[Array]:  # (N,) -> one (N, 2) a member
     """Posterior means of every member."""
     return [represent(run.model(member), run.data, rows).codes for member in range(len(run.members))]
 

@@ -18,11 +18,11 @@ from matplotlib.axes import Axes
 
 from unseam.runs.align import weakest_correlation
 from unseam_papers.allen import shapes
-from unseam_papers.allen.shapes import pull
+from unseam_papers.allen.shapes import worst_axes_cost
 from unseam_papers.frame.axes import recovery
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, Figure, column, key, panels
+from unseam_papers.frame.draw import BLUE, DARK, GREEN, GREY, ORANGE, Figure, column, key, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows, ranged
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, ranged
 from unseam_papers.frame.verdicts import as_kind, beyond, control, limit, ordering, p_above
 
 ID, TITLE = "A11", "Non-linear truth: components are found if the columns are orthogonal, lost when sheared"
@@ -32,7 +32,7 @@ CLAIM = (
 )
 SOURCE = "Allen 2024, Corollary 2.1 and section 3.2.3"
 PAPER = shapes.LARGER
-_RATIO = shapes.RATIO  # of the shear curve
+_RATIO = shapes.LENGTH_RATIO  # of the shear curve
 FOUND = 0.9  # a component counts as found above this rank correlation
 FAST = 1e-2  # a learning rate at which training itself turns the axes
 _CLOSE = 0.05  # how near the medians must lie to the prediction
@@ -85,10 +85,10 @@ SCALES = {
 }
 
 
-def predicted(shear: float, ratio: float = _RATIO) -> float:
+def predicted_correlation(shear: float, ratio: float = _RATIO) -> float:
     """The rank correlation of a true component with the nearest singular direction.
 
-    >>> [round(predicted(a, ratio=2.0), 3) for a in (0.0, 0.75**0.5, 10.0)]
+    >>> [round(predicted_correlation(a, ratio=2.0), 3) for a in (0.0, 0.75**0.5, 10.0)]
     [1.0, 0.69, 0.995]
     """
     return recovery(0.5 * np.arctan2(2 * shear, 1 - shear**2 - ratio**-2))
@@ -98,14 +98,14 @@ def _measure(
     settings: Settings, work: Work, objective: str, shear: float, ratio: float, lr: float = shapes.LR
 ) -> dict[str, Any]:
     """Per restart: the weakest match of a latent with a true component, and with a predicted one."""
-    run = shapes.train(work, objective, settings.restarts, settings.steps, lr, shear=shear, ratio=ratio)
+    run = shapes.train_on_shape(work, objective, settings.restarts, settings.steps, lr, shear=shear, ratio=ratio)
     rows = run.held_out()[: settings.rows]
     true, theory = run.data.factors(rows).numpy(), shapes.components(run.data, rows)  # type: ignore[arg-type]
-    found = shapes.codes(run, rows)
+    found = shapes.posterior_means(run, rows)
     return {
         "shear": shear,
         "ratio": ratio,
-        "predicted": predicted(shear, ratio),
+        "predicted": predicted_correlation(shear, ratio),
         "true": [weakest_correlation(z, true) for z in found],
         "theory": [weakest_correlation(z, theory) for z in found],
     }
@@ -130,7 +130,7 @@ def _median(point: Mapping[str, Any], what: str = "true") -> float:
     return float(np.median(point[what]))
 
 
-def unfound(key: str, what: str, point: Mapping[str, Any], vae: Mapping[str, Any]) -> Row:
+def unfound(key: str, what: str, point: Mapping[str, Any], vae: Mapping[str, Any]) -> VerdictRow:
     """A control that prefers no axis: below the VAE, and its components are not found."""
     p, note = p_above(vae["true"], point["true"]), "expected: no axis is preferred"
     rule = f"below the VAE (one-sided Mann-Whitney test, p = {p:.2g}) and a median of {FOUND} or less"
@@ -138,7 +138,7 @@ def unfound(key: str, what: str, point: Mapping[str, Any], vae: Mapping[str, Any
     return control(key, what, ranged(point["true"]), good, rule, note)
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     curve, ratios = numbers["shear"], numbers["ratio"]
     straight, worst = curve[0], min(curve, key=lambda p: p["predicted"])
     off = max(curve, key=lambda p: abs(_median(p) - p["predicted"]))
@@ -173,12 +173,14 @@ def draw(numbers: Numbers) -> Figure:
     curve, ratios = numbers["shear"], numbers["ratio"]
     shears = [p["shear"] for p in curve]
     fine = np.linspace(0, max(shears), 200)
-    left.plot(fine, [predicted(a) for a in fine], "-", color=INK, lw=1.4)
-    left.annotate("predicted", (fine[60], predicted(fine[60])), (6, 6), textcoords="offset points", color=INK)
+    left.plot(fine, [predicted_correlation(a) for a in fine], "-", color=DARK, lw=1.4)
+    left.annotate(
+        "predicted", (fine[60], predicted_correlation(fine[60])), (6, 6), textcoords="offset points", color=DARK
+    )
     scatter(left, curve, shears, BLUE, "o", "true")
     left.plot(shears, [_median(p) for p in curve], "_", color=BLUE, ms=12, mew=2)
     left.set(title="with the true components", xlabel="shear of the true map", ylabel="weakest rank correlation")
-    middle.axhline(1, color=INK, lw=1.4)
+    middle.axhline(1, color=DARK, lw=1.4)
     scatter(middle, curve, shears, BLUE, "o", "theory")
     for name, (label, colour, marker) in CONTROLS.items():
         for ax, what in ((left, "true"), (middle, "theory")):
@@ -192,24 +194,25 @@ def draw(numbers: Numbers) -> Figure:
     at = np.arange(len(ratios))
     scatter(right, ratios, at, GREEN, "o", "true")
     right.plot(at, [_median(p) for p in ratios], "_", color=GREEN, ms=12, mew=2)
-    right.plot([0, 0], [predicted(0.75**0.5, ratio=2.0), 1], "-", color=INK, lw=5, alpha=0.2)
-    right.annotate("any rotation", (0, 0.72), (5, -12), textcoords="offset points", color=INK)
-    right.plot(at[1:], np.ones(len(at) - 1), "-", color=INK, lw=1.4)
-    labels = [f"{p['ratio']:g}\n{pull(p['ratio']):.3f}" for p in ratios]
+    right.plot([0, 0], [predicted_correlation(0.75**0.5, ratio=2.0), 1], "-", color=DARK, lw=5, alpha=0.2)
+    right.annotate("any rotation", (0, 0.72), (5, -12), textcoords="offset points", color=DARK)
+    right.plot(at[1:], np.ones(len(at) - 1), "-", color=DARK, lw=1.4)
+    labels = [f"{p['ratio']:g}\n{worst_axes_cost(p['ratio']):.3f}" for p in ratios]
     right.set(title="no shear, other ratios", xlabel="ratio of the singular values, and its pull in nats")
     right.set_xticks(at, labels)
     right.set_ylim(max(0.0, min(0.48, *right.get_ylim())), 1.03)
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     curve, ratios = numbers["shear"], numbers["ratio"]
     off = float(np.mean([abs(_median(p) - p["predicted"]) for p in curve]))
     lowest, worst = min(curve, key=_median), min(curve, key=lambda p: p["predicted"])
     weak = [p for p in ratios[1:] if _median(p) <= FOUND]
     slow = (
         f" At ratio {' and '.join(format(p['ratio'], 'g') for p in weak)} the median stays below {FOUND}: the pull on "
-        f"the axes is {max(pull(p['ratio']) for p in weak):.3f} nats at most, likely too little for the training given."
+        f"the axes is {max(worst_axes_cost(p['ratio']) for p in weak):.3f} nats at most, likely too little for "
+        "the training given."
         if weak
         else ""
     )
@@ -228,7 +231,7 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     )
 
 
-def _controls(numbers: Numbers, rows: Rows) -> str:
+def _controls(numbers: Numbers, rows: VerdictRows) -> str:
     slow, fast = (numbers["controls"]["beta-vae-sigma"][0], numbers["fast"])
     worse = "does worse" if rows["beta-vae-sigma"].verdict == "holds" else "is not shown to do worse"
     text = f"The full posterior, whose loss sees no rotation, {worse} at a learning rate of {shapes.LR:g} "

@@ -22,10 +22,10 @@ from unseam.models import Autoencoder
 from unseam.rng import generator
 from unseam.run import Run
 from unseam_papers.allen import setups
-from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
-from unseam_papers.frame.draw import INK, Figure, key, panels
+from unseam_papers.allen.setups import MIDDLE, MODEL_SETUPS, Settings, look_at_setup, members_at_beta, train_setup
+from unseam_papers.frame.draw import DARK, Figure, key, panels
 from unseam_papers.frame.exhibit import Numbers, Work, mean
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import as_kind, control, share, unrun
 
 ID, TITLE = "A3", "The Sigma law"
@@ -51,25 +51,25 @@ CHOICES = (
 
 
 SCALES = {
-    "tiny": Settings(setups.TINY, points=20, draws=2),
+    "tiny": Settings(setups.TINY_COHORT, points=20, draws=2),
     "quick": Settings(setups.QUICK, points=200, draws=16),
     "paper": Settings(setups.PAPER, points=500, draws=64),
 }
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    found = work.each(SETUPS, lambda name: _measure(name, settings, work))
+    found = work.each(MODEL_SETUPS, lambda name: _measure(name, settings, work))
     return found | {"det": work.once("det", lambda: trained_without_noise(settings, work))}
 
 
 def _measure(name: str, settings: Settings, work: Work) -> list[dict[str, Any]]:  # one entry a beta
-    run = train(work, name, settings.cohort)
+    run = train_setup(work, name, settings.cohort)
     return [_at_beta(run, beta, settings) for beta in settings.cohort.betas(name)]
 
 
 def _at_beta(run: Run, beta: float, settings: Settings) -> dict[str, Any]:
     """The fits of every seed; active and passive latents apart."""
-    chosen = members(run, beta)
+    chosen = members_at_beta(run, beta)
     found = [laws(run, member, beta, settings) for member in chosen]
     early = laws(run, chosen[0], beta, settings, step=run.snapshots()[0])
     return {
@@ -85,17 +85,17 @@ def _at_beta(run: Run, beta: float, settings: Settings) -> dict[str, Any]:
 
 def trained_without_noise(settings: Settings, work: Work) -> list[dict[str, float]]:
     """Members trained on the det-ELBO with H = -M, of which eq. 7 is exactly the stationary point."""
-    run, beta = train(work, "Gaussian", settings.cohort, "det-vae"), MIDDLE["Gaussian"]
-    return fits([laws(run, member, beta, settings) for member in members(run, beta)], "law")
+    run, beta = train_setup(work, "Gaussian", settings.cohort, "det-vae"), MIDDLE["Gaussian"]
+    return fits([laws(run, member, beta, settings) for member in members_at_beta(run, beta)], "law")
 
 
 @torch.no_grad()
 def laws(run: Run, member: int, beta: float, settings: Settings, step: int | None = None) -> dict[str, Array]:  # (N, K)
     """Learned variances, what each form of the law makes of the decoder, and which latents are active (K,)."""
-    model, seen = look(run, member, settings.points, step)
+    model, seen = look_at_setup(run, member, settings.points, step)
     e, variance = seen.posterior.mean, seen.posterior.variance()
     M = metrics(model.decode, e, model.likelihood).pullback
-    H = averaged(model, seen.x, e, variance, settings.draws)
+    H = mean_hessian_diagonal(model, seen.x, e, variance, settings.draws)
     at_mean = hessian(model.decode, e, seen.x, model.likelihood).diagonal(dim1=1, dim2=2)
     return {
         "learned": variance.numpy(),
@@ -107,7 +107,7 @@ def laws(run: Run, member: int, beta: float, settings: Settings, step: int | Non
     }
 
 
-def averaged(model: Autoencoder, x: Tensor, e: Tensor, variance: Tensor, draws: int) -> Tensor:  # (N, K)
+def mean_hessian_diagonal(model: Autoencoder, x: Tensor, e: Tensor, variance: Tensor, draws: int) -> Tensor:  # (N, K)
     """E_q[H_ii] over pairs of opposite draws of z."""
     half = torch.randn(max(1, draws // 2), *e.shape, generator=generator(0, "A3"), dtype=e.dtype)
     shifts = [sign * variance.sqrt() * one for one in half for sign in (1, -1)]
@@ -130,14 +130,14 @@ def fits(found: Sequence[Mapping[str, Array]], law: str, passive: bool = False) 
     ]
 
 
-def judge(numbers: Numbers) -> list[Row]:
-    rows = [row for name in SETUPS for entry in numbers[name] for row in at_one(name, entry)]
+def judge(numbers: Numbers) -> list[VerdictRow]:
+    rows = [row for name in MODEL_SETUPS for entry in numbers[name] for row in at_one(name, entry)]
     what = f"Gaussian, beta = {MIDDLE['Gaussian']:g}, trained on the det-ELBO: the same"
     det = as_kind(_held("det", what, numbers["det"], "eq. 7 is its stationary point"), "beyond the paper")
-    return [*rows, det, *(passive(name, numbers[name]) for name in SETUPS)]
+    return [*rows, det, *(passive_entries(name, numbers[name]) for name in MODEL_SETUPS)]
 
 
-def at_one(name: str, entry: Mapping[str, Any]) -> list[Row]:
+def at_one(name: str, entry: Mapping[str, Any]) -> list[VerdictRow]:
     found, key, what = entry["fits"], f"{name} {entry['beta']:g}", f"{name}, beta = {entry['beta']:g}"
     note = f"active latents: {', '.join(map(str, sorted(set(entry['active']))))}"
     if found["law"]:
@@ -152,7 +152,7 @@ def at_one(name: str, entry: Mapping[str, Any]) -> list[Row]:
     return [law, as_kind(price, "beyond the paper")]
 
 
-def _held(key: str, what: str, found: Sequence[Mapping[str, float]], note: str = "", law: str = EQ7) -> Row:
+def _held(key: str, what: str, found: Sequence[Mapping[str, float]], note: str = "", law: str = EQ7) -> VerdictRow:
     """The law holds in more than half of the restarts."""
     if not found:
         return unrun(key, what, law, "no latent is active", ours="-")
@@ -164,7 +164,7 @@ def _held(key: str, what: str, found: Sequence[Mapping[str, float]], note: str =
     return replace(row, ours=ours, rule=f"r > {LEAST_R} and error < {MOST_ERROR:.0%} (our limits); {row.rule}")
 
 
-def passive(name: str, entries: Sequence[Mapping[str, Any]]) -> Row:
+def passive_entries(name: str, entries: Sequence[Mapping[str, Any]]) -> VerdictRow:
     errors = [100 * f["error"] for entry in entries for f in entry["passive"]]
     ours = f"median error {np.mean(errors):.1f} % in {len(errors)} members" if errors else "every latent is active"
     note = "both sides are about 1 whatever the decoder does"
@@ -174,23 +174,23 @@ def passive(name: str, entries: Sequence[Mapping[str, Any]]) -> Row:
 def draw(numbers: Numbers) -> Figure:
     """Learned against predicted variances of active latents, one colour a beta; the law is the diagonal."""
     fig, axes = panels(columns=2)
-    for ax, name in zip(axes, SETUPS, strict=True):
+    for ax, name in zip(axes, MODEL_SETUPS, strict=True):
         for entry, colour in zip(numbers[name], SHADES, strict=False):
             x, y = (np.ravel(entry["points"][key]) for key in ("law", "learned"))
             ax.plot(x, y, ".", color=colour, ms=3, alpha=0.5, mew=0, rasterized=True)
             key(ax, colour, f"beta = {entry['beta']:g}", "o", ms=5)
         both = [np.ravel(entry["points"][key]) for entry in numbers[name] for key in ("law", "learned")]
         low = min(np.concatenate(both), default=0.1)
-        ax.plot([low, 1.2], [low, 1.2], color=INK, lw=0.8, label="eq. 7")
+        ax.plot([low, 1.2], [low, 1.2], color=DARK, lw=0.8, label="eq. 7")
         ax.set(xscale="log", yscale="log", title=f"{name} likelihood, active latents")
         ax.set(xlabel="predicted variance 1 / (1 + M_ii / beta)", ylabel="learned posterior variance")
         ax.legend(loc="upper left")
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     text = []
-    for name in SETUPS:
+    for name in MODEL_SETUPS:
         entries = [entry for entry in numbers[name] if entry["fits"]["law"]]
         if not entries:
             continue

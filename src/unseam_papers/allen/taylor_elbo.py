@@ -17,12 +17,12 @@ from unseam.geometry import hessian, metrics
 from unseam.models import Autoencoder
 from unseam.rng import generator
 from unseam.run import Run
-from unseam.runs.diagnose import beta_of
+from unseam.runs.diagnose import kl_weight_of
 from unseam_papers.allen import setups
-from unseam_papers.allen.setups import MIDDLE, SETUPS, Settings, look, members, train
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, key, panels
+from unseam_papers.allen.setups import MIDDLE, MODEL_SETUPS, Settings, look_at_setup, members_at_beta, train_setup
+from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, key, panels
 from unseam_papers.frame.exhibit import Numbers, Work, pick
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond, identity, paired, trend
 
 ID, TITLE = "A2", "The ELBO without sampling"
@@ -46,29 +46,29 @@ CHOICES = (
 
 
 SCALES = {
-    "tiny": Settings(setups.TINY, points=20, draws=2),
+    "tiny": Settings(setups.TINY_COHORT, points=20, draws=2),
     "quick": Settings(setups.QUICK, points=150, draws=32),
     "paper": Settings(setups.PAPER, points=500, draws=256),
 }
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    found = work.each(SETUPS, lambda name: _measure(name, settings, work))
+    found = work.each(MODEL_SETUPS, lambda name: _measure(name, settings, work))
     return found | {"trained": work.once("trained", lambda: both_trained(settings, work))}
 
 
 def _measure(name: str, settings: Settings, work: Work) -> dict[str, Any]:
     """Every member at the end; the middle beta at the first snapshot and with a shrinking Sigma; seed 0 over time."""
-    run, betas = train(work, name, settings.cohort), settings.cohort.betas(name)
-    middle, steps = members(run, MIDDLE[name]), run.snapshots()
+    run, betas = train_setup(work, name, settings.cohort), settings.cohort.betas(name)
+    middle, steps = members_at_beta(run, MIDDLE[name]), run.snapshots()
     shrink = [[shrunk(run, member, settings, c) for c in SHRINK] for member in middle]
     return {
         "steps": steps,
         "betas": list(betas),
-        "paths": [[_moment(run, members(run, b)[0], settings, step) for step in steps] for b in betas],
+        "paths": [[_moment(run, members_at_beta(run, b)[0], settings, step) for step in steps] for b in betas],
         "first": [_moment(run, member, settings, steps[0]) for member in middle],
         "middle": [_moment(run, member, settings) for member in middle],
-        "ends": [_moment(run, member, settings) for b in betas for member in members(run, b)],
+        "ends": [_moment(run, member, settings) for b in betas for member in members_at_beta(run, b)],
         "shrink": {key: np.mean([np.abs(pick(path, key)) for path in shrink], axis=0) for key in ("gap", "without")},
     }
 
@@ -76,7 +76,7 @@ def _measure(name: str, settings: Settings, work: Work) -> dict[str, Any]:
 def _moment(run: Run, member: int, settings: Settings, step: int | None = None) -> dict[str, float]:
     """Both ELBOs of a member at one step, and what lies between them; means over held-out points, in nats."""
     terms = expansion(run, member, settings, 1.0, step)
-    det = terms["log_p"] + terms["curvature"] - beta_of(run, member) * terms["kl"]
+    det = terms["log_p"] + terms["curvature"] - kl_weight_of(run, member) * terms["kl"]
     return {
         "det": float(det.mean()),
         "sampled": float((det + terms["gap"]).mean()),
@@ -95,7 +95,7 @@ def shrunk(run: Run, member: int, settings: Settings, c: float) -> dict[str, flo
 @torch.no_grad()
 def expansion(run: Run, member: int, settings: Settings, c: float, step: int | None = None) -> dict[str, Tensor]:
     """The terms of both ELBOs at every point, with Sigma -> c Sigma."""
-    model, seen = look(run, member, settings.points, step)
+    model, seen = look_at_setup(run, member, settings.points, step)
     e, variance = seen.posterior.mean, c * seen.posterior.variance()
     H = hessian(model.decode, e, seen.x, model.likelihood)
     M = metrics(model.decode, e, model.likelihood).pullback
@@ -128,8 +128,10 @@ def remainder(model: Autoencoder, x: Tensor, e: Tensor, variance: Tensor, H: Ten
 
 def both_trained(settings: Settings, work: Work) -> dict[str, list[float]]:
     """Sampled ELBOs of models trained on either objective."""
-    runs = {objective: train(work, "Gaussian", settings.cohort, objective) for objective in ("beta-vae", "det-vae")}
-    chosen = {name: members(run, MIDDLE["Gaussian"]) for name, run in runs.items()}
+    runs = {
+        objective: train_setup(work, "Gaussian", settings.cohort, objective) for objective in ("beta-vae", "det-vae")
+    }
+    chosen = {name: members_at_beta(run, MIDDLE["Gaussian"]) for name, run in runs.items()}
     return {name: [_moment(run, m, settings)["sampled"] for m in chosen[name]] for name, run in runs.items()}
 
 
@@ -139,15 +141,15 @@ def _slope(values: Sequence[float]) -> float:
     return float((b - a) / np.log(SHRINK[-1] / SHRINK[-2]))
 
 
-def judge(numbers: Numbers) -> list[Row]:
-    rows = [row for name in SETUPS for row in of_one(name, numbers[name])]
+def judge(numbers: Numbers) -> list[VerdictRow]:
+    rows = [row for name in MODEL_SETUPS for row in of_one(name, numbers[name])]
     sampled, det = (np.array(numbers["trained"][objective]) for objective in ("beta-vae", "det-vae"))
     short, spread = (sampled.mean() - det.mean()) / MIDDLE["Gaussian"], sampled.std() / MIDDLE["Gaussian"]
     ours = f"{short:.2g} beta below that of models trained on it (which spread by {spread:.2g} beta)"
     return [*rows, beyond("det", "sampled ELBO of models trained on the det-ELBO (Gaussian)", ours)]
 
 
-def of_one(name: str, found: Mapping[str, Any]) -> list[Row]:
+def of_one(name: str, found: Mapping[str, Any]) -> list[VerdictRow]:
     exact, without = (_slope(found["shrink"][key]) for key in ("gap", "without"))
     gap, spread = (pick(found["ends"], key) for key in ("gap", "spread"))
     low, high = int(spread.argmin()), int(spread.argmax())
@@ -189,15 +191,15 @@ def draw(numbers: Numbers) -> Figure:
     sweep.legend(title="large: end of training, one dot a member", title_fontsize=8, loc="upper left", ncols=2)
     ends = np.array([SHRINK[0], SHRINK[-1]])
     last = numbers["Gaussian"]["shrink"]["gap"][-1]
-    shrink.plot(ends, last * (ends / ends[1]) ** 2, color=INK, lw=0.8, label="slope 2")
+    shrink.plot(ends, last * (ends / ends[1]) ** 2, color=DARK, lw=0.8, label="slope 2")
     shrink.set(xscale="log", yscale="log", xlabel="c in Sigma -> c Sigma", ylabel="gap, nats")
     shrink.legend(fontsize=7)
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     text = []
-    for name in SETUPS:
+    for name in MODEL_SETUPS:
         end = numbers[name]["ends"]
         small = min(end, key=lambda at: at["spread"])
         text.append(

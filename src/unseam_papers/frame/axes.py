@@ -27,10 +27,10 @@ def recovery(turn: float) -> float:
     return float(6 / np.pi * np.arcsin(max(abs(np.cos(turn)), abs(np.sin(turn))) / 2))
 
 
-def averaged(matrices: Sequence[Array], share: float = 0.5) -> Array:  # (T, n, d) -> (n, d)
+def average_snapshots(matrices: Sequence[Array], share: float = 0.5) -> Array:  # (T, n, d) -> (n, d)
     """The mean over the last share of the snapshots: at a constant learning rate one snapshot is the optimum + noise.
 
-    >>> averaged([np.zeros((1, 1)), np.ones((1, 1)), np.full((1, 1), 3.0)])
+    >>> average_snapshots([np.zeros((1, 1)), np.ones((1, 1)), np.full((1, 1), 3.0)])
     array([[2.]])
     """
     kept = max(1, round(len(matrices) * share))

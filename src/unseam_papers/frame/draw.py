@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from unseam.show.style import BARE
 
-INK, BLUE, ORANGE, GREEN, GREY, RED = "#222222", "#1f6fb4", "#d9731a", "#2d8a4e", "#8a8a8a", "#b43a3a"
+DARK, BLUE, ORANGE, GREEN, GREY, RED = "#222222", "#1f6fb4", "#d9731a", "#2d8a4e", "#8a8a8a", "#b43a3a"
 _STYLE: dict[Any, Any] = {
     **BARE,
     "axes.titlesize": 10,
@@ -63,7 +63,7 @@ def blank(words: str) -> Figure:
     return fig
 
 
-def save(fig: Figure, path: Path) -> Path:
+def save_figure(fig: Figure, path: Path) -> Path:
     """Write the figure as SVG (or PNG, by the name's ending)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fig.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=120)

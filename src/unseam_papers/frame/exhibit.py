@@ -29,14 +29,14 @@ from unseam import __version__
 from unseam.atomic import write_atomic
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam_papers.frame.rows import Row
+from unseam_papers.frame.rows import VerdictRow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from unseam.run import Run
 
-Scale = Literal["tiny", "quick", "large", "paper"]
+ExhibitScale = Literal["tiny", "quick", "large", "paper"]
 Numbers = dict[str, Any]  # what JSON can hold
 Name = TypeVar("Name", bound=Hashable)
 _SPOKEN = re.compile(r"ID|TITLE|CLAIM|SOURCE|SCALES|PAPER|RULE.*|.*CHOICES|[A-Z]\d+")  # words, not settings
@@ -52,24 +52,26 @@ class Exhibit:
     claim: str  # one sentence
     source: str
     choices: tuple[str, ...]  # what the source leaves open, and what we chose
-    scales: Mapping[Scale, Any]  # frozen dataclasses: tiny (tests), quick (minutes), large (hours), paper (published)
+    scales: Mapping[
+        ExhibitScale, Any
+    ]  # frozen dataclasses: tiny (tests), quick (minutes), large (hours), paper (published)
     compute: Callable[[Any, Work], Numbers]
-    judge: Callable[[Numbers], Sequence[Row]]
+    judge: Callable[[Numbers], Sequence[VerdictRow]]
     draw: Callable[[Numbers], Figure]
-    conclude: Callable[[Numbers, Mapping[str, Row]], str]
+    conclude: Callable[[Numbers, Mapping[str, VerdictRow]], str]
     paper: str = ""  # what of the paper scale is ours, because the source does not print it
     constants: str = ""  # of its module, as text: a part of the digest
 
-    def has(self, scale: Scale) -> Scale:
+    def has(self, scale: ExhibitScale) -> ExhibitScale:
         """The scale itself; quick where an exhibit has no large one."""
         return "quick" if scale == "large" and "large" not in self.scales else scale
 
-    def settings(self, scale: Scale) -> Any:
+    def settings(self, scale: ExhibitScale) -> Any:
         if scale not in self.scales:
             raise BadInput(f"scale={scale!r} is unknown for {self.id}; known: {', '.join(self.scales)}")
         return self.scales[scale]
 
-    def digest(self, scale: Scale) -> str:
+    def digest(self, scale: ExhibitScale) -> str:
         """A short name of settings, constants and version: results of others are never taken for these."""
         text = json.dumps(asdict(self.settings(scale)), sort_keys=True, default=str)
         return hashlib.sha256(f"{text}{self.constants}{__version__}".encode()).hexdigest()[:10]
@@ -220,10 +222,10 @@ def as_in_the_study() -> dict[str, Any]:
     return {"network": "conv", "small_kernels": True, "likelihood": "bernoulli"}
 
 
-def beta_of(objective: str, beta: Any) -> dict[str, Any]:
+def beta_argument(objective: str, beta: Any) -> dict[str, Any]:
     """The strength as an argument; an autoencoder has none.
 
-    >>> beta_of("ae", 2.0), beta_of("beta-vae", 2.0)
+    >>> beta_argument("ae", 2.0), beta_argument("beta-vae", 2.0)
     ({}, {'beta': 2.0})
     """
     return {} if objective == "ae" else {"beta": beta}
@@ -257,6 +259,6 @@ def both(value: Any, what: str = "") -> dict[str, Any]:
     return {f"{half}_{what}".rstrip("_"): value for half in ("encoder", "decoder")}
 
 
-def given(settings: Any, *names: str) -> dict[str, Any]:
+def training_arguments(settings: Any, *names: str) -> dict[str, Any]:
     """Some fields of an exhibit's settings, as arguments of a training."""
     return {name: getattr(settings, name) for name in names}

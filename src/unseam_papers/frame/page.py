@@ -9,30 +9,32 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 
-from unseam_papers.frame.rows import Row, counts, joined
+from unseam_papers.frame.rows import VerdictRow, counts, join_parts
 from unseam_papers.frame.verdicts import POLICY
 
 LOADER = PackageLoader("unseam_papers.frame")
 
 
-def _rows_of(entry: Mapping[str, Any]) -> list[Row]:
+def _rows_of(entry: Mapping[str, Any]) -> list[VerdictRow]:
     """The rows of an entry of exhibits.json."""
-    return [Row(**row) for row in entry["rows"]]
+    return [VerdictRow(**row) for row in entry["rows"]]
 
 
-def count(rows: Sequence[Row]) -> str:
+def count(rows: Sequence[VerdictRow]) -> str:
     """Published rows that agree / differ / cannot be compared.
 
-    >>> count([Row("a", "a", "1", "1", "published number", "agrees"), Row("b", "b", "", "2", "own control", "holds")])
+    >>> number = VerdictRow("a", "a", "1", "1", "published number", "agrees")
+    >>> rows = [number, VerdictRow("b", "b", "", "2", "own control", "holds")]
+    >>> count(rows)
     '1 / 0 / 0'
     """
     return " / ".join(map(str, counts(rows)))
 
 
-def total(rows: Sequence[Row]) -> str:
+def total(rows: Sequence[VerdictRow]) -> str:
     """The counts in a sentence.
 
-    >>> total([Row("a", "a", "1", "1", "published number", "agrees")])
+    >>> total([VerdictRow("a", "a", "1", "1", "published number", "agrees")])
     'Of 1 published row 1 agrees, 0 differ and 0 cannot be compared; 0 other rows are not counted.'
     """
     agree, differ, other = counts(rows)
@@ -46,7 +48,7 @@ def total(rows: Sequence[Row]) -> str:
 def seen(entry: Mapping[str, Any]) -> dict[str, Any]:
     """What the templates see of an entry."""
     rows = _rows_of(entry)
-    texts = [(row.what, joined(row.rule, row.note)) for row in rows]
+    texts = [(row.what, join_parts(row.rule, row.note)) for row in rows]
     others = sum(not row.counted for row in rows)
     notes = [f"{what}: {text}." for what, text in texts if text]
     return {**entry, "rows": rows, "count": count(rows), "others": others, "notes": notes}

@@ -10,10 +10,10 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 
 Verdict = Literal["agrees", "differs", "not comparable", "holds", "fails", "shown"]
-Kind = Literal["published number", "published ordering", "by construction", "own control", "beyond the paper"]
+RowKind = Literal["published number", "published ordering", "by construction", "own control", "beyond the paper"]
 COMPARED: tuple[Verdict, ...] = ("agrees", "differs", "not comparable")  # in the order of the counts
 _OURS: tuple[Verdict, ...] = ("holds", "fails", "shown")
-KINDS: dict[Kind, tuple[Verdict, ...]] = {
+VERDICTS_OF_KIND: dict[RowKind, tuple[Verdict, ...]] = {
     "published number": COMPARED,
     "published ordering": COMPARED,
     "by construction": _OURS,
@@ -23,37 +23,39 @@ KINDS: dict[Kind, tuple[Verdict, ...]] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class VerdictRow:
     """One line of an exhibit's table; `published` is what the source prints and nothing else."""
 
     key: str  # its name in the exhibit
     what: str
     published: str
     ours: str
-    kind: Kind
+    kind: RowKind
     verdict: Verdict
     note: str = ""
     rule: str = ""  # test, margin, n; and whether it was fixed after a look
 
     def __post_init__(self) -> None:
-        if self.verdict not in KINDS.get(self.kind, ()):
-            known = "; ".join(f"{kind}: {', '.join(verdicts)}" for kind, verdicts in KINDS.items())
+        if self.verdict not in VERDICTS_OF_KIND.get(self.kind, ()):
+            known = "; ".join(f"{kind}: {', '.join(verdicts)}" for kind, verdicts in VERDICTS_OF_KIND.items())
             raise BadInput(f"row {self.key!r} has kind={self.kind!r} and verdict={self.verdict!r}; known: {known}")
         if self.counted and not self.published:
             raise BadInput(f"row {self.key!r} is a {self.kind} and prints none; call it beyond the paper")
 
     @property
     def counted(self) -> bool:
-        return KINDS[self.kind] is COMPARED
+        return VERDICTS_OF_KIND[self.kind] is COMPARED
 
 
-Rows = Mapping[str, Row]  # of an exhibit, by key
+VerdictRows = Mapping[str, VerdictRow]  # of an exhibit, by key
 
 
-def counts(rows: Iterable[Row]) -> tuple[int, int, int]:
+def counts(rows: Iterable[VerdictRow]) -> tuple[int, int, int]:
     """Published rows that agree, differ, cannot be compared; the others are not counted.
 
-    >>> counts([Row("a", "a", "1", "1", "published number", "agrees"), Row("b", "b", "", "2", "own control", "fails")])
+    >>> number = VerdictRow("a", "a", "1", "1", "published number", "agrees")
+    >>> rows = [number, VerdictRow("b", "b", "", "2", "own control", "fails")]
+    >>> counts(rows)
     (1, 0, 0)
     """
     verdicts = [row.verdict for row in rows if row.counted]
@@ -61,19 +63,21 @@ def counts(rows: Iterable[Row]) -> tuple[int, int, int]:
     return agree, differ, other
 
 
-def overall(rows: Iterable[Row]) -> Verdict:
+def overall(rows: Iterable[VerdictRow]) -> Verdict:
     """An exhibit differs when a published row does, and agrees when those that can be compared do.
 
-    >>> overall([Row("a", "a", "1", "1", "published number", "agrees"), Row("b", "b", "", "2", "own control", "fails")])
+    >>> number = VerdictRow("a", "a", "1", "1", "published number", "agrees")
+    >>> rows = [number, VerdictRow("b", "b", "", "2", "own control", "fails")]
+    >>> overall(rows)
     'agrees'
     """
     agree, differ, _ = counts(rows)
     return "differs" if differ else "agrees" if agree else "not comparable"
 
 
-def keyed(rows: Iterable[Row]) -> dict[str, Row]:
+def keyed(rows: Iterable[VerdictRow]) -> dict[str, VerdictRow]:
     """Rows by key, in order; a key that stands for two rows is an error."""
-    out: dict[str, Row] = {}
+    out: dict[str, VerdictRow] = {}
     for row in rows:
         if row.key in out:
             raise BadInput(f"two rows have the key {row.key!r}; give each its own")
@@ -81,37 +85,37 @@ def keyed(rows: Iterable[Row]) -> dict[str, Row]:
     return out
 
 
-def as_kind(row: Row, kind: Kind) -> Row:
+def as_kind(row: VerdictRow, kind: RowKind) -> VerdictRow:
     """The same comparison as a row that is not counted: agrees -> holds, differs -> fails, not comparable -> shown.
 
-    >>> as_kind(Row("a", "slope", "1", "1.01", "published number", "agrees", rule="t"), "own control").verdict
+    >>> as_kind(VerdictRow("a", "slope", "1", "1.01", "published number", "agrees", rule="t"), "own control").verdict
     'holds'
     """
     verdict = dict(zip(COMPARED, _OURS, strict=True))[row.verdict]
     expected = f"expected: {row.published}" if row.published else ""
-    return replace(row, kind=kind, verdict=verdict, published="", note=joined(expected, row.note))
+    return replace(row, kind=kind, verdict=verdict, published="", note=join_parts(expected, row.note))
 
 
-def after_a_look(row: Row, why: str) -> Row:
+def after_a_look(row: VerdictRow, why: str) -> VerdictRow:
     """The same row, saying that its rule was made when results had been seen."""
-    return replace(row, rule=joined(row.rule, f"fixed after a look at results: {why}"))
+    return replace(row, rule=join_parts(row.rule, f"fixed after a look at results: {why}"))
 
 
-def unless(why: str, row: Row) -> Row:
+def unless(why: str, row: VerdictRow) -> VerdictRow:
     """The row, not judged where there is a reason not to (a shorter training, other data): the reason opens its note.
 
-    >>> row = Row("a", "a", "1", "1", "published number", "agrees")
+    >>> row = VerdictRow("a", "a", "1", "1", "published number", "agrees")
     >>> unless("5 of 400 epochs", row).verdict, unless("", row).verdict
     ('not comparable', 'agrees')
     """
     verdict: Verdict = "not comparable" if row.counted else "shown"
-    return replace(row, verdict=verdict, note=joined(why, row.note)) if why else row
+    return replace(row, verdict=verdict, note=join_parts(why, row.note)) if why else row
 
 
-def joined(*parts: str) -> str:
+def join_parts(*parts: str) -> str:
     """The parts that are not empty.
 
-    >>> joined("a", "", "b")
+    >>> join_parts("a", "", "b")
     'a; b'
     """
     return "; ".join(part for part in parts if part)

@@ -18,16 +18,16 @@ from jinja2 import UndefinedError
 from unseam.atomic import write_atomic
 from unseam.errors import BadInput, lookup
 from unseam.progress import bar
-from unseam_papers.frame.draw import save, style
-from unseam_papers.frame.exhibit import Exhibit, Scale, Work
+from unseam_papers.frame.draw import save_figure, style
+from unseam_papers.frame.exhibit import Exhibit, ExhibitScale, Work
 from unseam_papers.frame.page import markdown, page
 from unseam_papers.frame.rows import keyed, overall
 
 
-def choose(exhibits: Mapping[str, Exhibit], ids: Sequence[str]) -> list[Exhibit]:
+def select_exhibits(exhibits: Mapping[str, Exhibit], ids: Sequence[str]) -> list[Exhibit]:
     """The exhibits named, in any case; all of them for no name or `all`.
 
-    >>> choose({"V1": 1, "V2": 2}, ["v2", "V2"]), choose({"V1": 1, "V2": 2}, [])
+    >>> select_exhibits({"V1": 1, "V2": 2}, ["v2", "V2"]), select_exhibits({"V1": 1, "V2": 2}, [])
     ([2], [1, 2])
     """
     if not ids or [i.lower() for i in ids] == ["all"]:
@@ -35,7 +35,7 @@ def choose(exhibits: Mapping[str, Exhibit], ids: Sequence[str]) -> list[Exhibit]
     return [lookup(exhibits, i, "exhibit") for i in dict.fromkeys(i.upper() for i in ids)]
 
 
-def run_one(exhibit: Exhibit, scale: Scale, out: Path) -> dict[str, Any]:
+def run_one(exhibit: Exhibit, scale: ExhibitScale, out: Path) -> dict[str, Any]:
     """Compute (or take up) one exhibit and return its entry for exhibits.json."""
     start, scale = time.perf_counter(), exhibit.has(scale)
     settings = exhibit.settings(scale)
@@ -43,9 +43,9 @@ def run_one(exhibit: Exhibit, scale: Scale, out: Path) -> dict[str, Any]:
     numbers = exhibit.compute(settings, work)
     rows = keyed(exhibit.judge(numbers))
     with style():
-        save(exhibit.draw(numbers), out / "figures" / f"{exhibit.id}.svg")
+        save_figure(exhibit.draw(numbers), out / "figures" / f"{exhibit.id}.svg")
     return {
-        **describe(exhibit),
+        **describe_exhibit(exhibit),
         "scale": scale,
         "settings": asdict(settings),
         "verdict": overall(rows.values()),
@@ -56,17 +56,20 @@ def run_one(exhibit: Exhibit, scale: Scale, out: Path) -> dict[str, Any]:
     }
 
 
-def describe(exhibit: Exhibit) -> dict[str, Any]:
+def describe_exhibit(exhibit: Exhibit) -> dict[str, Any]:
     """What is known of an exhibit before it runs."""
     words = ("id", "title", "claim", "source", "choices", "paper")
     return {name: getattr(exhibit, name) for name in words} | {"choices": list(exhibit.choices)}
 
 
 def reproduce(
-    exhibits: Mapping[str, Exhibit], ids: Sequence[str] = (), scale: Scale = "quick", out: Path = Path("exhibits")
+    exhibits: Mapping[str, Exhibit],
+    ids: Sequence[str] = (),
+    scale: ExhibitScale = "quick",
+    out: Path = Path("exhibits"),
 ) -> list[dict[str, Any]]:
     """Run the named exhibits and bring OUT up to date after each; returns the entries of those named."""
-    named, done = choose(exhibits, ids), []
+    named, done = select_exhibits(exhibits, ids), []
     with bar("exhibits", len(named)) as advance:
         for exhibit in named:
             advance(0, note=exhibit.id)
@@ -76,7 +79,7 @@ def reproduce(
     return done
 
 
-def finished(out: Path) -> dict[str, dict[str, Any]]:
+def finished_entries(out: Path) -> dict[str, dict[str, Any]]:
     """The entries already in OUT/exhibits.json, by id; without those of a version whose rows had no key."""
     path = out / "exhibits.json"
     try:
@@ -91,7 +94,7 @@ def finished(out: Path) -> dict[str, dict[str, Any]]:
 
 def publish(exhibits: Mapping[str, Exhibit], entry: Mapping[str, Any], out: Path) -> None:
     """Put one entry into exhibits.json, .html and .md, beside those already there, in the registry's order."""
-    entries = finished(out) | {entry["id"]: dict(entry)}
+    entries = finished_entries(out) | {entry["id"]: dict(entry)}
     ordered = [entries[i] for i in exhibits if i in entries]
     texts = {"json": json.dumps({"exhibits": ordered}, indent=2), "html": page(ordered, out), "md": markdown(ordered)}
     for kind, text in texts.items():

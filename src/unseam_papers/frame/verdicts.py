@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import binomtest, mannwhitneyu, spearmanr, t, wilcoxon
 
 from unseam.axes import Array
-from unseam_papers.frame.rows import Kind, Row, Verdict, joined, plus_minus
+from unseam_papers.frame.rows import RowKind, Verdict, VerdictRow, join_parts, plus_minus
 from unseam_papers.frame.rows import after_a_look as after_a_look
 from unseam_papers.frame.rows import as_kind as as_kind
 from unseam_papers.frame.rows import unless as unless
@@ -84,7 +84,7 @@ def number(
     margin: float,
     form: str = ".2f",
     note: str = "",
-) -> Row:
+) -> VerdictRow:
     """A printed mean and deviation against our restarts.
 
     >>> number("ds", "DS", (0.5, 0.1, 10), [0.5] * 5, margin=0.1).verdict
@@ -93,14 +93,14 @@ def number(
     mean, deviation, n = published
     printed, ours = f"{mean:{form}} +- {deviation:{form}}", f"{plus_minus(samples, form)} (n = {len(samples)})"
     if len(samples) < 2:
-        return Row(key, what, printed, ours, "published number", "not comparable", note, _FEW)
+        return VerdictRow(key, what, printed, ours, "published number", "not comparable", note, _FEW)
     low, high = welch(samples, mean, deviation, n or ASSUMED)
     theirs = f"n = {n:g} there" if n else f"n not printed, {ASSUMED} assumed"
     rule = f"Welch's 95 % interval of the difference {low:{form}} to {high:{form}}, margin {margin:g}, {theirs}"
-    return Row(key, what, printed, ours, "published number", three_way(low, high, margin), note, rule)
+    return VerdictRow(key, what, printed, ours, "published number", three_way(low, high, margin), note, rule)
 
 
-def drawn(
+def repeated_value(
     key: str,
     what: str,
     value: float,
@@ -110,25 +110,25 @@ def drawn(
     form: str = ".0f",
     resolution: float = 0.0,  # of the printed value, or of what it counts
     note: str = "",
-) -> Row:
+) -> VerdictRow:
     """One printed value against our repetitions of the same thing.
 
-    >>> drawn("rate", "rate", 44, [40, 44, 48], margin=10, unit=" %").verdict
+    >>> repeated_value("rate", "rate", 44, [40, 44, 48], margin=10, unit=" %").verdict
     'agrees'
     """
     low, high = central(samples)
     verdict = three_way(low - resolution - value, high + resolution - value, margin)
     ours = f"{np.mean(samples):{form}}{unit} ({low:{form}} to {high:{form}})"
-    rule = joined(
+    rule = join_parts(
         f"central 95 % of {len(samples)} repetitions, margin {margin:g}{unit}",
         f"resolution {resolution:.2g}{unit}" if resolution else "",
     )
-    return Row(key, what, f"{value:{form}}{unit}", ours, "published number", verdict, note, rule)
+    return VerdictRow(key, what, f"{value:{form}}{unit}", ours, "published number", verdict, note, rule)
 
 
 def exact(
     key: str, what: str, published: float, ours: float, margin: float, form: str = ".3g", unit: str = "", note: str = ""
-) -> Row:
+) -> VerdictRow:
     """A printed value against one of ours where nothing is random.
 
     >>> exact("loss", "loss", 24.5, 24.53, margin=0.05).verdict
@@ -136,7 +136,9 @@ def exact(
     """
     verdict: Verdict = "agrees" if abs(ours - published) <= margin else "differs"
     rule = f"nothing is random; margin {margin:g}{unit}"
-    return Row(key, what, f"{published:{form}}{unit}", f"{ours:{form}}{unit}", "published number", verdict, note, rule)
+    return VerdictRow(
+        key, what, f"{published:{form}}{unit}", f"{ours:{form}}{unit}", "published number", verdict, note, rule
+    )
 
 
 def shown(p: float, least: float) -> Verdict:
@@ -150,10 +152,12 @@ def shown(p: float, least: float) -> Verdict:
     return "agrees" if p < LEVEL else "differs"
 
 
-def _ordered(key: str, what: str, published: str, ours: str, p: float, least: float, note: str, test: str) -> Row:
+def _ordered(
+    key: str, what: str, published: str, ours: str, p: float, least: float, note: str, test: str
+) -> VerdictRow:
     few = "" if least < LEVEL else "too few restarts for any p below 0.05"
-    rule = joined(f"{test}, p = {p:.2g}", few)
-    return Row(key, what, published, ours, "published ordering", shown(p, least), note, rule)
+    rule = join_parts(f"{test}, p = {p:.2g}", few)
+    return VerdictRow(key, what, published, ours, "published ordering", shown(p, least), note, rule)
 
 
 def p_above(high: Samples, low: Samples) -> float:
@@ -174,14 +178,16 @@ def ordering(
     form: str = ".2f",
     names: tuple[str, str] = ("", ""),
     note: str = "",
-) -> Row:
+) -> VerdictRow:
     """One group of restarts above another.
 
     >>> ordering("above", "a above b", "yes", [4, 5, 6, 7], [0, 1, 2, 3]).verdict
     'agrees'
     """
     if not (len(high) and len(low)):
-        return Row(key, what, published, "none", "published ordering", "not comparable", note, "no restarts to compare")
+        return VerdictRow(
+            key, what, published, "none", "published ordering", "not comparable", note, "no restarts to compare"
+        )
     ours = " against ".join(
         f"{name} {np.mean(group):{form}} (n = {len(group)})".strip()
         for name, group in zip(names, (high, low), strict=True)
@@ -191,7 +197,9 @@ def ordering(
     return _ordered(key, what, published, ours, p, least, note, "one-sided Mann-Whitney test of the restarts")
 
 
-def paired(key: str, what: str, published: str, high: Samples, low: Samples, form: str = ".2f", note: str = "") -> Row:
+def paired(
+    key: str, what: str, published: str, high: Samples, low: Samples, form: str = ".2f", note: str = ""
+) -> VerdictRow:
     """One value above another in the same restarts.
 
     >>> paired("above", "a above b", "yes", [4, 5, 6, 7, 8], [0, 1, 2, 3, 5]).verdict
@@ -219,7 +227,7 @@ def p_trend(x: Samples, y: Samples, sign: int) -> tuple[float, float]:
 
 def trend(
     key: str, what: str, published: str, x: Samples, y: Samples, sign: int, form: str = ".2f", note: str = ""
-) -> Row:
+) -> VerdictRow:
     """y rises (sign 1) or falls (sign -1) with x.
 
     >>> trend("falls", "y falls", "falls", [1, 2, 3, 4, 5], [9, 7, 5, 4, 1], -1).verdict
@@ -241,14 +249,16 @@ def limit(
     form: str = ".2f",
     unit: str = "",
     note: str = "",
-) -> Row:
+) -> VerdictRow:
     """Words for which we set a limit: the median over restarts lies below, or above, it.
 
     >>> limit("aligned", "angle", "aligns perfectly", [0.1] * 5, below=1.0).verdict
     'agrees'
     """
     if not len(samples):
-        return Row(key, what, published, "none", "published ordering", "not comparable", note, "no restarts to compare")
+        return VerdictRow(
+            key, what, published, "none", "published ordering", "not comparable", note, "no restarts to compare"
+        )
     end, sign, side = (below, -1, "below") if below is not None else (above, 1, "above")
     count, n = int((sign * (np.asarray(samples, float) - float(end or 0)) > 0).sum()), len(samples)
     p = float(binomtest(count, n, alternative="greater").pvalue)
@@ -257,7 +267,9 @@ def limit(
     return _ordered(key, what, published, ours, p, 0.5**n, note, test)
 
 
-def share(key: str, what: str, published: str, successes: int, n: int, above: float = 0.5, note: str = "") -> Row:
+def share(
+    key: str, what: str, published: str, successes: int, n: int, above: float = 0.5, note: str = ""
+) -> VerdictRow:
     """It happens in more than this share of the restarts.
 
     >>> share("most", "succeeds", "mostly", 9, 10).verdict
@@ -278,7 +290,7 @@ def alike(
     form: str = ".2f",
     unit: str = "",
     note: str = "",
-) -> Row:
+) -> VerdictRow:
     """Words that say "random", "the same" or "no effect": the mean is shown to lie near what they imply.
 
     >>> alike("chance", "DtO", "random", [0.5, 0.6, 0.5, 0.6], 0.55, margin=0.1).verdict
@@ -286,34 +298,40 @@ def alike(
     """
     ours = f"{plus_minus(samples, form)}{unit} (n = {len(samples)})"
     if len(samples) < 2:
-        return Row(key, what, published, ours, "published ordering", "not comparable", note, _FEW)
+        return VerdictRow(key, what, published, ours, "published ordering", "not comparable", note, _FEW)
     low, high = welch(samples, expected, 0.0, np.inf)
     rule = (
         f"equivalence: the 95 % interval of the mean, {low + expected:{form}} to {high + expected:{form}}, within "
         f"{expected:{form}} +- {margin:{form}}{unit}"
     )
-    return Row(key, what, published, ours, "published ordering", three_way(low, high, margin), note, rule)
+    return VerdictRow(key, what, published, ours, "published ordering", three_way(low, high, margin), note, rule)
 
 
-def unrun(key: str, what: str, published: str, why: str, ours: str = "not run", kind: Kind = "published number") -> Row:
+def unrun(
+    key: str, what: str, published: str, why: str, ours: str = "not run", kind: RowKind = "published number"
+) -> VerdictRow:
     """A published row that cannot be compared, and why."""
-    return Row(key, what, published, ours, kind, "not comparable", why)
+    return VerdictRow(key, what, published, ours, kind, "not comparable", why)
 
 
 def _ours(condition: bool | None) -> Verdict:
     return "shown" if condition is None else "holds" if condition else "fails"
 
 
-def identity(key: str, what: str, ours: str, condition: bool, rule: str, note: str = "", published: str = "") -> Row:
+def identity(
+    key: str, what: str, ours: str, condition: bool, rule: str, note: str = "", published: str = ""
+) -> VerdictRow:
     """True by construction: only a fault in the program can break it."""
-    return Row(key, what, published, ours, "by construction", _ours(bool(condition)), note, rule)
+    return VerdictRow(key, what, published, ours, "by construction", _ours(bool(condition)), note, rule)
 
 
-def control(key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = "") -> Row:
+def control(
+    key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = ""
+) -> VerdictRow:
     """A control of our own."""
-    return Row(key, what, "", ours, "own control", _ours(condition), note, rule)
+    return VerdictRow(key, what, "", ours, "own control", _ours(condition), note, rule)
 
 
-def beyond(key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = "") -> Row:
+def beyond(key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = "") -> VerdictRow:
     """Something the source does not print."""
-    return Row(key, what, "", ours, "beyond the paper", _ours(condition), note, rule)
+    return VerdictRow(key, what, "", ours, "beyond the paper", _ours(condition), note, rule)

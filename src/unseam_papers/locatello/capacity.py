@@ -18,8 +18,8 @@ from unseam.rng import numpy_generator
 from unseam.run import Run
 from unseam.stats import discrete_information, discretise, entropy
 from unseam_papers.frame.draw import BLUE, GREEN, ORANGE, RED, figure
-from unseam_papers.frame.exhibit import Numbers, Work, both, given, official
-from unseam_papers.frame.rows import Row, after_a_look
+from unseam_papers.frame.exhibit import Numbers, Work, both, official, training_arguments
+from unseam_papers.frame.rows import VerdictRow, after_a_look
 from unseam_papers.frame.verdicts import beyond, paired, unrun
 
 ID, TITLE = "L9", "Capacity: what an AnnealedVAE takes up as C grows"
@@ -74,7 +74,7 @@ def _train(settings: Settings, work: Work) -> Run:
         data,
         "annealed-vae",
         seeds=list(range(_FIRST, _FIRST + settings.seeds)),
-        **given(settings, "steps", "snapshots", "batch", "lr", "gamma"),
+        **training_arguments(settings, "steps", "snapshots", "batch", "lr", "gamma"),
         c_max=_MOST,
         ramp=1.0,
         latents=10,
@@ -89,7 +89,7 @@ def _images(settings: Settings) -> tuple[str, dict[str, int]]:
     if not settings.widths and official("sprites") != "sprites":
         return official("sprites"), {}
     places = {"xs": settings.places, "ys": settings.places}
-    return "sprites", {**given(settings, "size", "scales", "orientations"), **places}
+    return "sprites", {**training_arguments(settings, "size", "scales", "orientations"), **places}
 
 
 def _held(codes: Array, factors: Array) -> Array:  # (N, K), (N, F) -> (F,)
@@ -128,7 +128,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
         "capacity": capacity,
         "shares": list(shares.values()),
         "as published": not settings.widths,
-        **given(settings, "steps", "size"),
+        **training_arguments(settings, "steps", "size"),
     }
 
 
@@ -148,7 +148,7 @@ def first(flags: Sequence[bool] | Array) -> int:
     return int(found[0]) if len(found) else len(flags)
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     found, rows = onsets(numbers), []
     other = f"other data ({numbers['size']} x {numbers['size']}), networks and {numbers['steps']} steps"
     why = "the source reads it off reconstructions" if numbers.get("as published") else other
@@ -161,7 +161,7 @@ def judge(numbers: Numbers) -> list[Row]:
     return [*rows, beyond("final", "held by the best latent at 25 nats, of the factor's entropy", ours)]
 
 
-def _order(earlier: str, later: str, found: Mapping[str, Sequence[float]]) -> Row:
+def _order(earlier: str, later: str, found: Mapping[str, Sequence[float]]) -> VerdictRow:
     """One factor is taken up before another; where neither is, nothing can be said."""
     key, what = f"{earlier} before {later}", f"{later} is taken up after {earlier}, nats"
     published = f"{PUBLISHED[later]} against {PUBLISHED[earlier]} nats"
@@ -201,7 +201,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Mapping[str, VerdictRow]) -> str:
     found = onsets(numbers)
     each = "; ".join(f"{name} {_spoken(found[name])}" for name in _FACTORS)
     return (

@@ -7,13 +7,13 @@ import pandas as pd
 
 from unseam.study.analyse.columns import label
 from unseam.study.analyse.correlate import matrix
-from unseam.study.analyse.downstream import downstream
+from unseam.study.analyse.downstream import downstream_agreement
 from unseam_papers.frame.draw import Figure, heat, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond
 from unseam_papers.locatello import models as study
-from unseam_papers.locatello.models import Settings, above, in_words
+from unseam_papers.locatello.models import Settings, above, models_text
 
 ID, TITLE = "L7", "Scores and the accuracy of downstream tasks"
 CLAIM = "Higher scores go along with better prediction of the factors, for whatever reason."
@@ -28,12 +28,12 @@ CHOICES = (
 
 
 def _mean(frame: pd.DataFrame) -> float:
-    return float(downstream(frame)["rho"].mean())
+    return float(downstream_agreement(frame)["rho"].mean())
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    frame = study.models(settings, work)
-    found = matrix(downstream(frame))
+    frame = study.trained_models(settings, work)
+    found = matrix(downstream_agreement(frame))
     return {
         "about": study.about(frame),
         "mean": study.without_each(frame, _mean),
@@ -43,7 +43,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = [above("mean", "mean rank correlation of metrics and accuracy", "correlated: they perform better, or scores "
                   "capture informativeness", numbers["mean"])]  # fmt: skip
     for metric, column in zip(numbers["metrics"], np.array(numbers["rho"]).T, strict=True):
@@ -60,10 +60,11 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     order = sorted(zip(np.array(numbers["rho"]).mean(axis=0), numbers["metrics"], strict=True))
     return (
-        f"{in_words(numbers['about'])}. Mean rank correlation of scores and accuracy: {rows['mean'].ours}; highest for "
+        f"{models_text(numbers['about'])}. "
+        f"Mean rank correlation of scores and accuracy: {rows['mean'].ours}; highest for "
         f"{order[-1][1]} ({order[-1][0]:.2f}), lowest for {order[0][1]} ({order[0][0]:.2f}). The tasks are to recover "
         "the factors that the metrics look for, so this does not say that disentangling helps."
     )

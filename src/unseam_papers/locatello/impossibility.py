@@ -14,12 +14,12 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 from unseam.axes import Array, Factor, FactorSpace
-from unseam.linear.impossibility import entangle, jacobian, reflection
+from unseam.linear.impossibility import entangle, entangling_jacobian, reflection
 from unseam.metrics import score
 from unseam.rng import numpy_generator
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, Figure, panels
+from unseam_papers.frame.draw import BLUE, DARK, GREEN, GREY, ORANGE, RED, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond, control, identity
 
 ID, TITLE = "L1", "Theorem 1, built: a perfect code and its entangled twin"
@@ -35,7 +35,7 @@ CHOICES = (
     "each coordinate and boosted trees for the joint, each with a margin and its 95 % bound.",
 )
 PAPER = "nothing is published about sizes: our larger scale"
-NAMES = {  # the six metrics of Locatello 2019
+METRIC_NAMES = {  # the six metrics of Locatello 2019
     "beta-vae": "BetaVAE",
     "factor-vae": "FactorVAE",
     "mig": "MIG",
@@ -64,7 +64,7 @@ SCALES = {
 }
 
 
-def sample(d: int, rows: int, seed: int) -> Array:  # (N, d) uniform on [0, 1]^d
+def sample_code(d: int, rows: int, seed: int) -> Array:  # (N, d) uniform on [0, 1]^d
     return numpy_generator(seed, "l1", d).uniform(size=(rows, d))
 
 
@@ -72,8 +72,8 @@ def _scores(codes: Array, u: Array, values: int) -> dict[str, float]:
     """The six metrics of codes for the factors v_i = which of `values` equal parts of [0, 1] u_i falls in."""
     factors = np.minimum((u * values).astype(np.int64), values - 1)
     space = FactorSpace(tuple(Factor(f"v{i + 1}", values) for i in range(u.shape[1])))
-    found = score(codes, factors, space, metrics=list(NAMES))
-    return {name: found[name].value for name in NAMES}
+    found = score(codes, factors, space, metrics=list(METRIC_NAMES))
+    return {name: found[name].value for name in METRIC_NAMES}
 
 
 def codes_of(u: Array, a: float | str, seed: int) -> Array:
@@ -81,15 +81,15 @@ def codes_of(u: Array, a: float | str, seed: int) -> Array:
     if a == "permuted":
         return 1 - u[:, ::-1]
     if a == "noise":
-        return sample(u.shape[1], len(u), seed + 1)
+        return sample_code(u.shape[1], len(u), seed + 1)
     return u if isinstance(a, str) else entangle(u, uniform, a)
 
 
 def _table(d: int, kinds: Sequence[float | str], settings: Settings) -> dict[str, dict[str, list[float]]]:
     """kind -> metric -> one value a repeat."""
-    out: dict[str, dict[str, list[float]]] = {str(k): {n: [] for n in NAMES} for k in kinds}
+    out: dict[str, dict[str, list[float]]] = {str(k): {n: [] for n in METRIC_NAMES} for k in kinds}
     for seed in range(settings.repeats):
-        u = sample(d, settings.rows, seed)
+        u = sample_code(d, settings.rows, seed)
         for kind in kinds:
             for name, value in _scores(codes_of(u, kind, seed), u, settings.values).items():
                 out[str(kind)][name].append(value)
@@ -109,7 +109,7 @@ def _told_apart(one: Array, other: Array, seed: int) -> float:
 def distribution(settings: Settings) -> dict[str, Any]:
     """Is f(u) distributed as u? Fresh samples on either side; u turned without g and h as what must be told apart."""
     d, repeats = settings.d[0], settings.repeats + 2
-    u, w = ([sample(d, settings.rows, seed + first) for seed in range(repeats)] for first in (0, 1000))
+    u, w = ([sample_code(d, settings.rows, seed + first) for seed in range(repeats)] for first in (0, 1000))
     f = [entangle(one, uniform, STRONGEST) for one in w]
     plain = [0.5 + (one - 0.5) @ reflection(d, STRONGEST).T for one in w]
     return {
@@ -123,7 +123,7 @@ def distribution(settings: Settings) -> dict[str, Any]:
 def derivatives(settings: Settings) -> dict[str, float]:
     """The smallest |df_i/du_j| over points and a; how far log|det J| is from 0, and A'A from I."""
     d = settings.d[0]
-    every = [jacobian(sample(d, settings.rows, 0), uniform, a) for a in settings.a]
+    every = [entangling_jacobian(sample_code(d, settings.rows, 0), uniform, a) for a in settings.a]
     mirrors = [reflection(d, a) for a in settings.a]
     return {
         "least": float(min(np.abs(J).min() for J in every)),
@@ -146,13 +146,13 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def kept(table: Mapping[str, Mapping[str, list[float]]], kind: str, name: str) -> float:
+def score_left(table: Mapping[str, Mapping[str, list[float]]], kind: str, name: str) -> float:
     """How much of the way from chance to the perfect code's score is left: 1 all, 0 nothing."""
     perfect, noise, value = (float(np.mean(table[k][name])) for k in ("perfect", "noise", kind))
     return (value - noise) / (perfect - noise) if perfect - noise > 1e-9 else 1.0
 
 
-def equal(key: str, what: str, found: float, sure: float, ours: str, seen: bool = True) -> Row:
+def equal(key: str, what: str, found: float, sure: float, ours: str, seen: bool = True) -> VerdictRow:
     """An equivalence test as a control: 0 <= distance < margin with 95 %; undecided where the bound is too wide."""
     margin = _MARGINS[key]
     holds = True if found + sure < margin and seen else False if found - sure > margin or not seen else None
@@ -160,7 +160,7 @@ def equal(key: str, what: str, found: float, sure: float, ours: str, seen: bool 
     return control(key, what, ours, holds, rule)
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     tested, exact, found = numbers["distribution"], numbers["derivatives"], numbers["scores"]
     n, repeats, d = tested["rows"], len(tested["auc"]), numbers["d"][0]
     marginal, auc, plain = max(tested["distance"]), np.mean(tested["auc"]), np.mean(tested["plain"])
@@ -177,8 +177,8 @@ def judge(numbers: Numbers) -> list[Row]:
         equal("marginals", "marginals of f(u), sampled", marginal, sure_marginal, far),
         equal("joint", "u and f(u), sampled", abs(auc - 0.5), sure_joint, told, plain - 0.5 > _MARGINS["joint"]),
     ]
-    for name, label in NAMES.items():
-        left = [kept(found, str(a), name) for a in numbers["a"]]
+    for name, label in METRIC_NAMES.items():
+        left = [score_left(found, str(a), name) for a in numbers["a"]]
         mean = {kind: np.mean(found[str(kind)][name]) for kind in ("perfect", "permuted", "noise", *numbers["a"])}
         after = [mean[a] for a in numbers["a"]]
         what = f"{label} of f(u), d = {d}, {len(after)} members of the family"
@@ -198,23 +198,27 @@ def draw(numbers: Numbers) -> Figure:
     grid.set(title=f"lines of constant u₁, u₂ under f\n(d = 2, a = {STRONGEST})", xlabel="f₁", ylabel="f₂")
     grid.set_aspect("equal")
     grid.grid(False)
-    found, place = numbers["scores"], np.arange(len(NAMES))
+    found, place = numbers["scores"], np.arange(len(METRIC_NAMES))
     for kind, colour, marker, label in (("perfect", GREEN, "o", "u"), ("noise", GREY, "x", "chance")):
-        bars.plot([np.mean(found[kind][n]) for n in NAMES], place, marker, color=colour, label=label, ms=7)
+        bars.plot([np.mean(found[kind][n]) for n in METRIC_NAMES], place, marker, color=colour, label=label, ms=7)
     for i, a in enumerate(numbers["a"]):
         y = place + 0.09 * (i - (len(numbers["a"]) - 1) / 2)
         bars.plot(
-            [np.mean(found[str(a)][n]) for n in NAMES], y, ".", color=RED, label="" if i else "f(u), one dot an a"
+            [np.mean(found[str(a)][n]) for n in METRIC_NAMES],
+            y,
+            ".",
+            color=RED,
+            label="" if i else "f(u), one dot an a",
         )
-    bars.set(yticks=place, yticklabels=NAMES.values(), xlim=(-0.03, 1.05), xlabel="score")
+    bars.set(yticks=place, yticklabels=METRIC_NAMES.values(), xlim=(-0.03, 1.05), xlabel="score")
     bars.invert_yaxis()
     bars.set_title(f"the six metrics, d = {numbers['d'][0]}")
     bars.legend(loc="lower right")
     d = sorted(numbers["d"])
-    for (name, label), colour in zip(NAMES.items(), (INK, GREY, RED, GREEN, BLUE, ORANGE), strict=True):
-        left = [kept(numbers["size"][str(n)], str(STRONGEST), name) for n in d]
+    for (name, label), colour in zip(METRIC_NAMES.items(), (DARK, GREY, RED, GREEN, BLUE, ORANGE), strict=True):
+        left = [score_left(numbers["size"][str(n)], str(STRONGEST), name) for n in d]
         sizes.plot(d, left, "o-", ms=3, color=colour, label=label)
-    sizes.axhline(_COLLAPSED, color=INK, lw=0.8, ls="--")
+    sizes.axhline(_COLLAPSED, color=DARK, lw=0.8, ls="--")
     sizes.set(xlabel="dimension d", ylabel="share of the score kept by f(u)", ylim=(-0.15, 1.35))
     sizes.set_title(f"a = {STRONGEST}")
     sizes.set_xticks(d)
@@ -222,10 +226,10 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     last = str(max(numbers["d"]))
-    fallen = [label for name, label in NAMES.items() if rows[name].verdict == "holds"]
-    left = {label: kept(numbers["size"][last], str(STRONGEST), name) for name, label in NAMES.items()}
+    fallen = [label for name, label in METRIC_NAMES.items() if rows[name].verdict == "holds"]
+    left = {label: score_left(numbers["size"][last], str(STRONGEST), name) for name, label in METRIC_NAMES.items()}
     high = [f"{label} {value:.0%}" for label, value in left.items() if value >= _COLLAPSED]
     same = {rows[key].verdict for key in ("marginals", "joint")} == {"holds"}
     seen = "show that u and f(u) are distributed alike" if same else "do not settle that u and f(u) are alike"

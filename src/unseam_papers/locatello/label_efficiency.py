@@ -11,10 +11,10 @@ from unseam.study.analyse.columns import label
 from unseam.study.analyse.efficiency import efficiency, sizes, with_efficiency
 from unseam_papers.frame.draw import GREY, Figure, panel_each
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond, three_way
 from unseam_papers.locatello import models as study
-from unseam_papers.locatello.models import COLOURS, Settings, in_words
+from unseam_papers.locatello.models import COLOURS, Settings, models_text
 
 ID, TITLE = "L8", "Scores and the number of labels that are needed"
 CLAIM = "Higher scores do not reliably lead to a higher sample efficiency."
@@ -37,7 +37,7 @@ def _mean(frame: pd.DataFrame) -> float:
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    frame = study.models(settings, work)
+    frame = study.trained_models(settings, work)
     found, points = efficiency(frame), with_efficiency(frame)
     each = found.groupby(["a", "b"], sort=False)["rho"].mean().reset_index()
     kept = points.dropna(subset=[_SCORE, _RATIO]) if _RATIO in points else points[:0]
@@ -50,7 +50,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     few, many = numbers["sizes"].get("trees", (0, 0))
     what = f"rank correlation of FactorVAE score and accuracy({few:,}) / accuracy({many:,}), trees"
     rows = [equivalent(what, numbers["mean"])]
@@ -61,16 +61,16 @@ def judge(numbers: Numbers) -> list[Row]:
     return rows
 
 
-def equivalent(what: str, found: Mapping[str, Any]) -> Row:
+def equivalent(what: str, found: Mapping[str, Any]) -> VerdictRow:
     """No reliable gain: the interval within the margin; a gain that is shown differs."""
     published = "not reliably higher"
     if found["value"] is None or not found["without"]:
-        return Row("mean", what, published, "none", "published ordering", "not comparable", "", "too few seeds")
+        return VerdictRow("mean", what, published, "none", "published ordering", "not comparable", "", "too few seeds")
     half, value = study.t_and_half(found)[1], found["value"]
     rule = f"equivalence: the 95 % interval within 0 +- {_MARGIN:g}; jackknife over {len(found['without'])} seeds"
     low, high = value - half, value + half
     ours, verdict = f"{value:.2f} ({low:.2f} to {high:.2f})", three_way(low, high, _MARGIN)
-    return Row("mean", what, published, ours, "published ordering", verdict, "", rule)
+    return VerdictRow("mean", what, published, ours, "published ordering", verdict, "", rule)
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -85,12 +85,13 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     if not numbers["each"]:
-        return f"{in_words(numbers['about'])}. No accuracies at two numbers of labels."
+        return f"{models_text(numbers['about'])}. No accuracies at two numbers of labels."
     best = max(numbers["each"], key=lambda row: row["rho"])
     return (
-        f"{in_words(numbers['about'])}. FactorVAE score and efficiency of trees: rank correlation {rows['mean'].ours}. "
+        f"{models_text(numbers['about'])}. "
+        f"FactorVAE score and efficiency of trees: rank correlation {rows['mean'].ours}. "
         f"The highest of {len(numbers['each'])} combinations of metric and predictor is {best['rho']:.2f} "
         f"({label(best['b'])}, {best['a'].partition('.')[2]})."
     )

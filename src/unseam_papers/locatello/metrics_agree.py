@@ -7,14 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from unseam.study.analyse.agreement import STRONG, agreement, kinds
-from unseam.study.analyse.columns import label, metrics
+from unseam.study.analyse.agreement import STRONG, kinds, metric_agreement
+from unseam.study.analyse.columns import label, metric_columns
 from unseam_papers.frame.draw import Figure, heat, panel_each
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond
 from unseam_papers.locatello import models as study
-from unseam_papers.locatello.models import Settings, above, in_words
+from unseam_papers.locatello.models import Settings, above, models_text
 
 ID, TITLE = "L3", "How much the metrics agree"
 CLAIM = "All metrics but Modularity are mildly correlated, BetaVAE with FactorVAE and MIG with DCI strongly."
@@ -29,7 +29,7 @@ CHOICES = (
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:
     """a, b, kind, rho: the mean over data sets of each pair."""
-    found = agreement(frame)
+    found = metric_agreement(frame)
     return found.assign(kind=kinds(found)).groupby(["a", "b", "kind"], sort=False)["rho"].mean().reset_index()
 
 
@@ -56,8 +56,8 @@ def _lead(pair: tuple[str, str]) -> Callable[[pd.DataFrame], float]:
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    frame = study.models(settings, work)
-    found, names = agreement(frame), metrics(frame)
+    frame = study.trained_models(settings, work)
+    found, names = metric_agreement(frame), metric_columns(frame)
     table = {str(data): part.set_index(["a", "b"])["rho"] for data, part in found.groupby("data")}
     matrices = {
         data: [[1.0 if a == b else float(rho.get((a, b), rho.get((b, a), 0.0))) for b in names] for a in names]
@@ -72,7 +72,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = [
         above("lowest", "the lowest rank correlation of two metrics, Modularity left out", "mildly correlated",
               numbers["lowest"]),
@@ -99,9 +99,10 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     return (
-        f"{in_words(numbers['about'])}. The lowest correlation of two metrics but Modularity is {rows['lowest'].ours}; "
+        f"{models_text(numbers['about'])}. "
+        f"The lowest correlation of two metrics but Modularity is {rows['lowest'].ours}; "
         f"pairs with Modularity lie {rows['modularity'].ours} below the others. BetaVAE with FactorVAE is ahead of the "
         f"other pairs by {rows['beta-vae-factor-vae'].ours}, MIG with DCI by {rows['mig-dci-disentanglement'].ours} "
         "(with 95 % intervals)."

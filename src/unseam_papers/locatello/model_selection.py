@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 
-from unseam.study.analyse.agreement import APART
-from unseam.study.analyse.columns import DIRECTIONS, label, metrics
-from unseam.study.analyse.selection import LABELS, choices, scores_against_metrics, selection
-from unseam.study.analyse.transfer import KINDS, PUBLISHED, transfer
+from unseam.study.analyse.agreement import ODD_METRIC
+from unseam.study.analyse.columns import DIRECTIONS, label, metric_columns
+from unseam.study.analyse.selection import LABELS, scores_against_metrics, selection, selection_outcomes
+from unseam.study.analyse.transfer import PUBLISHED, TRANSFERS, transfer
 from unseam_papers.frame.draw import BLUE, GREY, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows, Verdict, joined
+from unseam_papers.frame.rows import Verdict, VerdictRow, VerdictRows, join_parts
 from unseam_papers.frame.verdicts import beyond, unrun
 from unseam_papers.locatello import models as study
-from unseam_papers.locatello.models import OTHER, Settings, above, in_words
+from unseam_papers.locatello.models import OTHER_SETTING, Settings, above, models_text
 
 ID, TITLE = "L6", "Choosing a model: without labels, and by what was good elsewhere"
 CLAIM = "Scores without labels show no clear pattern; good settings transfer between seeds, hardly between data sets."
@@ -51,8 +51,8 @@ def _behind(better: str, worse: str) -> Callable[[pd.DataFrame], float]:
 def patterns(frame: pd.DataFrame) -> list[str]:
     """The unsupervised scores whose correlation has one sign, shown, with every metric but Modularity everywhere."""
     found = scores_against_metrics(frame)
-    found = found[~found["b"].str.endswith(APART)]
-    wanted = (len(metrics(frame)) - (f"mean.{APART}" in metrics(frame))) * frame["data"].nunique()
+    found = found[~found["b"].str.endswith(ODD_METRIC)]
+    wanted = (len(metric_columns(frame)) - (f"mean.{ODD_METRIC}" in metric_columns(frame))) * frame["data"].nunique()
     return [
         str(name)
         for name, part in found[found["a"].str.startswith("unsup.")].groupby("a", sort=False)
@@ -61,10 +61,10 @@ def patterns(frame: pd.DataFrame) -> list[str]:
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    frame = study.models(settings, work)
-    tested = {kind: _rate(kind) for kind in KINDS}
+    frame = study.trained_models(settings, work)
+    tested = {kind: _rate(kind) for kind in TRANSFERS}
     tested |= {"other data behind": _behind(_SAME, _DATA), "other metric behind": _behind(_DATA, BOTH)}
-    chosen = selection(choices(frame)).astype(object)
+    chosen = selection(selection_outcomes(frame)).astype(object)
     return {
         "about": study.about(frame),
         "patterns": patterns(frame),
@@ -73,11 +73,11 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     tested, rows = numbers["tested"], []
     for kind, published in PUBLISHED.items():
         found = above(kind, f"{kind}: the chosen setting wins", f"{published} %", tested[kind], 50, form=".1f")
-        rows.append(unrun(f"{kind}, number", found.what, found.published, OTHER, found.ours))
+        rows.append(unrun(f"{kind}, number", found.what, found.published, OTHER_SETTING, found.ours))
         rows.append(above(kind, f"{kind}: more often than chance", f"{published} % against 50 %", tested[kind], 50,
                           form=".1f"))  # fmt: skip
     rows += [
@@ -90,16 +90,16 @@ def judge(numbers: Numbers) -> list[Row]:
     return [*rows, *map(chosen, numbers["selection"])]
 
 
-def pattern(found: list[str]) -> Row:
+def pattern(found: list[str]) -> VerdictRow:
     """No clear pattern: refuted by one, never shown by none."""
     ours = ", ".join(label(name) for name in found) or "none"
     rule = "one sign, 95 % interval without 0, for every metric but Modularity on every data set"
     verdict: Verdict = "differs" if found else "not comparable"
-    return Row("patterns", "unsupervised scores with a clear pattern", "no clear pattern emerges", ours,
+    return VerdictRow("patterns", "unsupervised scores with a clear pattern", "no clear pattern emerges", ours,
                "published ordering", verdict, "" if found else "none found shows nothing", rule)  # fmt: skip
 
 
-def chosen(row: Mapping[str, float]) -> Row:
+def chosen(row: Mapping[str, float]) -> VerdictRow:
     """One selector in one kind of pool; ours (geometry) hold when their interval lies above chance."""
     name, low, high = str(row["selector"]), row["low"], row["high"]
     ours = f"{100 * row['rate']:.0f} %" + ("" if low is None else f" ({100 * low:.0f} to {100 * high:.0f})")
@@ -107,20 +107,22 @@ def chosen(row: Mapping[str, float]) -> Row:
     gap += "" if row["behind_low"] is None else f" ({100 * row['behind_low']:+.0f} to {100 * row['behind_high']:+.0f})"
     spoken = "labels (another metric)" if name == LABELS else label(name)
     holds = bool(low > 0.5) if name.startswith("free.") and low is not None else None
-    rule = joined("holds when the 95 % interval is above 50 %" if holds is not None else "", f"{row['pools']} pools")
+    rule = join_parts(
+        "holds when the 95 % interval is above 50 %" if holds is not None else "", f"{row['pools']} pools"
+    )
     return beyond(f"{row['pool']} {name}", f"chosen among {row['pool']} by {spoken}", ours, holds, rule, gap)
 
 
 def draw(numbers: Numbers) -> Figure:
     """Left: transfer, published as diamonds. Right: how often what a selector chose wins."""
     fig, (left, *right) = panels(11, 4.2, columns=3, width_ratios=(1, 1, 1))
-    for i, kind in enumerate(reversed(KINDS)):
+    for i, kind in enumerate(reversed(TRANSFERS)):
         found = numbers["tested"][kind]
         if found["value"] is not None:
             half = study.t_and_half(found)[1] if found["without"] else 0.0
             left.errorbar(found["value"], i, xerr=half, fmt="o", color=ORANGE, capsize=2)
         left.plot(PUBLISHED.get(kind), i, "D", mfc="none", color=GREY) if kind in PUBLISHED else None
-    left.set_yticks(range(len(KINDS)), list(reversed(KINDS)))
+    left.set_yticks(range(len(TRANSFERS)), list(reversed(TRANSFERS)))
     left.set(xlabel="chosen setting wins, %; diamonds: published", title="transfer")
     names = [name for name in (*DIRECTIONS, LABELS) if any(r["selector"] == name for r in numbers["selection"])][::-1]
     for ax, pool in zip(right, ("restarts", "settings"), strict=True):
@@ -138,14 +140,14 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     ours = [r for r in rows.values() if r.key.split(" ")[-1].startswith("free.")]
     winners = [f"{r.what.removeprefix('chosen ')} {r.ours}" for r in ours if r.verdict == "holds"]
     best = {pool: rows[f"{pool} {LABELS}"].ours for pool in ("restarts", "settings") if f"{pool} {LABELS}" in rows}
     labels = ", ".join(f"{pool} {rate}" for pool, rate in best.items())
     shown = f": {'; '.join(winners)}" if winners else ""
     return (
-        f"{in_words(numbers['about'])}. The best setting of one seed beats another setting at another seed in "
+        f"{models_text(numbers['about'])}. The best setting of one seed beats another setting at another seed in "
         f"{rows[_SAME].ours} % on the same data, {rows[_DATA].ours} % on other data and {rows[BOTH].ours} % on other "
         f"data by another metric. Does geometry choose better than chance? Of {len(ours)} label-free selectors, among "
         f"restarts or settings, {len(winners)} are shown to{shown}. Labels reach "

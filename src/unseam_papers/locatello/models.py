@@ -19,16 +19,16 @@ from scipy.stats import t
 
 from unseam.errors import BadInput
 from unseam.study import load
-from unseam.study.analyse.columns import METHODS, METRICS
-from unseam.study.analyse.columns import models as finished
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED
+from unseam.study.analyse.columns import METHOD_TITLES, METRIC_TITLES
+from unseam.study.analyse.columns import finished_models as finished
+from unseam_papers.frame.draw import BLUE, DARK, GREEN, GREY, ORANGE, RED
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row
+from unseam_papers.frame.rows import VerdictRow
 from unseam_papers.frame.verdicts import LEVEL, shown
 
-COLOURS = dict(zip(METHODS, (BLUE, ORANGE, GREEN, RED, INK, GREY), strict=True))
+COLOURS = dict(zip(METHOD_TITLES, (BLUE, ORANGE, GREEN, RED, DARK, GREY), strict=True))
 STANDS_FOR = {"sprites": "dSprites", "sprites-colour": "Color-dSprites", "sprites-noisy": "Noisy-dSprites"}
-OTHER = "other data, networks and training"
+OTHER_SETTING = "other data, networks and training"
 _FEWEST = 3  # seeds that a test needs
 # a study of minutes on two cores: 144 models, a part of the preset `hour`
 _DATA, SEEDS, _TOGETHER, _STEPS = ("sprites", "sprites-noisy"), (0, 1, 2, 3), 4, 2000
@@ -59,7 +59,7 @@ SCALES = {
 PAPER = "the published grid of 12,600 models, where its data sets and machines are"
 
 
-def models(settings: Settings, work: Work) -> pd.DataFrame:
+def trained_models(settings: Settings, work: Work) -> pd.DataFrame:
     """The finished models. The one place where an exhibit meets the engine."""
     if settings.table:
         return finished(load(packaged_study(settings.table)).table())
@@ -101,9 +101,11 @@ def minutes() -> Any:
 def random_models(seeds: int = 3) -> pd.DataFrame:
     """Numbers without meaning in the form of a study: what tests of the exhibits run on."""
     generator = np.random.default_rng(0)
-    cells = [(d, m, s, n) for d in ("sprites", "sprites-noisy") for m in METHODS for s in (1, 2) for n in range(seeds)]
+    cells = [
+        (d, m, s, n) for d in ("sprites", "sprites-noisy") for m in METHOD_TITLES for s in (1, 2) for n in range(seeds)
+    ]
     frame = pd.DataFrame(cells, columns=["data", "method", "strength", "seed"]).assign(status="finished")
-    names = [f"mean.{metric}" for metric in METRICS] + [f"downstream.trees.{n}" for n in (100, 10_000)]
+    names = [f"mean.{metric}" for metric in METRIC_TITLES] + [f"downstream.trees.{n}" for n in (100, 10_000)]
     names += ["unsup.elbo", "unsup.kl", "unsup.tc-mean", "unsup.tc-sampled", "free.dto-over-chance", "free.rank"]
     return frame.assign(**{name: generator.uniform(0.2, 0.9, len(frame)) for name in names})
 
@@ -115,9 +117,9 @@ def about(frame: pd.DataFrame) -> dict[str, Any]:
             "settings": frame.groupby(["method", "strength"]).ngroups, "steps": steps}  # fmt: skip
 
 
-def in_words(about: Mapping[str, Any]) -> str:
+def models_text(about: Mapping[str, Any]) -> str:
     """
-    >>> in_words({"models": 8, "data": ["sprites"], "seeds": 2, "settings": 4, "steps": 100})
+    >>> models_text({"models": 8, "data": ["sprites"], "seeds": 2, "settings": 4, "steps": 100})
     '8 models (sprites; 4 settings, 2 seeds, 100 steps)'
     """
     named = f"{', '.join(about['data'])}; {about['settings']} settings, {about['seeds']} seeds, {about['steps']} steps"
@@ -144,7 +146,7 @@ def t_and_half(found: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def above(key: str, what: str, published: str, found: Mapping[str, Any], limit: float = 0.0, sign: int = 1,
-          form: str = ".2f", note: str = "") -> Row:  # fmt: skip
+          form: str = ".2f", note: str = "") -> VerdictRow:  # fmt: skip
     """A statistic lies above (sign 1) or below (-1) a limit.
 
     >>> above("a", "a", "yes", {"value": 2.0, "without": [2.1, 2.0, 1.9]}).verdict
@@ -152,11 +154,11 @@ def above(key: str, what: str, published: str, found: Mapping[str, Any], limit: 
     """
     if found["value"] is None or not found["without"]:
         few = f"fewer than {_FEWEST} seeds, or models are missing"
-        return Row(key, what, published, "none", "published ordering", "not comparable", note, few)
+        return VerdictRow(key, what, published, "none", "published ordering", "not comparable", note, few)
     error, half = t_and_half(found)
     value, n = found["value"], len(found["without"])
     p = float(t.sf(sign * (value - limit) / error, n - 1)) if error else float(sign * (value - limit) <= 0)
     ours = f"{value:{form}} ({value - half:{form}} to {value + half:{form}})"
     side = "above" if sign > 0 else "below"
     rule = f"one-sided t test, {side} {limit:g}, jackknife over {n} seeds, p = {p:.2g}"
-    return Row(key, what, published, ours, "published ordering", shown(p, 0.0), note, rule)
+    return VerdictRow(key, what, published, ours, "published ordering", shown(p, 0.0), note, rule)

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from unseam.study.analyse.columns import METHODS
-from unseam.study.analyse.overlap import methods, mutual, strengths
+from unseam.study.analyse.columns import METHOD_TITLES
+from unseam.study.analyse.overlap import methods, mutual, strength_overlap
 from unseam_papers.frame.draw import GREY, Figure, dots, panel_each
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond, share
 from unseam_papers.locatello import models as study
-from unseam_papers.locatello.models import COLOURS, Settings, above, in_words
+from unseam_papers.locatello.models import COLOURS, Settings, above, models_text
 
 ID, TITLE = "L4", "Scores of methods and of strengths overlap"
 CLAIM = (
@@ -39,8 +39,8 @@ def heaviness(frame: pd.DataFrame) -> float:
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    frame = study.models(settings, work)
-    pairs, within = methods(frame), strengths(frame)
+    frame = study.trained_models(settings, work)
+    pairs, within = methods(frame), strength_overlap(frame)
     pairs, within = pairs[pairs["metric"] == _SCORE], within[within["metric"] == _SCORE]
     scores = {
         str(data): {str(m): part[_SCORE].dropna().tolist() for m, part in group.groupby("method", sort=False)}
@@ -55,7 +55,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     within, pairs = numbers["within"], numbers["pairs"]
     met = sum(bool(row["overlap"]) for row in within)
     rows = [above("methods", "mean overlap of two methods' FactorVAE scores", "heavily overlapping",
@@ -79,7 +79,7 @@ def judge(numbers: Numbers) -> list[Row]:
 def beating(row: Mapping[str, float]) -> str:
     """The pair in words, the better one first."""
     turn = row["p"] < 0.5
-    a, b = (METHODS.get(str(row[side]), str(row[side])) for side in (("b", "a") if turn else ("a", "b")))
+    a, b = (METHOD_TITLES.get(str(row[side]), str(row[side])) for side in (("b", "a") if turn else ("a", "b")))
     p, low, high = (1 - row["p"], 1 - row["high"], 1 - row["low"]) if turn else (row["p"], row["low"], row["high"])
     return f"{row['data']}: {a} beats {b} in {100 * p:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
 
@@ -90,17 +90,18 @@ def draw(numbers: Numbers) -> Figure:
     for ax, (data, groups) in zip(axes, numbers["scores"].items(), strict=True):
         for place, (method, values) in enumerate(groups.items()):
             dots(ax, place, values, COLOURS.get(method, GREY), width=0.3)
-        ax.set_xticks(range(len(groups)), [METHODS.get(m, m) for m in groups], rotation=40, ha="right")
+        ax.set_xticks(range(len(groups)), [METHOD_TITLES.get(m, m) for m in groups], rotation=40, ha="right")
         ax.set_title(data)
     axes[0].set_ylabel("FactorVAE score")
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     known = {key: rows[key].ours if key in rows else "not known" for key in ("strengths", "wins", "widest", "decided")}
     known["strengths"] = known["strengths"].replace(" restarts", " cases")
     return (
-        f"{in_words(numbers['about'])}. Two methods overlap by {rows['methods'].ours} on average (1: each as likely to "
+        f"{models_text(numbers['about'])}. "
+        f"Two methods overlap by {rows['methods'].ours} on average (1: each as likely to "
         f"win). One is shown to win more often in {known['decided']} pairs; furthest apart: {known['widest']}. Within "
         f"a method the ranges of the worst and of the best strength meet in {known['strengths']}; "
         f"a random run with the worst beats one with the best in {known['wins']}."

@@ -15,10 +15,10 @@ from unseam.objectives import OBJECTIVES
 from unseam.run import Run
 from unseam.runs.evaluate import evaluate
 from unseam.study import load
-from unseam.study.analyse.columns import models as finished
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, figure
+from unseam.study.analyse.columns import finished_models as finished
+from unseam_papers.frame.draw import BLUE, DARK, GREEN, GREY, ORANGE, RED, figure
 from unseam_papers.frame.exhibit import Numbers, Work, as_in_the_study, both, official
-from unseam_papers.frame.rows import Row
+from unseam_papers.frame.rows import VerdictRow
 from unseam_papers.frame.verdicts import beyond, p_trend, trend
 from unseam_papers.locatello.models import packaged_study
 
@@ -47,7 +47,7 @@ METHODS = {
     "factor-vae": ("FactorVAE", ORANGE),
     "beta-tcvae": ("β-TCVAE", GREEN),
     "dip-vae-i": ("DIP-VAE-I", RED),
-    "dip-vae-ii": ("DIP-VAE-II", INK),
+    "dip-vae-ii": ("DIP-VAE-II", DARK),
     "annealed-vae": ("AnnealedVAE", GREY),
 }
 COLOURED = "sprites-colour"  # what stands for Color-dSprites in a study
@@ -98,10 +98,10 @@ SCALES = {
 }
 
 
-def strengths(method: str, count: int) -> tuple[str, list[float]]:
+def published_strengths(method: str, count: int) -> tuple[str, list[float]]:
     """The published hyperparameter of a method, and `count` of its published values.
 
-    >>> strengths("beta-vae", 3)
+    >>> published_strengths("beta-vae", 3)
     ('beta', [1.0, 4.0, 16.0])
     """
     ((name, grid),) = OBJECTIVES[method].grid.items()
@@ -109,7 +109,7 @@ def strengths(method: str, count: int) -> tuple[str, list[float]]:
 
 
 def _train(settings: Settings, work: Work, method: str) -> Run:
-    name, grid = strengths(method, settings.strengths)
+    name, grid = published_strengths(method, settings.strengths)
     more: dict[str, Any] = {name: grid}
     if method == "factor-vae":
         more |= {"width": settings.critic[0], "depth": settings.critic[1]}
@@ -147,7 +147,7 @@ def _network(settings: Settings) -> dict[str, Any]:
 def _correlations(run: Run, method: str, samples: int) -> dict[str, list[float]]:
     """Strength and both total correlations, one a member."""
     scores = evaluate(run, list(_CODES.values()), samples=samples, rows="all")
-    name, _ = strengths(method, 2)
+    name, _ = published_strengths(method, 2)
     members = range(len(run.members))
     found = {code: [scores[m][metric].value for m in members] for code, metric in _CODES.items()}
     return {"strength": [run.members[m].hyper[name] for m in members], **found}
@@ -180,7 +180,7 @@ def _ends(found: dict[str, list[float]], code: str) -> tuple[float, float]:
     return float(value[strength == strength.min()].mean()), float(value[strength == strength.max()].mean())
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = []
     for method, found in numbers.items():
         for code, (sign, claim) in TRENDS.items():
@@ -224,7 +224,7 @@ def _names(numbers: Numbers, code: str, sign: int) -> str:
     return ", ".join(label for label, p in found.items() if p < 0.05) or "none"
 
 
-def conclude(numbers: Numbers, rows: Mapping[str, Row]) -> str:
+def conclude(numbers: Numbers, rows: Mapping[str, VerdictRow]) -> str:
     kept = [f for m, f in numbers.items() if m != _APART]
     share = np.mean(np.concatenate([np.greater(f["mean"], f["sampled"]) for f in kept]))
     weak, strong = np.mean([_ends(f, "active") for f in kept], axis=0)

@@ -7,20 +7,20 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from unseam.study.analyse.columns import label, metrics
+from unseam.study.analyse.columns import label, metric_columns
 from unseam.study.analyse.variance import BY, variance
 from unseam_papers.frame.draw import BLUE, GREY, ORANGE, Figure, panel_each
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import control, unrun
 from unseam_papers.locatello import models as study
-from unseam_papers.locatello.models import OTHER, STANDS_FOR, Settings, above, in_words
+from unseam_papers.locatello.models import OTHER_SETTING, STANDS_FOR, Settings, above, models_text
 
 ID, TITLE = "L5", "Variance explained by the objective, and by objective and strength"
 CLAIM = "Seed and strength matter more than the objective."
 SOURCE = "Locatello 2019, tables of variance explained (slides: Key experimental results 3)"
 PAPER, SCALES = study.PAPER, study.SCALES
-METRICS = ("beta-vae", "dci-disentanglement", "factor-vae", "mig", "modularity", "sap")  # in the tables' order
+SIX_METRICS = ("beta-vae", "dci-disentanglement", "factor-vae", "mig", "modularity", "sap")  # in the tables' order
 PUBLISHED = {  # per cent, in that order: objective alone | objective x strength
     "dSprites": ((29, 41, 47, 26, 29, 31), (59, 77, 54, 72, 39, 56)),
     "Color-dSprites": ((30, 39, 52, 26, 23, 29), (69, 80, 61, 76, 40, 56)),
@@ -41,9 +41,11 @@ def _parts(frame: pd.DataFrame) -> pd.Series[float]:
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    frame = study.models(settings, work)
+    frame = study.trained_models(settings, work)
     found = variance(frame)
-    shuffled = frame.assign(**{name: np.random.default_rng(1).permutation(frame[name]) for name in metrics(frame)})
+    shuffled = frame.assign(
+        **{name: np.random.default_rng(1).permutation(frame[name]) for name in metric_columns(frame)}
+    )
     tested = {
         "objective": lambda f: float(_parts(f)["objective"]),
         "strength adds": lambda f: float(_parts(f)["objective x strength"] - _parts(f)["objective"]),
@@ -57,7 +59,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = [
         above("objective", "adjusted share of the objective alone, below a half", "the objective has less impact",
               numbers["objective"], limit=0.5, sign=-1),
@@ -68,9 +70,9 @@ def judge(numbers: Numbers) -> list[Row]:
     ]  # fmt: skip
     for data in numbers["about"]["data"]:
         for by, published in zip(BY, PUBLISHED.get(STANDS_FOR.get(data, ""), ()), strict=False):
-            what = f"{data} for {STANDS_FOR[data]}, {by}: {', '.join(label(f'mean.{m}') for m in METRICS)}"
+            what = f"{data} for {STANDS_FOR[data]}, {by}: {', '.join(label(f'mean.{m}') for m in SIX_METRICS)}"
             printed = " / ".join(map(str, published)) + " %"
-            rows.append(unrun(f"{data} {by}", what, printed, OTHER, _cells(numbers, data, by)))
+            rows.append(unrun(f"{data} {by}", what, printed, OTHER_SETTING, _cells(numbers, data, by)))
     ours = ", ".join(f"{100 * x:.1f} %" for x in numbers["shuffled"])
     note = "the seed of this shuffle was fixed before"
     low, what = all(abs(x) < 0.1 for x in numbers["shuffled"]), "adjusted shares of shuffled scores, by the same two"
@@ -80,7 +82,7 @@ def judge(numbers: Numbers) -> list[Row]:
 def _cells(numbers: Numbers, data: str, by: str) -> str:
     """Explained (adjusted; 95 % of shuffles are below) of each metric, in the tables' order."""
     found = {row["metric"]: row for row in numbers["cells"] if row["data"] == data and row["by"] == by}
-    return " / ".join(_cell(found.get(f"mean.{metric}")) for metric in METRICS) + " %"
+    return " / ".join(_cell(found.get(f"mean.{metric}")) for metric in SIX_METRICS) + " %"
 
 
 def _cell(row: Mapping[str, float] | None) -> str:
@@ -107,11 +109,11 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     found = pd.DataFrame(numbers["cells"]).groupby("by")[["explained", "adjusted", "null"]].mean()
     one, two = (found.loc[by] for by in BY)
     return (
-        f"{in_words(numbers['about'])}. On average over metrics and data sets the objective explains "
+        f"{models_text(numbers['about'])}. On average over metrics and data sets the objective explains "
         f"{100 * one['explained']:.0f} % of the variance (adjusted {100 * one['adjusted']:.0f} %; shuffled scores "
         f"{100 * one['null']:.0f} %) and objective x strength {100 * two['explained']:.0f} % (adjusted "
         f"{100 * two['adjusted']:.0f} %; shuffled {100 * two['null']:.0f} %). Published means over seven data sets: 37 "

@@ -20,7 +20,7 @@ from unseam.run import Run
 from unseam.runs.represent import represent, some, without_constants
 from unseam_papers.frame.draw import BLUE, GREEN, ORANGE, Figure, figure
 from unseam_papers.frame.exhibit import Numbers, Work, both
-from unseam_papers.frame.rows import Row, Rows, plus_minus
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, plus_minus
 from unseam_papers.frame.verdicts import LEVEL, beyond, p_above
 
 ID, TITLE = "N2", "Correlated factors: what is left of disentanglement when two factors go together"
@@ -76,10 +76,10 @@ SCALES = {
 }
 
 
-def parameters(sigma: str) -> dict[str, Any]:
+def correlation_parameters(sigma: str) -> dict[str, Any]:
     base = {**_DATA, **_PLACES}
     if sigma == "fewer":
-        thin = load_data("sprites", **parameters("0.1"))
+        thin = load_data("sprites", **correlation_parameters("0.1"))
         return {**base, "share": round(len(thin) / len(load_data("sprites", **base)), 4)}
     return base if sigma == "none" else {**base, "correlate": f"x,y={sigma}"}
 
@@ -87,7 +87,7 @@ def parameters(sigma: str) -> dict[str, Any]:
 def _train(settings: Settings, work: Work, method: str, sigma: str) -> Run:
     same = {**_MLP, **both(settings.widths), "holdout": 0.0, "seeds": list(range(settings.seeds))}
     hyper = {**_METHODS[method][2], "steps": settings.steps}
-    return work.train("sprites", method, data_parameters=parameters(sigma), **same, **hyper)
+    return work.train("sprites", method, data_parameters=correlation_parameters(sigma), **same, **hyper)
 
 
 def _scores(run: Run, full: Dataset, rows: torch.Tensor, metrics: tuple[str, ...] = _METRICS) -> dict[str, list[float]]:
@@ -108,7 +108,7 @@ def _scores(run: Run, full: Dataset, rows: torch.Tensor, metrics: tuple[str, ...
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    full = load_data("sprites", **parameters("none"))
+    full = load_data("sprites", **correlation_parameters("none"))
     everywhere = some(torch.arange(len(full)), settings.samples)
 
     def one(method: str, sigma: str) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     return {m: {s: work.once(f"{m}-{s}", partial(one, m, s)) for s in SIGMAS} for m in settings.methods}
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = []
     for method, found in numbers.items():
         label = _METHODS[method][0]
@@ -148,7 +148,7 @@ def judge(numbers: Numbers) -> list[Row]:
     return rows + [kept_more(other, numbers) for other in numbers if "hfs" in numbers and other != "hfs"]
 
 
-def kept_more(other: str, numbers: Numbers) -> Row:
+def kept_more(other: str, numbers: Numbers) -> VerdictRow:
     """What HFS was made for: to be above the others where factors go together."""
     ours, theirs = (numbers[method]["0.1"]["all"][PAIR] for method in ("hfs", other))
     p, label = p_above(ours, theirs), _METHODS[other][0]
@@ -178,7 +178,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     falls = [_METHODS[m][0] for m in numbers if rows[f"{m} {PAIR}"].verdict == "holds"]
     stays = [_METHODS[m][0] for m in numbers if rows[f"{m} {PAIR}"].verdict != "holds"]
     also = f", not significantly for {', '.join(stays)}" if stays else ""

@@ -22,9 +22,9 @@ from unseam.runs.represent import represent, without_constants
 from unseam.stats import spearman
 from unseam_papers.frame.draw import BLUE, GREY, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work, pick
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond, control
-from unseam_papers.zietlow.setups import SETUPS, distance, in_use
+from unseam_papers.zietlow.setups import SETUPS, active_codes, distance
 
 ID, TITLE = "N1", "Tripod's mixed second derivatives beside the entanglement cost, on the same models"
 CLAIM = (
@@ -104,7 +104,7 @@ def _measure(run: Run, member: int) -> dict[str, Any]:
         H = interaction(layers, z, std, signs.sign(), normal).mean() / max(len(layers(z[:1])), 1)
         M = pullbacks(model.decode, z, model.likelihood).pullback * std * std[:, None]
         cost = entanglement_cost(M, 1.0).mean()
-    active = in_use(seen.codes, seen.variances) & (seen.codes.std(0) > _VARIES)
+    active = active_codes(seen.codes, seen.variances) & (seen.codes.std(0) > _VARIES)
     found = score(seen.codes, seen.factors, seen.space, _METRICS, active=active) if active.any() else {}
     axes = distance(run, member, points=_POINTS)["relative"]
     told = {"weight": hyper.get("hessian", hyper.get("beta")), "H": float(H), "cost": float(cost), "axes": axes}
@@ -135,7 +135,7 @@ def _means(members: Sequence[Mapping[str, Any]], what: str, form: str = ".2f") -
     return "; ".join(f"{w:g}: {values.mean():{form}}" for w, values in by_weight(members, what).items() if len(values))
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     tripod, vae = numbers["tripod"], numbers["beta-vae"]
     H = [values for values in by_weight(able(tripod), "H").values() if len(values)]
     falls = float(H[-1].mean() / max(H[0].mean(), 1e-12)) if len(H) > 1 else float("inf")
@@ -189,7 +189,7 @@ def draw(numbers: Numbers) -> Figure:
 _LABELS = {"H": "H: share of mixed second derivatives", "cost": "entanglement cost (nats)", "mig": "MIG"}
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     tripod, vae = numbers["tripod"], numbers["beta-vae"]
     H, cost = by_weight(tripod, "H"), by_weight(tripod, "cost")
     first, last = min(H), max(H)

@@ -3,7 +3,7 @@
 from functools import partial
 
 from unseam_papers.frame.exhibit import Numbers
-from unseam_papers.frame.rows import Rows
+from unseam_papers.frame.rows import VerdictRows
 from unseam_papers.vu import tables
 from unseam_papers.vu.tables import PAPER, SOURCE, TABLE_CHOICES, compute, scales, title
 
@@ -21,7 +21,7 @@ CHOICES = (
 judge, draw = (partial(f, PUBLISHED) for f in (tables.judge, tables.draw))
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     return tables.conclude(PUBLISHED, numbers, rows) + (
         " Scenario 1 of the published table stands against the slides' own hypothesis (V3): 3 groups are fewer than 4 "
         "latents, and I_4 is behind SAP."

@@ -7,12 +7,12 @@ import numpy as np
 from unseam.axes import Array
 from unseam.linear import Scenario
 from unseam.linear.scenarios import even_groups
-from unseam_papers.frame.draw import INK, Figure, panels
+from unseam_papers.frame.draw import DARK, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows, joined
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts
 from unseam_papers.frame.verdicts import control, paired, trend
 from unseam_papers.vu.solutions import CHOICES as SOLUTION_CHOICES
-from unseam_papers.vu.solutions import WAYS, measure
+from unseam_papers.vu.solutions import WAYS, measure_solutions
 from unseam_papers.vu.tables import SERIES
 
 ID, TITLE = "V3", "The hypothesis: I_m beats SAP when independent groups are fewer than latents"
@@ -64,7 +64,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
 
     def one(cell: str) -> dict[str, object]:
         s, n, m, g = cells[cell]
-        return measure(Scenario(n=n, groups=even_groups(s, g)), m, settings.starts, settings.steps)
+        return measure_solutions(Scenario(n=n, groups=even_groups(s, g)), m, settings.starts, settings.steps)
 
     out = []
     for name, found in work.each(cells, one).items():
@@ -83,7 +83,7 @@ def _lead(numbers: Numbers, way: str) -> Array:
     return np.array([c[way][0] - c[way][1] for c in numbers["cells"]])
 
 
-def _parts(numbers: Numbers, way: str) -> list[Row]:
+def _parts(numbers: Numbers, way: str) -> list[VerdictRow]:
     """The three parts of the hypothesis on one kind of code, each tested over the cells."""
     gap, ahead = _gaps(numbers), _lead(numbers, way)
     I, SAP = np.array([c[way] for c in numbers["cells"]]).T
@@ -96,7 +96,7 @@ def _parts(numbers: Numbers, way: str) -> list[Row]:
     return [replace(row, ours=row.ours.replace("restarts", "cells").replace("points", "cells")) for row in rows]
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     """The hypothesis on trained codes, beside codes that nothing was learned for; then all kinds of codes, shown."""
     rows = [
         _told_apart(*both) for both in zip(*(_parts(numbers, way) for way in ("trained", "untrained")), strict=True)
@@ -107,11 +107,11 @@ def judge(numbers: Numbers) -> list[Row]:
     return rows
 
 
-def _told_apart(trained: Row, untrained: Row) -> Row:
+def _told_apart(trained: VerdictRow, untrained: VerdictRow) -> VerdictRow:
     """Not comparable where untrained codes show the same."""
     if not trained.verdict == untrained.verdict == "agrees":
         return trained
-    rule = joined(trained.rule, f"untrained codes show it too ({untrained.ours}; {untrained.rule.split(', ')[-1]})")
+    rule = join_parts(trained.rule, f"untrained codes show it too ({untrained.ours}; {untrained.rule.split(', ')[-1]})")
     return replace(trained, verdict="not comparable", rule=rule)
 
 
@@ -121,16 +121,16 @@ def draw(numbers: Numbers) -> Figure:
     for ax, (way, colour, marker, label) in zip(axes, SERIES, strict=True):
         gap, ahead = _gaps(numbers), _lead(numbers, way)
         shift = np.linspace(-0.22, 0.22, len(gap))
-        ax.axhline(0, color=INK, lw=0.8)
+        ax.axhline(0, color=DARK, lw=0.8)
         ax.plot(gap + shift, ahead, marker, color=colour, alpha=0.55, ms=5, mew=0)
         steps = np.unique(gap)
-        ax.plot(steps, [ahead[gap == g].mean() for g in steps], "_", color=INK, ms=22, mew=2.5)
+        ax.plot(steps, [ahead[gap == g].mean() for g in steps], "_", color=DARK, ms=22, mew=2.5)
         ax.set(title=label, xlabel="latents m - independent groups", xticks=steps)
     axes[0].set_ylabel("I_m minus SAP, points of success rate")
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     gap, (trained, untrained, aligned) = _gaps(numbers), (_lead(numbers, way) for way in WAYS)
     alike = np.corrcoef(trained, untrained)[0, 1] if np.ptp(trained) and np.ptp(untrained) else 0.0
     three = [rows[key] for key in ("fewer", "grows", "equal")]

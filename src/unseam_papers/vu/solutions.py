@@ -74,7 +74,7 @@ def _rates(success: Array) -> list[float]:  # (5, 5, starts) -> one success rate
     return [float(r) for r in 100 * success.mean((0, 1))]
 
 
-def measure(scenario: Scenario, m: int, starts: int, steps: int, seed: int = 0) -> dict[str, Any]:
+def measure_solutions(scenario: Scenario, m: int, starts: int, steps: int, seed: int = 0) -> dict[str, Any]:
     """Success rates of both metrics for each way of getting a code, and how the training ended."""
     out: dict[str, Any] = {}
     for way, options in WAYS.items():
@@ -112,10 +112,10 @@ def vary(n: int, m: int, groups: Groups, starts: int, steps: int) -> list[dict[s
     ]
 
 
-def percent(samples: list[float]) -> str:
+def percent_range(samples: list[float]) -> str:
     """Mean and central 95 % over starts.
 
-    >>> percent([20.0, 30.0])
+    >>> percent_range([20.0, 30.0])
     '25 % (20 to 30)'
     """
     low, high = central(samples)

@@ -11,14 +11,14 @@ from matplotlib.patches import Patch
 from unseam.linear import Scenario
 from unseam.linear.gamma_lambda import OUTCOMES
 from unseam.linear.scenarios import published as published_groups
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, Figure, panels
+from unseam_papers.frame.draw import BLUE, DARK, GREEN, GREY, ORANGE, RED, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows, joined
-from unseam_papers.frame.verdicts import central, control, drawn, identity, paired
-from unseam_papers.vu.solutions import CHOICES, GAMMA, LAM, equal_variances, measure, percent, vary
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts
+from unseam_papers.frame.verdicts import central, control, identity, paired, repeated_value
+from unseam_papers.vu.solutions import CHOICES, GAMMA, LAM, equal_variances, measure_solutions, percent_range, vary
 
 _Table = Mapping[str, tuple[float, ...]]  # metric -> the published rates of scenarios 1, 2, 3, in percent
-METRICS = ("I", "SAP")
+TABLE_METRICS = ("I", "SAP")
 _MARGIN = 25.0  # points of a success rate
 _CONTROLS = {
     "untrained": "code of the first random decoder, no training",
@@ -67,7 +67,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     """One scenario after another; each part is remembered."""
     n, m, much = settings.n, settings.m, (settings.starts, settings.steps)
     groups = {f"scenario-{k}": g for k, g in enumerate(published_groups(settings.s, n), 1)}
-    ends = work.each(groups, lambda k: measure(Scenario(n=n, groups=groups[k]), m, *much))
+    ends = work.each(groups, lambda k: measure_solutions(Scenario(n=n, groups=groups[k]), m, *much))
     others = {
         "variants": lambda k: vary(n, m, groups[k], settings.variant_starts, settings.steps),
         "equal": lambda k: equal_variances(n, m, groups[k], *much),
@@ -77,38 +77,38 @@ def compute(settings: Settings, work: Work) -> Numbers:
     return {"m": m, "scenarios": scenarios}
 
 
-def judge(table: _Table, numbers: Numbers) -> list[Row]:
+def judge(table: _Table, numbers: Numbers) -> list[VerdictRow]:
     """Six success rates, then the orders that the slides draw from them, then what they do not report."""
     m, scenarios = numbers["m"], numbers["scenarios"]
-    rows = [rate(metric, k, table[metric][k], s, m) for metric in METRICS for k, s in enumerate(scenarios)]
+    rows = [rate(metric, k, table[metric][k], s, m) for metric in TABLE_METRICS for k, s in enumerate(scenarios)]
     rows += [order(k, table, scenario, m) for k, scenario in enumerate(scenarios)]
     done = " / ".join(f"{s['converged']:.0f}" for s in scenarios)
     for way, what in _CONTROLS.items():
-        found = ("/".join(f"{np.mean(s[way][metric]):.0f}" for s in scenarios) for metric in METRICS)
-        ours = ", ".join(f"{name(metric, m)} {rates} %" for metric, rates in zip(METRICS, found, strict=True))
+        found = ("/".join(f"{np.mean(s[way][metric]):.0f}" for s in scenarios) for metric in TABLE_METRICS)
+        ours = ", ".join(f"{name(metric, m)} {rates} %" for metric, rates in zip(TABLE_METRICS, found, strict=True))
         note = f"share of these runs that had converged: {done} %" if way == "diagonal" else ""
         rows.append(control(way, f"{what}: scenarios 1/2/3", ours, note=note))
     return rows
 
 
-def rate(metric: str, k: int, value: float, scenario: Mapping[str, Any], m: int) -> Row:
+def rate(metric: str, k: int, value: float, scenario: Mapping[str, Any], m: int) -> VerdictRow:
     """One printed rate: by construction where every code succeeds, trained or not; else by the symmetric clause."""
     key, what = f"{metric} {k + 1}", f"{name(metric, m)}, scenario {k + 1}"
     ours, untrained, others = scenario["trained"][metric], scenario["untrained"][metric], open_means(scenario, metric)
     if min(*ours, *untrained) == value == 100:
         why = "every untrained code succeeds as well: the rate says nothing of a training"
         rule = "100 % on trained and on untrained codes"
-        return identity(key, what, percent(ours), True, rule, why, f"{value:.0f} %")
+        return identity(key, what, percent_range(ours), True, rule, why, f"{value:.0f} %")
     span = f"means over {len(others)} settings the slides leave open: {min(others):.0f} to {max(others):.0f} %"
     only = f"if only runs that reached 5 % may succeed: {np.mean(scenario['reached'][metric]):.0f} %"
-    row = drawn(key, what, value, ours, _MARGIN, " %", note=joined(span, only))
+    row = repeated_value(key, what, value, ours, _MARGIN, " %", note=join_parts(span, only))
     low, high = central(ours)
     return undecided(row) if np.ptp(others) > high - low else row
 
 
-def order(k: int, table: _Table, scenario: Mapping[str, Any], m: int) -> Row:
+def order(k: int, table: _Table, scenario: Mapping[str, Any], m: int) -> VerdictRow:
     """Which metric is ahead, over our repetitions; not comparable where other settings turn the order round."""
-    first, second = METRICS if table["I"][k] > table["SAP"][k] else METRICS[::-1]
+    first, second = TABLE_METRICS if table["I"][k] > table["SAP"][k] else TABLE_METRICS[::-1]
     lead = np.subtract(open_means(scenario, first), open_means(scenario, second))
     before = [np.mean(scenario["untrained"][metric]) for metric in (first, second)]
     note = f"mean lead over the settings the slides leave open: {lead.min():.0f} to {lead.max():.0f} points; on "
@@ -125,8 +125,10 @@ def open_means(scenario: Mapping[str, Any], metric: str) -> list[float]:
     return [v[metric] for v in scenario["variants"]]
 
 
-def undecided(row: Row) -> Row:
-    return replace(row, verdict="not comparable", rule=joined(row.rule, "open settings move it more than chance does"))
+def undecided(row: VerdictRow) -> VerdictRow:
+    return replace(
+        row, verdict="not comparable", rule=join_parts(row.rule, "open settings move it more than chance does")
+    )
 
 
 def name(metric: str, m: int) -> str:
@@ -144,7 +146,7 @@ _COLOURS = dict(zip(OUTCOMES, (GREY, "#7fb3d9", "#4aa564", "#e0b23c", RED), stri
 def draw(table: _Table, numbers: Numbers) -> Figure:
     """Both metrics' success rates by scenario, and how training ended over the (gamma, lambda) grid."""
     fig, axes = panels(11, 3.7, columns=3, width_ratios=[1, 1, 1.1])
-    for ax, metric in zip(axes, METRICS, strict=False):
+    for ax, metric in zip(axes, TABLE_METRICS, strict=False):
         _draw_rates(ax, metric, table[metric], numbers)
     axes[0].set_ylabel("% of the 25 pairs with the true groups")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=5)
@@ -159,7 +161,7 @@ def _draw_rates(ax: Any, metric: str, values: tuple[float, ...], numbers: Number
             ax.plot([k + offset] * 2, central(scenario[way][metric]), color=colour, lw=2)
             mean = np.mean(scenario[way][metric])
             ax.plot(k + offset, mean, marker, color=colour, ms=6, label=label if k == 0 else None)
-    ax.plot(range(3), values, "D", color=INK, ms=7, mfc="none", mew=1.6, label="published")
+    ax.plot(range(3), values, "D", color=DARK, ms=7, mfc="none", mew=1.6, label="published")
     for k, scenario in enumerate(scenarios):
         others = open_means(scenario, metric)
         span = "means under other settings" if k == 0 else None
@@ -183,16 +185,16 @@ def _draw_outcomes(ax: Any, outcomes: Sequence[Any]) -> None:
     ax.legend(handles=[Patch(color=_COLOURS[o], label=o) for o in seen], loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def conclude(table: _Table, numbers: Numbers, rows: Rows) -> str:
-    rates = [row.verdict for key, row in rows.items() if key[:-2] in METRICS and row.counted]
+def conclude(table: _Table, numbers: Numbers, rows: VerdictRows) -> str:
+    rates = [row.verdict for key, row in rows.items() if key[:-2] in TABLE_METRICS and row.counted]
     agree, differ, open_ = (rates.count(v) for v in ("agrees", "differs", "not comparable"))
     scenarios, label = numbers["scenarios"], name("I", numbers["m"])
     done = np.mean([s["converged"] for s in scenarios])
     means = {
-        way: "{:.0f} % and {:.0f} %".format(*(np.mean([np.mean(s[way][x]) for s in scenarios]) for x in METRICS))
+        way: "{:.0f} % and {:.0f} %".format(*(np.mean([np.mean(s[way][x]) for s in scenarios]) for x in TABLE_METRICS))
         for way in ("trained", "untrained", "diagonal", "exact")
     }
-    equal = [np.mean(scenarios[0]["equal"][metric]) for metric in METRICS]
+    equal = [np.mean(scenarios[0]["equal"][metric]) for metric in TABLE_METRICS]
     easy = np.mean(scenarios[2]["untrained"]["I"])
     return (
         f"Of the {len(rates)} published rates that a training can move {agree} agree, {differ} differ and {open_} "

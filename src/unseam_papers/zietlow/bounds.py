@@ -4,13 +4,12 @@ p(x|z) = N(x; f(z), I/precision),  p(z) = N(0, I)
 """
 
 import math
-from collections.abc import Callable
 
 import torch
 from numpy.polynomial.hermite_e import hermegauss
 from torch import Tensor
 
-Decoder = Callable[[Tensor], Tensor]  # (B, 2) -> (B, 2)
+from unseam.geometry.jacobian import Decoder
 
 
 def log_joint(f: Decoder, x: Tensor, z: Tensor, precision: float) -> Tensor:  # (N, 2), (N, Q, 2) -> (N, Q)

@@ -27,7 +27,7 @@ _EPS = 0.1
 _SMALL = {"size": 16, "shapes": 1, "orientations": 1, "without": "x<8|x>23|y<13|y>18", "grey": _EPS}
 _MLP = {"network": "mlp", "encoder": (128, 128), "decoder": (128, 128), "decoder_activation": "tanh", "lr": 2e-3}
 FRESH = 200  # the first seed of the models that are compared; trials used others
-METRICS = {
+METRIC_TABLES = {
     "mig": "Table 4.2, MIG",
     "dci-disentanglement": "Table 4.3, DCI",
     "factor-vae": "Table 4.4, FactorVAE score",
@@ -180,12 +180,12 @@ def base(settings: Settings, **more: Any) -> Dataset:
     return load_data("sprites", **_SMALL, **more)
 
 
-def reach(settings: Settings) -> float:
+def largest_change(settings: Settings) -> float:
     """The largest change of a pixel."""
     return WORLDS[settings.world].eps if settings.world else _EPS
 
 
-def whose(settings: Settings) -> str:
+def image_source(settings: Settings) -> str:
     """Whose images they are, where they are not the thesis'."""
     if not settings.world:
         return "small sprites stand in"
@@ -210,7 +210,7 @@ def broken(settings: Settings, work: Work) -> Dataset:
     told: dict[str, Any] = {"steps": settings.learned}
     how: dict[str, Any] = {}
     if settings.world:
-        game = replace(game, eps=reach(settings), samples=5, lr=1e-4, gap="reconstruction")
+        game = replace(game, eps=largest_change(settings), samples=5, lr=1e-4, gap="reconstruction")
         told = {**training(settings), **settings.methods["beta-vae"]}
         how = {"how": "restart", "ensemble": WORLDS[settings.world].ensemble}
     folder = work.runs / f"perturbed-{named(config(data), asdict(game), told, settings.teachers)}"
@@ -225,7 +225,7 @@ def data_at(settings: Settings, work: Work, place: str) -> Dataset:
         return broken(settings, work)
     if place == "original":
         return base(settings)
-    largest = reach(settings) if place == "noise" else round(float(np.sqrt(3) * size(settings, work)[1]), 4)
+    largest = largest_change(settings) if place == "noise" else round(float(np.sqrt(3) * size(settings, work)[1]), 4)
     return base(settings, noise=largest, noise_fixed=True)
 
 
@@ -240,7 +240,7 @@ def _train(settings: Settings, work: Work, place: str, data: Dataset, method: st
     return fit(data, method, seeds=seeds, out=folder, **told)
 
 
-def _scored(run: Run, metrics: Sequence[str] = tuple(METRICS)) -> Numbers:
+def _scored(run: Run, metrics: Sequence[str] = tuple(METRIC_TABLES)) -> Numbers:
     """Of every restart the scores, MIG of each factor, and how many latents are in use (mean variance below 0.8)."""
     found = evaluate(run, list(metrics))
     return {

@@ -16,14 +16,14 @@ from unseam.geometry import labelled_coordinates, metrics, pair_coordinates
 from unseam.metrics import mig
 from unseam.rng import numpy_generator
 from unseam.run import Run
-from unseam.runs.diagnose import beta_of
-from unseam.runs.represent import represent, sample, some
-from unseam.show.pictures import table
+from unseam.runs.diagnose import kl_weight_of
+from unseam.runs.represent import represent, sample_rows, some
+from unseam.show.pictures import frames_table
 from unseam.show.traversals import traverse_pair
 from unseam.stats import discrete_information, entropy
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, panels
-from unseam_papers.frame.exhibit import Numbers, Work, as_in_the_study, both, given, official, pick
-from unseam_papers.frame.rows import Kind, Row, Rows, Verdict
+from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, panels
+from unseam_papers.frame.exhibit import Numbers, Work, as_in_the_study, both, official, pick, training_arguments
+from unseam_papers.frame.rows import RowKind, Verdict, VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond, control, ordering, share, unrun
 
 ID, TITLE = "Z14", "Cartesian or polar: two ways to encode a hue and an angle of view"
@@ -41,7 +41,7 @@ CELLS = 8  # of a latent, in the information of a pair
 _SHUFFLES = 20  # of the labels: what information a code has by chance
 _TABLE = 7  # pictures a side of a traversal
 _FACTORS = ("floor", "wall", "object", "scale", "shape", "orientation")
-ORDERING: Kind = "published ordering"
+ORDERING: RowKind = "published ordering"
 _KINDS = ("cartesian", "undecided", "polar")
 _COLOURS = dict(zip(_KINDS, (BLUE, GREY, ORANGE), strict=True))
 CHOICES = (
@@ -86,7 +86,7 @@ def _train(settings: Settings, work: Work) -> Run:
         data,
         "beta-vae",
         seeds=list(range(settings.restarts)),
-        **given(settings, "beta", "steps", "batch", "lr"),
+        **training_arguments(settings, "beta", "steps", "batch", "lr"),
         latents=_LATENTS,
         **(as_in_the_study() if not settings.widths else {"network": "mlp", **both(settings.widths)}),
         **({"data_parameters": {"size": settings.size}} if data == "rooms" else {}),
@@ -130,9 +130,9 @@ def _cut(z: Array, hue: Array) -> int:  # (N,), (N,) int
 def _look(run: Run, member: int, samples: int) -> dict[str, Any]:
     """The pair that holds wall hue and orientation, both verdicts on it, the MIG, and a table of pictures over it."""
     model = run.model(member)
-    seen = represent(model, run.data, sample(run, "all", samples).rows)
+    seen = represent(model, run.data, sample_rows(run, "all", samples).rows)
     assert seen.factors is not None
-    codes, v, beta = seen.codes, seen.factors[:, [_WALL, VIEW]], beta_of(run, member)
+    codes, v, beta = seen.codes, seen.factors[:, [_WALL, VIEW]], kl_weight_of(run, member)
     pair, known = holders(codes, v)
     z, some = codes[:, pair], codes[:1000]
     M = metrics(model.decode, torch.from_numpy(some), model.likelihood, dtype=torch.float64).pullback.detach().numpy()
@@ -168,7 +168,7 @@ def _pictures(model: Any, codes: Array, pair: Sequence[int]) -> list[Any]:  # (N
     low, high = np.quantile(codes, [0.05, 0.95], axis=0)
     values = torch.from_numpy(np.linspace(low, high, _TABLE, axis=1)).float()  # (K, T)
     z = torch.from_numpy(np.median(codes, axis=0)).float()
-    return table(traverse_pair(model.mean, z, pair[0], pair[1], values)).tolist()
+    return frames_table(traverse_pair(model.mean, z, pair[0], pair[1], values)).tolist()
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
@@ -177,7 +177,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     step = f"{run.config.data['name']}-"
     found = work.each(names, lambda m: _look(run, int(m), settings.samples), prefix=f"{step}member-")
     moved = work.once(f"{step}moved", lambda: _moves(run.data, settings.samples))
-    told = {"data": run.config.data["name"], **given(settings, "beta", "size")}
+    told = {"data": run.config.data["name"], **training_arguments(settings, "beta", "size")}
     return {**told, "moved": moved, "members": list(found.values())}
 
 
@@ -202,14 +202,14 @@ def spelled(members: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{kinds.count(kind)} {kind}" for kind in _KINDS) + f" of {len(kinds)}"
 
 
-def ranked(numbers: Numbers) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def best_and_worst(numbers: Numbers) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The restarts of the highest and of the lowest MIG."""
     order = sorted(numbers["members"], key=lambda m: -m["mig"])
     few = min(EXTREME, len(order) // 2)
     return order[:few], order[-few:]
 
 
-def both_kinds(numbers: Numbers) -> Row:
+def both_kinds(numbers: Numbers) -> VerdictRow:
     """Both kinds among the restarts: not finding one says something only of as many restarts as the thesis shows."""
     members, every = _held(numbers), numbers["members"]
     found = {m["kind"] for m in members} >= {"cartesian", "polar"}
@@ -218,13 +218,13 @@ def both_kinds(numbers: Numbers) -> Row:
     rule = f"both among the restarts in which a pair of latents holds both factors, of which {2 * EXTREME} are needed"
     note = f"a pair holds both factors in {len(members)} of {len(every)} restarts"
     what = "kinds of code among the restarts"
-    return Row("both", what, "cartesian and polar", spelled(members), ORDERING, verdict, note, rule)
+    return VerdictRow("both", what, "cartesian and polar", spelled(members), ORDERING, verdict, note, rule)
 
 
-def _gaps(numbers: Numbers) -> Row:
+def _gaps(numbers: Numbers) -> VerdictRow:
     """MIG of cartesian against polar restarts, and who is at the ends."""
     high, low = ([m["mig"] for m in _held(numbers) if m["kind"] == kind] for kind in ("cartesian", "polar"))
-    (top, bottom), every = ranked(numbers), pick(numbers["members"], "mig")
+    (top, bottom), every = best_and_worst(numbers), pick(numbers["members"], "mig")
     ends = f"of the {len(top)} highest MIGs {spelled(top)}; of the lowest {spelled(bottom)}"
     note = f"MIG {every.min():.2f} to {every.max():.2f}; {ends}"
     what, published = "MIG of cartesian above that of polar restarts", "highest against lowest MIG"
@@ -233,14 +233,14 @@ def _gaps(numbers: Numbers) -> Row:
     return unrun("mig", what, published, note, "not both kinds found", ORDERING)
 
 
-def counted(key: str, what: str, published: str, hits: Sequence[bool]) -> Row:
+def counted(key: str, what: str, published: str, hits: Sequence[bool]) -> VerdictRow:
     """More than half of the restarts of one kind, where there are any."""
     if len(hits):
         return share(key, what, published, sum(hits), len(hits))
     return unrun(key, what, published, "no restart of this kind", "none", ORDERING)
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     members = _held(numbers)
     cartesian, polar = ([m for m in members if m["kind"] == kind] for kind in ("cartesian", "polar"))
     cuts = [m["cut"] for m in cartesian]
@@ -264,19 +264,19 @@ def judge(numbers: Numbers) -> list[Row]:
 def draw(numbers: Numbers) -> Figure:
     """Traversals of the pair, the restarts of the highest MIG above, of the lowest below, as in Figures 4.10, 4.11."""
     fig, axes = panels(9.6, 5.4, 2, EXTREME, squeeze=False)
-    for line, group, label in zip(axes, ranked(numbers), ("highest MIG", "lowest MIG"), strict=True):
+    for line, group, label in zip(axes, best_and_worst(numbers), ("highest MIG", "lowest MIG"), strict=True):
         for ax in line:
             ax.set_axis_off()
         for ax, m in zip(line, group, strict=False):
             ax.imshow(np.array(m["pictures"], np.uint8), rasterized=True)
-            kind, colour = (m["kind"], _COLOURS[m["kind"]]) if min(m["known"]) >= HELD else ("not both held", INK)
+            kind, colour = (m["kind"], _COLOURS[m["kind"]]) if min(m["known"]) >= HELD else ("not both held", DARK)
             knows = "hue {:.0%}, view {:.0%}".format(*m["known"])
             ax.set_title(f"{label}: {m['mig']:.2f}\n{kind} ({knows})", color=colour, fontsize=8)
     fig.suptitle("the two latents that know most about wall hue and orientation, middle 90 % of each", fontsize=9)
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     members, every = _held(numbers), numbers["members"]
     factors = np.mean([m["per_factor"] for m in every], axis=0)
     best = ", ".join(f"{name} {value:.2f}" for name, value in zip(_FACTORS, factors, strict=True))

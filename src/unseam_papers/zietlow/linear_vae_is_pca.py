@@ -18,12 +18,20 @@ from unseam.geometry.orthogonality import distances
 from unseam.linear import linear_vae, ppca
 from unseam.run import Run
 from unseam_papers.frame.axes import angles, decoder
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, panels
+from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows, after_a_look, as_kind, ranged
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, after_a_look, as_kind, ranged
 from unseam_papers.frame.verdicts import alike, identity, limit, unless
 from unseam_papers.zietlow import setups
-from unseam_papers.zietlow.setups import CHANCE, NARROW, SETUPS, Size, members, search, train
+from unseam_papers.zietlow.setups import (
+    CHANCE_DTO,
+    NARROW,
+    SETUPS,
+    TrainingSize,
+    restarts_at_beta,
+    search,
+    train_restarts,
+)
 
 ID, TITLE = "Z10", "Linear VAEs perform PCA"
 CLAIM = "The linear VAE's decoder M = U S V^T has a signed permutation for V and the data's principal axes for U."
@@ -42,22 +50,22 @@ BETAS = (1e-4, 1e-3, 1e-2, 5e-2)  # the published one first; the second latent c
 TINY_NOISE = 1e-9
 
 
-def compute(size: Size, work: Work) -> Numbers:
+def compute(size: TrainingSize, work: Work) -> Numbers:
     """From the cohorts of Z9 (all betas) and Z5 (full posterior, autoencoder)."""
     found = work.each(_KINDS, partial(_measure, size, work))
     return {**found, "exact": work.once("exact", partial(_exact, size, work)), "epochs": size.epochs}
 
 
-def cohort(size: Size, work: Work, kind: str) -> Run:
-    return search(work, _NAME, size) if kind == "beta-vae" else train(work, _NAME, kind, size)
+def cohort(size: TrainingSize, work: Work, kind: str) -> Run:
+    return search(work, _NAME, size) if kind == "beta-vae" else train_restarts(work, _NAME, kind, size)
 
 
-def _measure(size: Size, work: Work, kind: str) -> list[dict[str, Any]]:
+def _measure(size: TrainingSize, work: Work, kind: str) -> list[dict[str, Any]]:
     """V and U of every member's decoder W = U S V^T, one entry a beta."""
     run = cohort(size, work, kind)
     axes = _principal(data_covariance(run.data))
     whole = {0.0 if kind == "ae" else SETUPS[_NAME].beta: list(range(len(run.members)))}
-    groups = {beta: members(run, beta) for beta in BETAS} if kind == "beta-vae" else whole
+    groups = {beta: restarts_at_beta(run, beta) for beta in BETAS} if kind == "beta-vae" else whole
     return [{"beta": beta, **_parts(run, chosen, axes)} for beta, chosen in groups.items()]
 
 
@@ -91,7 +99,7 @@ def turn(V: Array) -> float:  # (2, 2)
     return float((angle + 45) % 90 - 45)
 
 
-def _exact(size: Size, work: Work) -> dict[str, Any]:
+def _exact(size: TrainingSize, work: Work) -> dict[str, Any]:
     """The closed form of the linear VAE on this data, and the theorem's objective over the rotation."""
     run = cohort(size, work, "beta-vae")
     S = data_covariance(run.data)
@@ -115,7 +123,7 @@ def stochastic_loss(C: Array, t: float) -> float:  # (2, 2)
     return float(np.sqrt(np.prod(np.diag(R @ C @ R.T))))
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     found = numbers["exact"]
     best = found["angles"][int(np.argmin(found["loss"]))]
     rows = [
@@ -131,7 +139,7 @@ def judge(numbers: Numbers) -> list[Row]:
     return [*rows, *(free(kind, numbers[kind][0]) for kind in ("beta-vae-sigma", "ae"))]
 
 
-def _trained(entry: dict[str, Any]) -> list[Row]:
+def _trained(entry: dict[str, Any]) -> list[VerdictRow]:
     """One beta of the trained beta-VAE; the theorem names none, the set-up of the thesis has the first."""
     what = f"trained beta-VAE, beta = {entry['beta']:g}:"
     rows = [
@@ -144,19 +152,19 @@ def _trained(entry: dict[str, Any]) -> list[Row]:
     return [after_a_look(row, "this beta is ours, added after 1e-4") if ours else row for row in rows]
 
 
-def free(kind: str, entry: dict[str, Any]) -> Row:
+def free(kind: str, entry: dict[str, Any]) -> VerdictRow:
     """Where no axis is preferred V should be any rotation: its distance that of random ones, shown or not."""
     what = f"{_KINDS[kind][0]}: |V - P| that of random rotations"
     note = f"U: {ranged(entry['U'], '.2g', ' degrees off the principal axes')}"
-    expected = f"any rotation, {CHANCE:.2f} on average"
-    return as_kind(alike(kind, what, expected, entry["V"], CHANCE, CHANCE - NARROW, note=note), "own control")
+    expected = f"any rotation, {CHANCE_DTO:.2f} on average"
+    return as_kind(alike(kind, what, expected, entry["V"], CHANCE_DTO, CHANCE_DTO - NARROW, note=note), "own control")
 
 
 def draw(numbers: Numbers) -> Figure:
     """Left: the theorem's objective over the rotation, and where restarts stopped. Right: V and U of every restart."""
     fig, (left, right) = panels(columns=2, width_ratios=(3, 2))
     exact = numbers["exact"]
-    left.plot(exact["angles"], exact["loss"], color=INK, lw=1.5)
+    left.plot(exact["angles"], exact["loss"], color=DARK, lw=1.5)
     low, high = 1.0, max(exact["loss"])
     lines = [(f"beta-VAE, beta = {e['beta']:g}", BLUE, e["turn"]) for e in numbers["beta-vae"]]
     lines += [(*_KINDS[kind], numbers[kind][0]["turn"]) for kind in ("beta-vae-sigma", "ae")]
@@ -178,7 +186,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     def near(entry: dict[str, Any]) -> str:
         return f"{int(np.sum(np.array(entry['V']) < SIGNED_PERMUTATION))} of {len(entry['V'])}"
 
@@ -204,4 +212,9 @@ CHOICES = (
     "after that, 0.05 last.",
     "The theorem's own objective needs no training: it is evaluated over the rotation with the data's covariance.",
 )
-SCALES = {"tiny": Size(2, 0.1), "quick": Size(4, 10), "large": Size(10, 600), "paper": Size(10, 600)}
+SCALES = {
+    "tiny": TrainingSize(2, 0.1),
+    "quick": TrainingSize(4, 10),
+    "large": TrainingSize(10, 600),
+    "paper": TrainingSize(10, 600),
+}

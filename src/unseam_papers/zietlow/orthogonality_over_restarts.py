@@ -7,10 +7,19 @@ from functools import partial
 from unseam.run import Run
 from unseam_papers.frame.draw import BLUE, GREEN, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows, as_kind, joined
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, as_kind, join_parts
 from unseam_papers.frame.verdicts import trend, unrun
 from unseam_papers.zietlow import setups
-from unseam_papers.zietlow.setups import SETUPS, WITH_FACTORS, Size, left_out, members, scores, search, train
+from unseam_papers.zietlow.setups import (
+    SETUPS,
+    WITH_FACTORS,
+    TrainingSize,
+    left_out,
+    restarts_at_beta,
+    scores,
+    search,
+    train_restarts,
+)
 
 ID, TITLE = "Z6", "Figure 3.4: disentanglement against orthogonality over restarts"
 CLAIM = "Restarts of one beta-VAE on dSprites whose decoders are nearer to orthogonal are better disentangled."
@@ -25,18 +34,18 @@ _PRINTED = "clear correlation between DtO and DS"
 class Settings:
     """How much of each set-up is trained."""
 
-    sizes: dict[str, Size]
+    sizes: dict[str, TrainingSize]
     lengths: tuple[int, ...] = ()  # epochs of trainings of their own on dSprites, before the longest
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
     """DS and DtO of every restart at three ages, or of runs of three lengths."""
 
-    def one(name: str, size: Size) -> Numbers:
+    def one(name: str, size: TrainingSize) -> Numbers:
         run = search(work, name, size)
         if settings.lengths and name == "dSprites":
             return _apart(work, name, size, settings.lengths, run)
-        chosen, kept = members(run, SETUPS[name].beta), run.snapshots()
+        chosen, kept = restarts_at_beta(run, SETUPS[name].beta), run.snapshots()
         steps = [kept[round(age * len(kept)) - 1] for age in AGES]
         found = work.each(steps, partial(scores, run, chosen), prefix=setups.step_name(name))
         return {"steps": steps, "ages": [found[step] for step in steps], "beta": SETUPS[name].beta, "apart": False}
@@ -44,15 +53,17 @@ def compute(settings: Settings, work: Work) -> Numbers:
     return setups.over_sets(settings.sizes, one)
 
 
-def _apart(work: Work, name: str, size: Size, lengths: Sequence[int], longest: Run) -> Numbers:
+def _apart(work: Work, name: str, size: TrainingSize, lengths: Sequence[int], longest: Run) -> Numbers:
     """Runs of several lengths, with seeds of their own; the longest are members of the search."""
     runs = [
-        train(work, name, "beta-vae", Size(size.restarts, epochs), first=size.restarts * (place + 1))
+        train_restarts(work, name, "beta-vae", TrainingSize(size.restarts, epochs), first=size.restarts * (place + 1))
         for place, epochs in enumerate(lengths)
     ]
     found = {run.config.training.steps: run for run in (*runs, longest)}
     beta = SETUPS[name].beta
-    measured = work.each(found, lambda step: scores(found[step], members(found[step], beta)), setups.step_name(name))
+    measured = work.each(
+        found, lambda step: scores(found[step], restarts_at_beta(found[step], beta)), setups.step_name(name)
+    )
     return {"steps": list(found), "ages": list(measured.values()), "beta": beta, "apart": True}
 
 
@@ -63,28 +74,28 @@ def _points(ages: Sequence[Numbers]) -> tuple[list[float], list[float], str]:
     return [a for a, _ in pairs], [b for _, b in pairs], left_out(distance)
 
 
-def judge(numbers: Numbers) -> list[Row]:
-    rows: list[Row] = []
+def judge(numbers: Numbers) -> list[VerdictRow]:
+    rows: list[VerdictRow] = []
     for name, found in numbers["sets"].items():
-        images = setups.whose(name, found.get("data", ""))
+        images = setups.setup_image_source(name, found.get("data", ""))
         distance, ds, missing = _points(found["ages"][-1:])
         what = f"{name}, finished runs: DS falls as DtO over random axes' rises"
-        row = trend(name, what, _PRINTED, distance, ds, -1, note=joined(images, missing))
+        row = trend(name, what, _PRINTED, distance, ds, -1, note=join_parts(images, missing))
         of_dsprites = "dSprites" in (name, SETUPS[name].stands_in)
         both = (row, ages(name, found, images))
         rows += both if of_dsprites else [as_kind(each, "beyond the paper") for each in both]
     return rows
 
 
-def ages(name: str, found: Numbers, images: str) -> Row:
+def ages(name: str, found: Numbers, images: str) -> VerdictRow:
     """All three ages together: tested where they are runs of their own."""
     distance, ds, missing = _points(found["ages"])
     what = f"{name}, {'runs of three lengths' if found['apart'] else 'three ages of each'}"
-    row = trend(f"{name}, ages", what, _PRINTED, distance, ds, -1, note=joined(images, missing))
+    row = trend(f"{name}, ages", what, _PRINTED, distance, ds, -1, note=join_parts(images, missing))
     if found["apart"]:
         return row
     why = "one restart gives three points here, three trainings there: not independent, so not tested"
-    return unrun(row.key, row.what, _PRINTED, joined(why, missing), row.ours, "published ordering")
+    return unrun(row.key, row.what, _PRINTED, join_parts(why, missing), row.ours, "published ordering")
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -101,7 +112,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     parts = []
     for name in numbers["sets"]:
         weak = "" if rows[name].verdict in ("agrees", "holds") else " (not shown to be negative)"

@@ -8,12 +8,23 @@ from matplotlib.ticker import EngFormatter
 
 from unseam.geometry import haar
 from unseam.run import Run
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, RED, Figure, dots, panels
+from unseam_papers.frame.draw import BLUE, DARK, GREEN, GREY, ORANGE, RED, Figure, dots, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows, as_kind, joined
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, as_kind, join_parts
 from unseam_papers.frame.verdicts import number, ordering, unless, unrun
 from unseam_papers.zietlow import setups
-from unseam_papers.zietlow.setups import MARGIN, SETUPS, SIZES, Size, here, members, of_set, scores, search, train
+from unseam_papers.zietlow.setups import (
+    MARGIN,
+    SETUPS,
+    SIZES,
+    TrainingSize,
+    of_set,
+    restarts_at_beta,
+    scores,
+    search,
+    train_restarts,
+    trained_setups,
+)
 
 ID, TITLE = "Z5", "Table 3.3: orthogonality and disentanglement of five kinds of model"
 CLAIM = (
@@ -52,7 +63,7 @@ _WORDS = {
 class Settings:
     """How much of each set-up is trained."""
 
-    sizes: dict[str, Size]
+    sizes: dict[str, TrainingSize]
     centred: bool = True  # whether the readings with centred data are trained too
     printed: float = 0.0  # epochs of one beta-VAE on dSprites as printed, where that set-up is not among the sizes
 
@@ -60,9 +71,9 @@ class Settings:
 def compute(settings: Settings, work: Work) -> Numbers:
     """DS and DtO of every model of every data set at the end, and DtO at ten moments of training."""
 
-    def one(name: str, size: Size) -> Numbers:
+    def one(name: str, size: TrainingSize) -> Numbers:
         found, step = cohorts(work, name, size), setups.step_name(name)
-        models = work.each(found, lambda m: {**scores(*found[m]), **setups.over_training(*found[m])}, step)
+        models = work.each(found, lambda m: {**scores(*found[m]), **setups.dto_over_training(*found[m])}, step)
         random = partial(setups.random_decoders, found["AE"][0], max(10, size.restarts))
         models["random"] = {"all": work.once(f"{step}random", random)}
         asked = [which for which, (_, centred) in READINGS.get(name, {}).items() if settings.centred or not centred]
@@ -70,7 +81,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
         return {"epochs": size.epochs, "models": models, "readings": readings, "chance": _chance(name)}
 
     found = setups.over_sets(settings.sizes, one)
-    alone = {_PRINTED: Size(1, settings.printed)} if settings.printed else {}
+    alone = {_PRINTED: TrainingSize(1, settings.printed)} if settings.printed else {}
     printed = setups.over_sets(alone, partial(as_printed, work))
     return {"sets": printed["sets"] | found["sets"]}
 
@@ -80,48 +91,48 @@ def _chance(name: str) -> float:
     return haar(SETUPS[name].latents)[0]
 
 
-def as_printed(work: Work, name: str, size: Size) -> Numbers:
+def as_printed(work: Work, name: str, size: TrainingSize) -> Numbers:
     """The cell of the beta-VAE in the printed set-up. A longer training goes on where this one ends."""
-    run = train(work, name, "beta-vae", size, grow=True)
+    run = train_restarts(work, name, "beta-vae", size, grow=True)
     step = f"{setups.step_name(name)}printed-{run.config.training.steps}"
-    found = work.once(step, lambda: {**scores(run, [0]), **setups.over_training(run, [0])})
+    found = work.once(step, lambda: {**scores(run, [0]), **setups.dto_over_training(run, [0])})
     epochs = SETUPS[name].trained(run)
     return {"epochs": epochs, "models": {"beta-VAE": found}, "readings": {}, "chance": _chance(name)}
 
 
-def reading(work: Work, name: str, size: Size, which: str) -> Numbers:
+def reading(work: Work, name: str, size: TrainingSize, which: str) -> Numbers:
     """DS and DtO of the beta-VAE under another reading of the loss."""
     beta, centred = READINGS[name][which]
     betas = sorted({beta for beta, with_mean in READINGS[name].values() if with_mean})
-    run = train(work, name, "beta-vae", size, betas, centred=True) if centred else search(work, name, size)
-    return scores(run, members(run, beta))
+    run = train_restarts(work, name, "beta-vae", size, betas, centred=True) if centred else search(work, name, size)
+    return scores(run, restarts_at_beta(run, beta))
 
 
-def cohorts(work: Work, name: str, size: Size) -> dict[str, tuple[Run, list[int]]]:
+def cohorts(work: Work, name: str, size: TrainingSize) -> dict[str, tuple[Run, list[int]]]:
     """The models of a row of the table: a run and its members."""
     setup, runs = SETUPS[name], {}
     if setup.betas:
         run = search(work, name, size)
-        runs["beta-VAE"] = (run, members(run, setup.beta))
+        runs["beta-VAE"] = (run, restarts_at_beta(run, setup.beta))
         if _PRINTED in (name, setup.stands_in):  # on the synthetic data a VAE prunes everything
-            runs["VAE"] = (run, members(run, 1.0))
+            runs["VAE"] = (run, restarts_at_beta(run, 1.0))
     else:
-        run = train(work, name, "beta-vae", size)  # beta = 1
-        runs["VAE"] = (run, members(run, setup.beta))
+        run = train_restarts(work, name, "beta-vae", size)  # beta = 1
+        runs["VAE"] = (run, restarts_at_beta(run, setup.beta))
     for model, objective in (("AE", "ae"), ("beta-VAE_Sigma", "beta-vae-sigma")):
-        run = train(work, name, objective, size)
+        run = train_restarts(work, name, objective, size)
         runs[model] = (run, list(range(len(run.members))))
     return runs
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     table = [
         _cell(name, score, model, value, *of_set(numbers, name, model))
         for (name, score), columns in PUBLISHED.items()
         for model, value in columns.items()
     ]
     return table + [
-        row for part in (_order, _read) for name, found in here(numbers).items() for row in part(name, found)
+        row for part in (_order, _read) for name, found in trained_setups(numbers).items() for row in part(name, found)
     ]
 
 
@@ -132,7 +143,7 @@ def samples_of(result: Numbers, score: str, latents: int) -> tuple[list[float], 
     return setups.complete(result, latents) if "active" in result else (result["all"], "")
 
 
-def _cell(name: str, score: str, model: str, value: tuple[float, float], trained: str, found: Numbers) -> Row:
+def _cell(name: str, score: str, model: str, value: tuple[float, float], trained: str, found: Numbers) -> VerdictRow:
     """A cell of the table; `trained` is the set-up, or what stands in for it."""
     key = f"{name} {score} {model}"
     if "missing" in found:
@@ -145,10 +156,10 @@ def _cell(name: str, score: str, model: str, value: tuple[float, float], trained
     return unless(unknown or why, number(key, what, (*value, None), samples, MARGIN, note=missing))
 
 
-def _order(name: str, found: Numbers) -> list[Row]:
+def _order(name: str, found: Numbers) -> list[VerdictRow]:
     """The claim: the diagonal posterior is more orthogonal, and its code more disentangled, than AE's and Sigma's."""
     best = next(model for model in DIAGONAL if model in found["models"])
-    short, images = SETUPS[name].short(found["epochs"]), setups.whose(name, found.get("data", ""))
+    short, images = SETUPS[name].short(found["epochs"]), setups.setup_image_source(name, found.get("data", ""))
     return [
         unless(short, _lead(SETUPS[name].stands_in or name, score, best, other, found["models"], images))
         for other in _FREE
@@ -157,19 +168,19 @@ def _order(name: str, found: Numbers) -> list[Row]:
     ]
 
 
-def _lead(name: str, score: str, best: str, other: str, models: Numbers, images: str) -> Row:
+def _lead(name: str, score: str, best: str, other: str, models: Numbers, images: str) -> VerdictRow:
     """`best` below `other` in DtO relative to random axes, or above it in DS."""
     printed = " against ".join(f"{PUBLISHED[name, score][model][0]:.2f}" for model in (best, other))
     column, side = ("relative", "below") if score == "DtO" else ("DS", "above")
     pair = (other, best) if score == "DtO" else (best, other)
     what = f"{name}: {score}{' over random axes' if score == 'DtO' else ''} of {best} {side} {other}'s"
     missing = [f"{model}: {words}" for model in pair if (words := setups.left_out(models[model][column]))]
-    high, low = (setups.known(models[model][column]) for model in pair)
-    names, note = (f"{pair[0]}:", f"{pair[1]}:"), joined(images, *missing)
+    high, low = (setups.without_missing(models[model][column]) for model in pair)
+    names, note = (f"{pair[0]}:", f"{pair[1]}:"), join_parts(images, *missing)
     return ordering(f"{name}: {score}, {best}, {other}", what, printed, high, low, names=names, note=note)
 
 
-def _read(name: str, found: Numbers) -> list[Row]:
+def _read(name: str, found: Numbers) -> list[VerdictRow]:
     """The published numbers of the beta-VAE against ours under other readings of the loss."""
     rows, setup = [], SETUPS[name]
     for which, result in found["readings"].items():
@@ -184,13 +195,13 @@ def _read(name: str, found: Numbers) -> list[Row]:
 
 def draw(numbers: Numbers) -> Figure:
     """Above DS and DtO of every restart, below DtO over training; one column a data set."""
-    sets = here(numbers)
+    sets = trained_setups(numbers)
     fig, axes = panels(2.5 * max(len(sets), 2), 6, 3, len(sets), squeeze=False)
     for column, (name, found) in zip(axes.T, sets.items(), strict=True):
         models = found["models"]
         for ax, score in zip(column, ("DS", "DtO"), strict=False):
             _points(ax, SETUPS[name].stands_in or name, score, models)
-        column[1].axhline(found["chance"], color=INK, lw=1, ls=":")
+        column[1].axhline(found["chance"], color=DARK, lw=1, ls=":")
         for model, result in models.items():
             if "trend" in result:
                 means = [setups.average(moment) for moment in result["trend"]]
@@ -215,10 +226,10 @@ def _points(ax: Any, name: str, score: str, models: Numbers) -> None:
         dots(ax, place, models.get(model, {}).get("all" if score == "DtO" else score, ()), _COLOURS[model])
         if model in PUBLISHED.get((name, score), {}):
             mean, deviation = PUBLISHED[name, score][model]
-            ax.errorbar(place + 0.34, mean, deviation, fmt="_", color=INK, lw=1.2, ms=6)
+            ax.errorbar(place + 0.34, mean, deviation, fmt="_", color=DARK, lw=1.2, ms=6)
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     told = [row for row in rows.values() if row.verdict != "not comparable"]
     orders, cells = ([row for row in told if row.kind == f"published {kind}"] for kind in ("ordering", "number"))
     held, same = (sum(row.verdict == "agrees" for row in some) for some in (orders, cells))
@@ -226,11 +237,11 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
         f"{held} of {len(orders)} orderings are shown; {same} of {len(cells)} published values that can be compared "
         f"agree within {MARGIN:g}. {_explained(numbers, rows)}The black marks are the published means and spreads. An "
         "orthogonality that comes from dead latents alone does not count: orderings of DtO compare active latents with "
-        f"random axes in as many. {drift(here(numbers))}"
+        f"random axes in as many. {drift(trained_setups(numbers))}"
     )
 
 
-def _explained(numbers: Numbers, rows: Rows) -> str:
+def _explained(numbers: Numbers, rows: VerdictRows) -> str:
     """What each reading of the loss explains of the beta-VAE's row, and what no reading can."""
     parts = []
     for name in READINGS:
@@ -274,7 +285,7 @@ CHOICES = (
     "where it ended.",
 )
 SCALES = {
-    "tiny": Settings(SIZES["tiny"] | {"MNIST": Size(1, 0.01)}),
+    "tiny": Settings(SIZES["tiny"] | {"MNIST": TrainingSize(1, 0.01)}),
     "quick": Settings(SIZES["quick"]),
     "large": Settings(SIZES["large"], centred=False, printed=1.0),
     "paper": Settings(SIZES["paper"]),

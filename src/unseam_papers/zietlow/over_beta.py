@@ -8,12 +8,20 @@ from matplotlib.ticker import NullFormatter
 
 from unseam.axes import Array
 from unseam.run import Run
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, column, panels
+from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, column, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows, joined
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts
 from unseam_papers.frame.verdicts import beyond, limit, ordering, share, unless
 from unseam_papers.zietlow import setups
-from unseam_papers.zietlow.setups import SETUPS, WITH_FACTORS, Settings, Size, average, known, members
+from unseam_papers.zietlow.setups import (
+    SETUPS,
+    WITH_FACTORS,
+    Settings,
+    TrainingSize,
+    average,
+    restarts_at_beta,
+    without_missing,
+)
 
 ID, TITLE = "Z9", "Figure 3.7: a search over beta"
 CLAIM = "Over beta the disentanglement score reaches a plateau, and then the latents collapse in discrete stages."
@@ -42,7 +50,7 @@ def _information(run: Run, chosen: Sequence[int]) -> list[list[float]]:
 def compute(settings: Settings, work: Work) -> Numbers:
     """DS, DtO and the KL of each latent, of every restart at every beta."""
 
-    def one(name: str, size: Size) -> Numbers:
+    def one(name: str, size: TrainingSize) -> Numbers:
         run, setup = setups.search(work, name, size), SETUPS[name]
         points = work.each(setup.betas, partial(_at_beta, run), prefix=setups.step_name(name))
         collapse = {"collapse": _collapse_points(run)[: setup.latents].tolist()} if name == _LINEAR else {}
@@ -52,32 +60,32 @@ def compute(settings: Settings, work: Work) -> Numbers:
 
 
 def _at_beta(run: Run, beta: float) -> Numbers:
-    chosen = members(run, beta)
+    chosen = restarts_at_beta(run, beta)
     return {**setups.scores(run, chosen), "KL": _information(run, chosen)}
 
 
-def predicted(beta: float, collapse: Sequence[float]) -> Array:
+def predicted_kl(beta: float, collapse: Sequence[float]) -> Array:
     """KL_i = 1/2 log(beta_i / beta) of an active latent of the linear VAE at its optimum, 0 of a collapsed one.
 
-    >>> predicted(0.5, [0.5, 0.5 * np.e**2]).round(6).tolist()
+    >>> predicted_kl(0.5, [0.5, 0.5 * np.e**2]).round(6).tolist()
     [0.0, 1.0]
     """
     return 0.5 * np.log(np.maximum(np.asarray(collapse) / beta, 1.0))
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = {name: rise_and_fall(name, found) for name, found in numbers["sets"].items()}
     rows[_LINEAR] = linear(numbers["sets"][_LINEAR]) + rows[_LINEAR]
     sets = numbers["sets"]
     return [unless(SETUPS[name].short(sets[name]["epochs"]), row) for name, some in rows.items() for row in some]
 
 
-def linear(found: Numbers) -> list[Row]:
+def linear(found: Numbers) -> list[VerdictRow]:
     at = dict(zip(found["betas"], found["points"], strict=True))
     lowest = np.min([at[beta]["DS"] for beta in PLATEAU], axis=0)
     what = "Synth. Lin.: DS at beta = 0.001 and 0.01, the lower of the two"
-    errors = [np.abs(np.mean(p["KL"], 0) - predicted(beta, found["collapse"])).max() for beta, p in at.items()]
-    used = {beta: (predicted(beta, found["collapse"]) > NATS).sum() for beta in at}
+    errors = [np.abs(np.mean(p["KL"], 0) - predicted_kl(beta, found["collapse"])).max() for beta, p in at.items()]
+    used = {beta: (predicted_kl(beta, found["collapse"]) > NATS).sum() for beta in at}
     right = [(np.array(point["KL"]) > NATS).sum(1) == used[beta] for beta, point in at.items()]
     count, n = int(np.concatenate(right).sum()), sum(map(len, right))
     return [
@@ -90,7 +98,7 @@ def linear(found: Numbers) -> list[Row]:
     ]  # fmt: skip
 
 
-def rise_and_fall(name: str, found: Numbers) -> list[Row]:
+def rise_and_fall(name: str, found: Numbers) -> list[VerdictRow]:
     """The best beta is chosen on one half of the restarts, and its lead over both ends tested on the other half."""
     ds = np.array([point["DS"] for point in found["points"]])  # (betas, restarts)
     best, betas = best_beta(ds), found["betas"]
@@ -102,7 +110,7 @@ def rise_and_fall(name: str, found: Numbers) -> list[Row]:
     ):
         what = f"{name}: DS at the best beta, {betas[best]:g}, above that at the {('smallest', 'largest')[end > 0]}"
         alone = "the best beta is this end: nothing can be above it" if best == end else ""
-        note = joined(setups.whose(name, found.get("data", "")), half, alone)
+        note = join_parts(setups.setup_image_source(name, found.get("data", "")), half, alone)
         names = (f"beta {betas[best]:g}:", f"beta {betas[end]:g}:")
         rows.append(ordering(f"{name}, {key}", what, printed, ds[best, 1::2], ds[end, 1::2], names=names, note=note))
     return rows
@@ -125,15 +133,15 @@ def draw(numbers: Numbers) -> Figure:
         betas = np.array(found["betas"])
         for score, colour in (("DS", ORANGE), ("relative", BLUE)):
             for beta, point in zip(betas, found["points"], strict=True):
-                column(top, beta, known(point[score]), colour, ms=2.5, alpha=0.4, mew=0)
+                column(top, beta, without_missing(point[score]), colour, ms=2.5, alpha=0.4, mew=0)
             label = "DtO (random axes: 1)" if score == "relative" else score
             top.plot(betas, [average(p[score]) for p in found["points"]], color=colour, label=label)
         kl = np.array([np.mean(p["KL"], 0) for p in found["points"]])
         for latent in kl.T:
-            bottom.plot(betas, latent, "o-", ms=3, color=INK, lw=0.8)
+            bottom.plot(betas, latent, "o-", ms=3, color=DARK, lw=0.8)
         fine = np.geomspace(betas.min(), betas.max(), 300)
         if name == _LINEAR:
-            curves = np.array([predicted(beta, found["collapse"]) for beta in fine])
+            curves = np.array([predicted_kl(beta, found["collapse"]) for beta in fine])
             bottom.plot(fine, curves, color=ORANGE, lw=2.5, alpha=0.5)
         for ax in (top, bottom):
             ax.axvline(SETUPS[name].beta, color=GREY, ls="--", lw=1)
@@ -149,7 +157,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     found = numbers["sets"][_LINEAR]
     first = [float(np.mean(p["DS"])) for p in found["points"]][:2]
     collapse = " and ".join(f"{value:.3f}" for value in sorted(found["collapse"]))
@@ -182,7 +190,7 @@ CHOICES = (
     "flat curve passes half of the time.",
 )
 SCALES = {
-    "tiny": Settings({"Synth. Lin.": Size(2, 0.1)}),
+    "tiny": Settings({"Synth. Lin.": TrainingSize(2, 0.1)}),
     "quick": Settings(WITH_FACTORS["quick"]),
     "large": Settings(WITH_FACTORS["large"]),
     "paper": Settings(WITH_FACTORS["paper"]),

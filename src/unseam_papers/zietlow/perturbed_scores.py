@@ -7,10 +7,10 @@ import numpy as np
 
 from unseam_papers.frame.draw import Figure, dots, figure
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows, joined, plus_minus
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts, plus_minus
 from unseam_papers.frame.verdicts import alike, as_kind, beyond, control, ordering, p_above, unrun
 from unseam_papers.zietlow import broken
-from unseam_papers.zietlow.broken import METRICS, NAMES, PLACES, PUBLISHED, VARIATIONAL, Settings, at, size
+from unseam_papers.zietlow.broken import METRIC_TABLES, NAMES, PLACES, PUBLISHED, VARIATIONAL, Settings, at, size
 
 ID, TITLE = "Z11", "Tables 4.2 to 4.5: scores on perturbed data"
 CLAIM = (
@@ -31,9 +31,9 @@ def compute(settings: Settings, work: Work) -> Numbers:
         "rms": at(settings, work, "noise-rms", "beta-vae"),
         "largest": largest,
         "change": rms,
-        "eps": broken.reach(settings),
+        "eps": broken.largest_change(settings),
         "world": settings.world,
-        "whose": broken.whose(settings),
+        "whose": broken.image_source(settings),
         **({"also": compute(settings.also, work)} if settings.also else {}),
     }
 
@@ -48,7 +48,7 @@ def _printed(metric: str, method: str, first: int, second: int, world: str = "")
     return ", ".join(f"{v[first]:.2f} -> {v[second]:.2f} {name}" for name, v in pairs if world in ("", name))
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     """The rows of the data set, and those of the other one where there is one, by its name."""
     rows, also = _rows_of(numbers), numbers.get("also")
     named = (
@@ -59,12 +59,15 @@ def judge(numbers: Numbers) -> list[Row]:
     return rows + named
 
 
-def _rows_of(numbers: Numbers) -> list[Row]:
+def _rows_of(numbers: Numbers) -> list[VerdictRow]:
     scores, about = numbers["scores"], (numbers["world"], numbers["whose"])
-    rows = [_dropped(m, metric, scores[m], *about) for m in VARIATIONAL if m in scores for metric in METRICS]
+    rows = [_dropped(m, metric, scores[m], *about) for m in VARIATIONAL if m in scores for metric in METRIC_TABLES]
     others = [m for m in ("pcl", "weak-gan") if m in scores]
     rows += [
-        _kept(m, metric, scores[m], "perturbed", *about) for m in others for metric in METRICS if m in PUBLISHED[metric]
+        _kept(m, metric, scores[m], "perturbed", *about)
+        for m in others
+        for metric in METRIC_TABLES
+        if m in PUBLISHED[metric]
     ]
     rows += [_kept(m, "mig", scores[m], "noise", *about) for m in (*VARIATIONAL, *others) if m in scores]
     rows += [
@@ -75,19 +78,19 @@ def _rows_of(numbers: Numbers) -> list[Row]:
     return rows + _controls(numbers)
 
 
-def _dropped(method: str, metric: str, found: Numbers, world: str, whose: str) -> Row:
+def _dropped(method: str, metric: str, found: Numbers, world: str, whose: str) -> VerdictRow:
     """(a) a variational method drops."""
-    what = f"(a) {NAMES[method]}, {METRICS[metric]}: original above perturbed"
+    what = f"(a) {NAMES[method]}, {METRIC_TABLES[metric]}: original above perturbed"
     high, low = found["original"][metric], found["perturbed"][metric]
     published = _printed(metric, method, 0, 1, world)
     return ordering(f"{method}-{metric}", what, published, high, low, names=("original", "perturbed"), note=whose)
 
 
-def _kept(method: str, metric: str, found: Numbers, place: str, world: str, whose: str) -> Row:
+def _kept(method: str, metric: str, found: Numbers, place: str, world: str, whose: str) -> VerdictRow:
     """(b) PCL does similarly well, (c) noise has little effect."""
     letter, words = ("b", "similarly well") if place == "perturbed" else ("c", "little effect of noise on Shapes3D")
     expected = float(np.mean(found["original"][metric]))
-    what = f"({letter}) {NAMES[method]}, {METRICS[metric]}: {place} as on the original ({expected:.2f})"
+    what = f"({letter}) {NAMES[method]}, {METRIC_TABLES[metric]}: {place} as on the original ({expected:.2f})"
     printed_ = _printed(metric, method, 0, 1 if place == "perturbed" else 2, world)
     return alike(
         f"{method}-{metric}-{place}", what, f"{words}: {printed_}", found[place][metric], expected, SIMILAR,
@@ -95,7 +98,7 @@ def _kept(method: str, metric: str, found: Numbers, place: str, world: str, whos
     )  # fmt: skip
 
 
-def _controls(numbers: Numbers) -> list[Row]:
+def _controls(numbers: Numbers) -> list[VerdictRow]:
     """Is it the perturbation, and does it do what it must?"""
     vae = numbers["scores"]["beta-vae"]
     before, after = vae["original"]["mig"], vae["perturbed"]["mig"]
@@ -131,7 +134,7 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def draw_one(numbers: Numbers, axes: Any) -> None:
-    for ax, metric in zip(axes, METRICS, strict=True):
+    for ax, metric in zip(axes, METRIC_TABLES, strict=True):
         for i, found in enumerate(numbers["scores"].values()):
             for j, (place, colour) in enumerate(PLACES.items()):
                 values = found[place][metric]
@@ -139,11 +142,11 @@ def draw_one(numbers: Numbers, axes: Any) -> None:
                 label = place if i == 0 else None
                 ax.plot([i + 0.25 * (j - 1)], [np.mean(values)], "_", color=colour, ms=10, mew=2, label=label)
         ax.set_xticks(range(len(numbers["scores"])), [NAMES[m] for m in numbers["scores"]])
-        ax.set(title=joined(numbers["world"], METRICS[metric]))
+        ax.set(title=join_parts(numbers["world"], METRIC_TABLES[metric]))
         ax.set_ylim(bottom=0)
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     told = conclude_one(numbers, rows["halved"])
     if "also" not in numbers:
         return told
@@ -151,7 +154,7 @@ def conclude(numbers: Numbers, rows: Rows) -> str:
     return f"{numbers['world']}: {told} {world}: {conclude_one(numbers['also'], rows[f'{world} halved'])}"
 
 
-def conclude_one(numbers: Numbers, halved: Row) -> str:
+def conclude_one(numbers: Numbers, halved: VerdictRow) -> str:
     scores = numbers["scores"]
     means = {m: [f"{np.mean(found[place]['mig']):.2f}" for place in PLACES] for m, found in scores.items()}
     told = "; ".join(f"{NAMES[m]} {' / '.join(values)}" for m, values in means.items())

@@ -16,9 +16,9 @@ from unseam.linear.ppca import principal_axes
 from unseam.rng import numpy_generator
 from unseam.run import Run
 from unseam.runs.represent import represent
-from unseam_papers.frame.draw import BLUE, GREEN, GREY, INK, ORANGE, Figure, figure
-from unseam_papers.frame.exhibit import Numbers, Work, beta_of, both, given, median, pick
-from unseam_papers.frame.rows import Row, Rows, as_kind
+from unseam_papers.frame.draw import BLUE, DARK, GREEN, GREY, ORANGE, Figure, figure
+from unseam_papers.frame.exhibit import Numbers, Work, beta_argument, both, median, pick, training_arguments
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, as_kind
 from unseam_papers.frame.verdicts import limit, ordering, three_way
 
 ID, TITLE = "Z1", "PCA, autoencoder and VAE in a three-dimensional cloud"
@@ -67,7 +67,7 @@ SCALES = {
 }
 
 
-def cloud(rows: int) -> Array:  # (N, 3)
+def saddle_sheet(rows: int) -> Array:  # (N, 3)
     """A saddle-shaped sheet with some noise, tilted: variances about 2.3, 1 and 0.3 along its principal axes."""
     draw = numpy_generator(0, "z1")
     a, b = (draw.standard_normal((rows, 2)) * (1.5, 1.0)).T
@@ -79,11 +79,14 @@ def cloud(rows: int) -> Array:  # (N, 3)
 def _train(settings: Settings, work: Work, objective: str, network: str) -> Run:
     linear = network == "linear"
     restarts = settings.restarts if objective == "beta-vae" else settings.loose
-    length = {"steps": settings.linear_steps if linear else settings.curved_steps, **given(settings, "batch", "lr")}
+    length = {
+        "steps": settings.linear_steps if linear else settings.curved_steps,
+        **training_arguments(settings, "batch", "lr"),
+    }
     length |= {"seeds": list(range(restarts if linear else settings.curved_restarts))}
     layers = {"network": network, "latents": 2, **both(settings.widths), **both("tanh", "activation")}
-    beta = beta_of(objective, settings.beta if linear else settings.curved_beta)
-    return work.train(cloud(settings.rows), objective, **length, **layers, **beta)
+    beta = beta_argument(objective, settings.beta if linear else settings.curved_beta)
+    return work.train(saddle_sheet(settings.rows), objective, **length, **layers, **beta)
 
 
 def to_axes(W: Array, U: Array) -> Array:  # (3, 2), (3, 2) -> (2,)
@@ -127,7 +130,7 @@ def _grid(model: Any, z: torch.Tensor) -> list[Any]:  # 2 x LINES x DOTS x 3
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    x = cloud(settings.rows)
+    x = saddle_sheet(settings.rows)
     U = principal_axes(np.cov(x, rowvar=False))[1][:, :2]
 
     def one(name: str) -> list[dict[str, Any]]:
@@ -143,7 +146,7 @@ def first_axis(numbers: Numbers, model: str) -> Array:
     return pick(numbers[model], "axes")[:, 0]
 
 
-def randomly(key: str, what: str, angles: Array) -> Row:
+def randomly(key: str, what: str, angles: Array) -> VerdictRow:
     """Equivalence of angles with uniform ones on 0 to 45 degrees.
 
     |F_n - F| < sqrt(log(2 / 0.05) / 2n) with 95 % (Dvoretzky-Kiefer-Wolfowitz), so the distance of the true F from the
@@ -157,10 +160,10 @@ def randomly(key: str, what: str, angles: Array) -> Row:
         f"equivalence: distance of the distribution functions, {distance:.2f} +- {sure:.2f} (95 %), within {_UNEVEN:g}"
         "; angles on 0 to 30 degrees only would be 0.33 away"
     )
-    return Row(key, what, "randomly aligned", ours, "published ordering", verdict, rule=rule)
+    return VerdictRow(key, what, "randomly aligned", ours, "published ordering", verdict, rule=rule)
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     worst, plane = pick(numbers["linear beta-vae"], "axes").max(1), pick(numbers["linear ae"], "plane")
     error = {m: pick(numbers[f"mlp {m}"], "error") for m in CURVED}
     least, chance = median(numbers["linear ae"], "error"), haar(2)[0]
@@ -203,7 +206,7 @@ def draw(numbers: Numbers) -> Figure:
                 )
         if name.startswith("linear"):
             for axis, length in zip(U.T, (3.4, 2.2), strict=True):
-                ax.plot(*np.outer(axis, (-length, length)), color=INK, lw=1, ls=":")
+                ax.plot(*np.outer(axis, (-length, length)), color=DARK, lw=1, ls=":")
         ax.set_title(title, y=1.1)
         ax.view_init(elev=elev, azim=azim)
         ax.set(xlim=(-3, 3), ylim=(-3, 3), zlim=(-3, 3))
@@ -214,7 +217,7 @@ def draw(numbers: Numbers) -> Figure:
     left.set_xlim(-1, 46)
     left.set_xlabel("first axis to the nearer principal axis (dotted above), degrees")
     _strips(right, CURVED, {m: pick(numbers[f"mlp {m}"], "dto") for m in CURVED})
-    right.axvline(haar(2)[0], color=INK, lw=0.8, ls="--")
+    right.axvline(haar(2)[0], color=DARK, lw=0.8, ls="--")
     right.text(haar(2)[0] + 0.01, 1.45, "chance", va="top")
     right.set_xlim(0, 1)
     right.set_xlabel("distance to orthogonality (0: locally orthogonal)")
@@ -230,7 +233,7 @@ def _strips(ax: Axes, names: Mapping[str, str], values: Mapping[str, Array]) -> 
     ax.set(yticks=range(len(names)), yticklabels=list(names.values())[::-1], ylim=(-0.6, len(names) - 0.4))
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     ours, other = (pick(numbers[f"mlp {m}"], "dto").mean() for m in ("beta-vae", "ae"))
     vae, ae, full = (np.median(first_axis(numbers, f"linear {m}")) for m in ("beta-vae", "ae", "beta-vae-sigma"))
     why = "The control shares everything with the linear VAE but the diagonal posterior: it is the diagonal that turns."

@@ -8,12 +8,23 @@ import numpy as np
 
 from unseam.geometry import polarized_share
 from unseam.run import Run
-from unseam_papers.frame.draw import BLUE, INK, ORANGE, Figure, panels
+from unseam_papers.frame.draw import BLUE, DARK, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows
-from unseam_papers.frame.verdicts import drawn, unless, unrun
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
+from unseam_papers.frame.verdicts import repeated_value, unless, unrun
 from unseam_papers.zietlow import setups
-from unseam_papers.zietlow.setups import EVERY, SETUPS, SIZES, Size, here, members, of_set, regime, search, train
+from unseam_papers.zietlow.setups import (
+    EVERY,
+    SETUPS,
+    SIZES,
+    TrainingSize,
+    of_set,
+    regime,
+    restarts_at_beta,
+    search,
+    train_restarts,
+    trained_setups,
+)
 
 ID, TITLE = "Z4", "Table 3.2: the polarized regime"
 CLAIM = "The KL of a beta-VAE is that of its active latents alone, to 3 %, for all but the first steps of training."
@@ -35,14 +46,14 @@ PUBLISHED = {  # per cent of the training, with the exact number of latents and 
 class Settings:
     """How much of each set-up is trained."""
 
-    sizes: dict[str, Size]
-    wide: dict[str, Size] = field(default_factory=dict)  # where the models with ten latents are trained less
+    sizes: dict[str, TrainingSize]
+    wide: dict[str, TrainingSize] = field(default_factory=dict)  # where the models with ten latents are trained less
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
     """Delta_KL over training, of restarts with the exact number of latents and with 10."""
 
-    def one(name: str, size: Size) -> Numbers:
+    def one(name: str, size: TrainingSize) -> Numbers:
         more, step = settings.wide.get(name, size), setups.step_name(name)
         return {
             "exact": {"epochs": size.epochs} | work.once(f"{step}exact", partial(_exact, work, name, size)),
@@ -52,14 +63,14 @@ def compute(settings: Settings, work: Work) -> Numbers:
     return setups.over_sets(settings.sizes, one)
 
 
-def _exact(work: Work, name: str, size: Size) -> Numbers:
+def _exact(work: Work, name: str, size: TrainingSize) -> Numbers:
     setup = SETUPS[name]
-    run = search(work, name, size) if setup.betas else train(work, name, "beta-vae", size)
-    return deltas(run, members(run, setup.beta))
+    run = search(work, name, size) if setup.betas else train_restarts(work, name, "beta-vae", size)
+    return deltas(run, restarts_at_beta(run, setup.beta))
 
 
-def wide(work: Work, name: str, size: Size) -> Numbers:
-    run = train(work, name, "beta-vae", size, latents=_WIDE)
+def wide(work: Work, name: str, size: TrainingSize) -> Numbers:
+    run = train_restarts(work, name, "beta-vae", size, latents=_WIDE)
     return deltas(run, range(len(run.members)))
 
 
@@ -75,7 +86,7 @@ def deltas(run: Run, chosen: Sequence[int]) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     return [
         row(name, kind, value, *of_set(numbers, name))
         for name, published in PUBLISHED.items()
@@ -88,7 +99,7 @@ def before(name: str, found: Numbers) -> float:
     return float(1 - np.mean(found["shares"]) / 100) * SETUPS[name].steps(found["epochs"])
 
 
-def row(name: str, kind: str, value: float, trained: str, sets: Numbers) -> Row:
+def row(name: str, kind: str, value: float, trained: str, sets: Numbers) -> VerdictRow:
     """A cell of the table; `trained` is the set-up, or what stands in for it."""
     setup, d = SETUPS[trained], SETUPS[trained].latents if kind == "exact" else _WIDE
     key, what = f"{name}, {kind}", f"{name}, d = {d}{' (of 3 factors that vary)' if setup.stands_in else ''}"
@@ -98,12 +109,14 @@ def row(name: str, kind: str, value: float, trained: str, sets: Numbers) -> Row:
     step = 100 * EVERY / steps  # one evaluation more or less
     note = f"the regime began after {before(trained, found):,.0f} of {steps:,} batches"
     why = setups.why_not(trained, found["epochs"], sets.get("data", ""))
-    return unless(why, drawn(key, what, value, found["shares"], _POINTS, " %", ".1f", resolution=step, note=note))
+    return unless(
+        why, repeated_value(key, what, value, found["shares"], _POINTS, " %", ".1f", resolution=step, note=note)
+    )
 
 
 def draw(numbers: Numbers) -> Figure:
     """Delta_KL over training: one panel a data set, exact and wide."""
-    sets = here(numbers)
+    sets = trained_setups(numbers)
     fig, axes = panels(2.4 * max(len(sets), 2) + 1, 3.2, columns=len(sets), sharey=True, squeeze=False)
     for ax, (name, found) in zip(axes[0], sets.items(), strict=True):
         for kind, colour in (("exact", BLUE), ("wide", ORANGE)):
@@ -111,15 +124,18 @@ def draw(numbers: Numbers) -> Figure:
             d = SETUPS[name].latents if kind == "exact" else _WIDE
             ax.fill_between(steps, delta.min(0), delta.max(0), color=colour, alpha=0.2, lw=0)
             ax.plot(steps, np.median(delta, 0), color=colour, lw=1.5, label=f"d = {d}")
-        ax.axhline(_LIMIT, color=INK, lw=1, ls="--")
+        ax.axhline(_LIMIT, color=DARK, lw=1, ls="--")
         ax.set(title=name, xscale="log", yscale="log", xlabel="batches", ylim=(1e-5, 20))
         ax.legend()
     axes[0, 0].set_ylabel("Delta_KL (dashed: 3 %)")
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
-    first = {name: [before(name, found[kind]) for kind in ("exact", "wide")] for name, found in here(numbers).items()}
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
+    first = {
+        name: [before(name, found[kind]) for kind in ("exact", "wide")]
+        for name, found in trained_setups(numbers).items()
+    }
     begin = "; ".join(f"{name} {a:,.0f} and {b:,.0f}" for name, (a, b) in first.items())
     return (
         "How many batches pass before the regime holds for good, with the printed number of latents and with ten: "
@@ -136,8 +152,11 @@ CHOICES = (
     "At scale large MNIST and fMNIST are trained for 20 epochs with ten latents.",
 )
 SCALES = {
-    "tiny": Settings(SIZES["tiny"] | {"MNIST": Size(1, 0.01)}),
+    "tiny": Settings(SIZES["tiny"] | {"MNIST": TrainingSize(1, 0.01)}),
     "quick": Settings(SIZES["quick"]),
-    "large": Settings(SIZES["large"], wide={"Synth. Lin.": Size(3, 600), "MNIST": Size(3, 20), "fMNIST": Size(3, 20)}),
+    "large": Settings(
+        SIZES["large"],
+        wide={"Synth. Lin.": TrainingSize(3, 600), "MNIST": TrainingSize(3, 20), "fMNIST": TrainingSize(3, 20)},
+    ),
     "paper": Settings(SIZES["paper"]),
 }

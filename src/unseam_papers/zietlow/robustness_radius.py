@@ -27,9 +27,9 @@ from unseam.data import load_data
 from unseam.rng import generator, numpy_generator
 from unseam.runs.align import weakest_correlation
 from unseam_papers.frame.axes import recovery
-from unseam_papers.frame.draw import BLUE, GREY, INK, ORANGE, Figure, column, panels
+from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, column, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond, control
 
 ID, TITLE = "Z16", "The perturbation in closed form: a change too small to see turns axes whose lengths are close"
@@ -85,10 +85,10 @@ def swap(ratio: float = RATIO, mix: float = MIX) -> float:
     return float(np.sqrt((1 - ratio**2) / np.cos(2 * np.radians(mix))))
 
 
-def predicted(e: float, ratio: float = RATIO, mix: float = MIX) -> float:
+def predicted_angle(e: float, ratio: float = RATIO, mix: float = MIX) -> float:
     """t in degrees.
 
-    >>> predicted(0.0), round(predicted(swap()), 6)
+    >>> predicted_angle(0.0), round(predicted_angle(swap()), 6)
     (0.0, 45.0)
     """
     b = 2 * np.radians(mix)
@@ -98,7 +98,7 @@ def predicted(e: float, ratio: float = RATIO, mix: float = MIX) -> float:
 def radius(ratio: float = RATIO, mix: float = MIX, turn: float = _RADIUS) -> float:
     """The change that turns by `turn` degrees.
 
-    >>> round(predicted(radius()), 6), radius(mix=60.0) < min(radius(mix=55.0), radius(mix=65.0))
+    >>> round(predicted_angle(radius()), 6), radius(mix=60.0) < min(radius(mix=55.0), radius(mix=65.0))
     (15.0, True)
     """
     T, b = 2 * np.radians(turn), 2 * np.radians(mix)
@@ -119,7 +119,7 @@ def anywhere(ratio: float = RATIO, turn: float = _RADIUS) -> float:
     return float(np.min(roots))
 
 
-def factors() -> Array:  # (N, 2)
+def gaussian_factors() -> Array:  # (N, 2)
     """Gaussian, with mean 0 and covariance I exactly."""
     w = numpy_generator(0, "Z16").standard_normal((_SIZE, 2))
     w -= w.mean(0)
@@ -128,7 +128,7 @@ def factors() -> Array:  # (N, 2)
 
 def observations(e: float, noise: bool = False) -> Array:  # (N, 3)
     """x', or x with isotropic noise of the same mean square."""
-    A, w = load_data("synth-linear", ratio=RATIO).matrix.numpy(), factors()  # type: ignore[attr-defined]
+    A, w = load_data("synth-linear", ratio=RATIO).matrix.numpy(), gaussian_factors()  # type: ignore[attr-defined]
     if noise:
         change = e / np.sqrt(3) * numpy_generator(1, "Z16").standard_normal((_SIZE, 3))
     else:
@@ -179,13 +179,13 @@ def _trained(S: torch.Tensor, seed: int, steps: int) -> tuple[Array, Array, floa
 
 def _measure(settings: Settings, noise: bool, e: float) -> Numbers:
     """Of each restart the direction of its strongest latent, and the weakest match of a factor."""
-    x, w = observations(e, noise), factors()
+    x, w = observations(e, noise), gaussian_factors()
     S = torch.as_tensor(np.cov(x.T, bias=True))
     found = [_trained(S, seed, settings.steps) for seed in range(settings.restarts)]
     codes = [x @ V.T for V, _, _ in found]
     return {
         "change": e,
-        "predicted": 0.0 if noise else predicted(e),
+        "predicted": 0.0 if noise else predicted_angle(e),
         "turns": [direction(z[:, v.argmin()], w) for z, (_, v, _) in zip(codes, found, strict=True)],
         "recoveries": [weakest_correlation(z, w) for z in codes],
         "rest": max(rest for _, _, rest in found),
@@ -210,7 +210,7 @@ def _crossing(points: list[Numbers]) -> float:
     return float(np.sqrt(np.interp(_RADIUS, turns, [p["change"] ** 2 for p in points])))
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     points, noises = numbers["points"], numbers["noise"]
     worst, lowest = max(points, key=_off), max(points, key=_missing)
     found, expected = _crossing(points), radius()
@@ -238,8 +238,8 @@ def draw(numbers: Numbers) -> Figure:
     """The turn over the change; recovery over the change; the radius over the ratio."""
     fig, (left, middle, right) = panels(10.0, columns=3)
     fine = np.linspace(0, numbers["points"][-1]["change"], 200)
-    left.plot(fine, [predicted(e) for e in fine], color=INK, lw=1.4, label="predicted")
-    middle.plot(fine, [recovery(np.radians(predicted(e))) for e in fine], color=INK, lw=1.4)
+    left.plot(fine, [predicted_angle(e) for e in fine], color=DARK, lw=1.4, label="predicted")
+    middle.plot(fine, [recovery(np.radians(predicted_angle(e))) for e in fine], color=DARK, lw=1.4)
     how: dict[str, Any] = {"ms": 4, "mew": 0, "alpha": 0.6}
     for kind, colour, label in (("points", BLUE, "trained"), ("noise", ORANGE, "noise of that size")):
         for place, point in enumerate(numbers[kind]):
@@ -251,8 +251,8 @@ def draw(numbers: Numbers) -> Figure:
     left.legend()
     middle.set(title="recovery of the factors", xlabel="change e", ylabel="weakest rank correlation")
     ratios = np.linspace(1, 3, 100)
-    right.plot(ratios, [radius(r) for r in ratios], color=INK, label="in an unused direction")
-    right.plot(ratios, [anywhere(r) for r in ratios], color=INK, ls="--", label="in any direction")
+    right.plot(ratios, [radius(r) for r in ratios], color=DARK, label="in an unused direction")
+    right.plot(ratios, [anywhere(r) for r in ratios], color=DARK, ls="--", label="in any direction")
     right.plot([RATIO], [_crossing(numbers["points"])], "o", color=BLUE, ms=5, label="trained")
     right.set(title=f"the change that turns by {_RADIUS:g} degrees", xlabel="ratio of lengths")
     right.set_ylabel("robustness radius")
@@ -260,7 +260,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     follows = "follow" if rows["turn"].verdict == "holds" else "do not follow everywhere"
     still = "does not turn them" if rows["noise"].verdict == "holds" else "turns them too, in the training given"
     return (

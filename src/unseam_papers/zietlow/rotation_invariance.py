@@ -14,14 +14,14 @@ from unseam.axes import Array
 from unseam.geometry import entanglement_cost, metrics
 from unseam.models.likelihood import Gaussian
 from unseam.run import Run
-from unseam.runs.diagnose import beta_of
+from unseam.runs.diagnose import kl_weight_of
 from unseam_papers.allen import setups
-from unseam_papers.allen.setups import MIDDLE, Cohort, look, members, train
-from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, Figure, key, panels
+from unseam_papers.allen.setups import MIDDLE, Cohort, look_at_setup, members_at_beta, train_setup
+from unseam_papers.frame.draw import BLUE, DARK, GREEN, ORANGE, Figure, key, panels
 from unseam_papers.frame.exhibit import Numbers, Work, pick
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import alike, beyond, identity, limit
-from unseam_papers.zietlow.turned import Turned, reconstruction_split, rotation
+from unseam_papers.zietlow.turned import TurnedDecoder, plane_rotation, reconstruction_split
 
 ID, TITLE = "Z3", "Only the diagonal posterior sees a rotation of the latents; the reconstruction loss splits in two"
 CLAIM = (
@@ -59,7 +59,7 @@ class Settings:
 
 
 SCALES = {
-    "tiny": Settings(setups.TINY, points=4, degrees=45, nodes=8, mesh=0.2),
+    "tiny": Settings(setups.TINY_COHORT, points=4, degrees=45, nodes=8, mesh=0.2),
     "quick": Settings(setups.QUICK),
     "paper": Settings(setups.PAPER, points=200, nodes=24, mesh=0.02),
 }
@@ -67,11 +67,11 @@ SCALES = {
 
 def compute(settings: Settings, work: Work) -> Numbers:
     def turning(kind: str) -> list[dict[str, Any]]:
-        run = train(work, "Gaussian", settings.cohort, kind)
-        return [_curves(run, member, settings) for member in members(run, MIDDLE["Gaussian"])]
+        run = train_setup(work, "Gaussian", settings.cohort, kind)
+        return [_curves(run, member, settings) for member in members_at_beta(run, MIDDLE["Gaussian"])]
 
     def splitting() -> list[dict[str, float]]:
-        run = train(work, "Gaussian", settings.cohort)
+        run = train_setup(work, "Gaussian", settings.cohort)
         return [_parts(run, member, 8 * settings.points) for member in range(len(run.members))]
 
     return {"angles": settings.angles(), **work.each(_KINDS, turning), "split": work.once("split", splitting)}
@@ -79,22 +79,22 @@ def compute(settings: Settings, work: Work) -> Numbers:
 
 def _parts(run: Run, member: int, points: int) -> dict[str, float]:
     """The reconstruction split of one member: means over held-out points."""
-    model, seen = look(run, member, points)
+    model, seen = look_at_setup(run, member, points)
     split = reconstruction_split(model.mean, seen.x, seen.posterior.mean, seen.posterior.variance())
-    return {"beta": beta_of(run, member), **{name: float(value.mean()) for name, value in split._asdict().items()}}
+    return {"beta": kl_weight_of(run, member), **{name: float(value.mean()) for name, value in split._asdict().items()}}
 
 
 def _curves(run: Run, member: int, settings: Settings) -> dict[str, Any]:
     """log p(x) and both ELBOs for every angle: means over held-out points, in nats of the VAE with variance beta s2."""
-    model, seen = look(run, member, settings.points)
+    model, seen = look_at_setup(run, member, settings.points)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    likelihood = Gaussian(beta_of(run, member) * run.config.architecture.s2)
-    turned = Turned(model.decode, likelihood, seen.x, settings.nodes, settings.mesh)
+    likelihood = Gaussian(kl_weight_of(run, member) * run.config.architecture.s2)
+    turned = TurnedDecoder(model.decode, likelihood, seen.x, settings.nodes, settings.mesh)
     e, Sigma = seen.posterior.mean, seen.posterior.covariance()
     M = metrics(model.decode, e, likelihood).pullback
     out: dict[str, list[float]] = {"likelihood": [], "full": [], "diagonal": [], "cost": []}
-    for U in map(rotation, settings.angles()):
+    for U in map(plane_rotation, settings.angles()):
         start = (1 + (U @ M @ U.T).diagonal(dim1=1, dim2=2)).reciprocal()
         out["likelihood"].append(turned.evidence(U))
         out["full"].append(turned.elbo(U, e @ U.T, U @ Sigma @ U.T))
@@ -119,7 +119,7 @@ def _ratios(numbers: Numbers, beta: float) -> Array:  # (2, members)
     return np.stack([(pick(found, "deterministic") + stochastic) / whole, pick(found, "linear") / stochastic])
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = []
     for kind, label in _KINDS.items():
         for what, name in (("likelihood", "log p(x)"), ("full", "ELBO, posterior turned")):
@@ -150,7 +150,7 @@ def draw(numbers: Numbers) -> Figure:
             start = member["full"][angles.index(0)]
             base = np.mean(np.add(member["diagonal"], member["cost"]))
             ax.plot(angles, np.subtract(member["diagonal"], start), "o-", color=BLUE, ms=3, lw=1)
-            ax.plot(angles, np.subtract(base, member["cost"]) - start, ":", color=INK, lw=1)
+            ax.plot(angles, np.subtract(base, member["cost"]) - start, ":", color=DARK, lw=1)
             ax.plot(angles, np.subtract(member["full"], start), color=ORANGE, lw=2)
             if not number:
                 flat = np.subtract(member["likelihood"], member["likelihood"][0])
@@ -160,12 +160,12 @@ def draw(numbers: Numbers) -> Figure:
     key(axes[1], GREEN, "log p(x), less its value at -45", "--")
     key(axes[1], ORANGE, "ELBO, full posterior")
     key(axes[1], BLUE, "ELBO, best diagonal posterior")
-    key(axes[1], INK, "predicted from the entanglement cost", ":")
+    key(axes[1], DARK, "predicted from the entanglement cost", ":")
     fig.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     flat = max(change(numbers, kind, what).max() for kind in _KINDS for what in ("likelihood", "full"))
     diagonal = np.concatenate([change(numbers, kind, "diagonal") for kind in _KINDS])
     own, other = (best_angle(numbers, kind) for kind in _KINDS)

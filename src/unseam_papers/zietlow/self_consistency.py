@@ -19,9 +19,9 @@ from torch import Tensor
 from unseam.axes import Array
 from unseam.geometry import entanglement_cost, ima_contrast, metrics
 from unseam.rng import generator
-from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, Figure, panels
+from unseam_papers.frame.draw import BLUE, DARK, GREEN, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import after_a_look, beyond, control, limit
 from unseam_papers.zietlow.bounds import Decoder, best_bound, log_likelihood
 
@@ -128,7 +128,7 @@ def short_of(numbers: Numbers, kind: str, bound: str = "elbo") -> Array:  # (dec
     return _column(numbers, kind, "likelihood") - _column(numbers, kind, bound)
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     precisions, apart, law = (_column(numbers, "mixed", name) for name in ("precision", "apart", "law"))
     inverse, contrast = _column(numbers, "mixed", "inverse"), _column(numbers, "mixed", "contrast")[:, -1]
     gaps, top = short_of(numbers, "mixed"), f"at gamma^2 = {precisions[0, -1]:g}"
@@ -165,10 +165,14 @@ def draw(numbers: Numbers) -> Figure:
     rows = numbers["mixed"][0]
     p = np.array([r["precision"] for r in rows])
     like, star, c = (np.array([r[name] for r in rows]) for name in ("likelihood", "elbo", "contrast"))
-    lines = (("log-likelihood", like, INK, "-"), ("IMA objective", like - c, ORANGE, "--"), ("ELBO*", star, BLUE, "o-"))
+    lines = (
+        ("log-likelihood", like, DARK, "-"),
+        ("IMA objective", like - c, ORANGE, "--"),
+        ("ELBO*", star, BLUE, "o-"),
+    )
     for label, values, colour, kind in lines:
         left.semilogx(p, values, kind, color=colour, label=label, ms=4)
-    left.annotate("", (p[-1], like[-1]), (p[-1], like[-1] - c[-1]), arrowprops={"arrowstyle": "<->", "color": INK})
+    left.annotate("", (p[-1], like[-1]), (p[-1], like[-1] - c[-1]), arrowprops={"arrowstyle": "<->", "color": DARK})
     left.text(p[-1] / 1.5, like[-1] - c[-1] / 2, f"IMA regulariser\n{c[-1]:.2f} nats", ha="right", va="center")
     left.set(xlabel="decoder precision γ²", ylabel="nats a sample", title="Figure 7.6: one mixed decoder")
     left.legend(loc="lower right")
@@ -176,21 +180,21 @@ def draw(numbers: Numbers) -> Figure:
         ("|ELBO* − IMA|", _column(numbers, "mixed", "apart"), BLUE),
         ("full posterior: log p − ELBO", short_of(numbers, "mixed", "full"), GREEN),
         ("orthogonal decoder: log p − ELBO*", short_of(numbers, "conformal"), ORANGE),
-        ("mixed decoder: log p − ELBO*", short_of(numbers, "mixed"), INK),
+        ("mixed decoder: log p − ELBO*", short_of(numbers, "mixed"), DARK),
     )
     for label, values, colour in curves:
         right.loglog(p, np.maximum(np.abs(values), 1e-7).T, color=colour, lw=0.7, alpha=0.5)
         right.loglog(p, np.maximum(np.abs(values).mean(0), 1e-7), color=colour, lw=2, label=label)
     half = len(p) // 2
     at = _column(numbers, "mixed", "apart").mean(0)[half] * 0.25
-    right.loglog(p[half:], at * p[half] / p[half:], ":", color=INK, lw=1)
+    right.loglog(p[half:], at * p[half] / p[half:], ":", color=DARK, lw=1)
     right.text(p[half] * 0.9, at, "1/γ²", ha="right", va="center")
     right.set(xlabel="decoder precision γ²", ylabel="gap, nats a sample", title="All decoders: thin lines one each")
     right.legend(loc="lower left")
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     precisions, apart = _column(numbers, "mixed", "precision")[0], _column(numbers, "mixed", "apart").mean(0)
     controls = sum(rows[key].verdict == "holds" for key in ("full", "orthogonal"))
     why = "So it is the diagonal posterior that turns the likelihood into the IMA objective. "

@@ -15,8 +15,8 @@ from unseam.rng import generator
 from unseam.run import Run
 from unseam.runs.history import regime as regime
 from unseam.runs.represent import represent, without_constants
-from unseam_papers.frame.exhibit import OFFICIAL, Numbers, Work, absent, beta_of, official
-from unseam_papers.frame.rows import joined
+from unseam_papers.frame.exhibit import OFFICIAL, Numbers, Work, absent, beta_argument, official
+from unseam_papers.frame.rows import join_parts
 
 _BATCH = 64
 HOLDOUT = 0.2  # 80 % training; evaluation and test (10 % each) are one held-out part here: nothing is chosen on it
@@ -27,7 +27,7 @@ _POINTS = 1000  # held-out samples behind a DtO
 TREND = 200  # and behind one on the way
 _ROWS = 5000  # held-out samples behind a DS
 MARGIN = 0.1  # of DS (0 to 1) and of DtO (random axes: 0.55 in the plane): closer than that is the same
-CHANCE = float(32 / np.pi * np.sqrt(2) * np.sin(np.pi / 16) ** 2)  # mean DtO of random axes in the plane: 0.548
+CHANCE_DTO = float(32 / np.pi * np.sqrt(2) * np.sin(np.pi / 16) ** 2)  # mean DtO of random axes in the plane: 0.548
 NARROW = float(48 / np.pi * np.sqrt(2) * np.sin(np.pi / 24) ** 2)  # of angles on 0 to 30 degrees only: 0.368
 CHOICES = (
     "The batch size: not given. Ours: 64. Table 3.2's 99.9 % at one evaluation in 500 batches needs at least 333,000 "
@@ -114,7 +114,7 @@ SETUPS: dict[str, Setup] = {
 
 
 @dataclass(frozen=True)
-class Size:
+class TrainingSize:
     """How much of a set-up is trained."""
 
     restarts: int
@@ -125,23 +125,27 @@ class Size:
 class Settings:
     """How much of each set-up is trained."""
 
-    sizes: dict[str, Size]
+    sizes: dict[str, TrainingSize]
 
 
-SYNTHETIC = {"Synth. Lin.": Size(10, 600), "Synth. Non-Lin.": Size(10, 600)}
+SYNTHETIC = {"Synth. Lin.": TrainingSize(10, 600), "Synth. Non-Lin.": TrainingSize(10, 600)}
 WITH_FACTORS = {  # of the tables, by scale: exhibits that ask for the same train it once
-    "tiny": {"sprites": Size(2, 2), "Synth. Lin.": Size(2, 0.1)},
-    "quick": {"sprites": Size(4, 120), "Synth. Lin.": Size(4, 10), "Synth. Non-Lin.": Size(4, 10)},
-    "large": {"sprites": Size(10, 500), **SYNTHETIC, "Synth. Non-Lin.": Size(3, 600)},
-    "paper": {"dSprites": Size(10, 50), **SYNTHETIC},
+    "tiny": {"sprites": TrainingSize(2, 2), "Synth. Lin.": TrainingSize(2, 0.1)},
+    "quick": {
+        "sprites": TrainingSize(4, 120),
+        "Synth. Lin.": TrainingSize(4, 10),
+        "Synth. Non-Lin.": TrainingSize(4, 10),
+    },
+    "large": {"sprites": TrainingSize(10, 500), **SYNTHETIC, "Synth. Non-Lin.": TrainingSize(3, 600)},
+    "paper": {"dSprites": TrainingSize(10, 50), **SYNTHETIC},
 }
 SIZES = WITH_FACTORS | {  # and those whose data has no factors
-    "large": WITH_FACTORS["large"] | {"MNIST": Size(3, 100), "fMNIST": Size(3, 100)},
-    "paper": WITH_FACTORS["paper"] | {"MNIST": Size(10, 400), "fMNIST": Size(10, 500)},
+    "large": WITH_FACTORS["large"] | {"MNIST": TrainingSize(3, 100), "fMNIST": TrainingSize(3, 100)},
+    "paper": WITH_FACTORS["paper"] | {"MNIST": TrainingSize(10, 400), "fMNIST": TrainingSize(10, 500)},
 }
 
 
-def over_sets(sizes: Mapping[str, Size], measure: Callable[[str, Size], Numbers]) -> Numbers:
+def over_sets(sizes: Mapping[str, TrainingSize], measure: Callable[[str, TrainingSize], Numbers]) -> Numbers:
     """`measure` of every set-up and the name of its data, or why that is missing."""
     sets: Numbers = {}
     for name, size in sizes.items():
@@ -157,7 +161,7 @@ def step_name(name: str) -> str:
     return f"{name}-" if setup.source == setup.data else f"{name}-{setup.source}-"
 
 
-def here(numbers: Numbers) -> Numbers:
+def trained_setups(numbers: Numbers) -> Numbers:
     """The set-ups that were trained."""
     return {name: found for name, found in numbers["sets"].items() if "missing" not in found}
 
@@ -175,7 +179,7 @@ def of_set(numbers: Numbers, name: str, model: str = "") -> tuple[str, Numbers]:
     return name, {"missing": "not part of this scale"}
 
 
-def whose(name: str, data: str) -> str:
+def setup_image_source(name: str, data: str) -> str:
     """Whose images they are, where they are not the thesis'."""
     setup = SETUPS[name]
     if setup.stands_in:
@@ -188,14 +192,14 @@ def why_not(name: str, epochs: float, data: str = "") -> str:
     setup = SETUPS[name]
     if setup.stands_in:
         return f"other images and networks than {setup.stands_in}"
-    return joined(setup.short(epochs), whose(name, data))
+    return join_parts(setup.short(epochs), setup_image_source(name, data))
 
 
-def train(
+def train_restarts(
     work: Work,
     name: str,
     objective: str,
-    size: Size,
+    size: TrainingSize,
     betas: Sequence[float] = (),
     latents: int = 0,
     first: int = 0,
@@ -218,25 +222,25 @@ def train(
         watch=WATCH,
         snapshots=_MOMENTS,
         **setup.network,
-        **beta_of(objective, list(betas or (setup.beta,))),
+        **beta_argument(objective, list(betas or (setup.beta,))),
         **({"data_parameters": parameters} if parameters else {}),
     )
 
 
-def search(work: Work, name: str, size: Size) -> Run:
+def search(work: Work, name: str, size: TrainingSize) -> Run:
     """The cohort of Figure 3.7: beta-VAEs over all betas; Tables 3.2 to 3.4 read their members from it."""
-    return train(work, name, "beta-vae", size, SETUPS[name].betas)
+    return train_restarts(work, name, "beta-vae", size, SETUPS[name].betas)
 
 
-def members(run: Run, beta: float) -> list[int]:
+def restarts_at_beta(run: Run, beta: float) -> list[int]:
     """The restarts at one beta."""
     return [i for i, member in enumerate(run.members) if member.hyper.get("beta") == beta]
 
 
-def in_use(codes: Array, variances: Array) -> Array:  # (N, K), (N, K) -> (K,) bool
+def active_codes(codes: Array, variances: Array) -> Array:  # (N, K), (N, K) -> (K,) bool
     """Which latents are active; the codes of a point posterior (variance 0) have a unit of their own.
 
-    >>> in_use(np.array([[0.0, 0.0], [9.0, 0.01]]), np.zeros((2, 2)))
+    >>> active_codes(np.array([[0.0, 0.0], [9.0, 0.01]]), np.zeros((2, 2)))
     array([ True, False])
     """
     spread = codes.std(0)
@@ -251,7 +255,7 @@ def distance(run: Run, member: int, step: int | None = None, points: int = _POIN
     seen = represent(model, run.data, run.held_out()[:points])
     with torch.no_grad():
         M = metrics(model.decode, torch.as_tensor(seen.codes), model.likelihood, dtype=torch.float64).pullback
-    active = in_use(seen.codes, np.asarray(seen.variances))
+    active = active_codes(seen.codes, np.asarray(seen.variances))
     count = int(active.sum())
     found = dto(M, active) if count > 1 else None
     relative = None if found is None else found / haar(count)[0]
@@ -275,16 +279,16 @@ def scores(run: Run, chosen: Iterable[int], step: int | None = None) -> dict[str
     return out if run.data.space is None else {**out, "DS": [_disentanglement(run, m, step) for m in chosen]}
 
 
-def over_training(run: Run, chosen: Sequence[int]) -> dict[str, Any]:
+def dto_over_training(run: Run, chosen: Sequence[int]) -> dict[str, Any]:
     """DtO of members at the kept moments of training."""
     steps = run.snapshots()
     return {"steps": steps, "trend": [[distance(run, m, step, TREND)["DtO"] for m in chosen] for step in steps]}
 
 
-def known(values: Iterable[float | None]) -> list[float]:
+def without_missing(values: Iterable[float | None]) -> list[float]:
     """Without the restarts that have none.
 
-    >>> known([1.0, None, 2.0])
+    >>> without_missing([1.0, None, 2.0])
     [1.0, 2.0]
     """
     return [value for value in values if value is not None]
@@ -292,7 +296,7 @@ def known(values: Iterable[float | None]) -> list[float]:
 
 def average(values: Iterable[float | None]) -> float:
     """The mean of those known; NaN, which figures leave out, where there is none."""
-    found = known(values)
+    found = without_missing(values)
     return float(np.mean(found)) if found else float("nan")
 
 
@@ -302,7 +306,7 @@ def mean_of(values: Iterable[float | None]) -> str:
     >>> mean_of([0.125, None]), mean_of([None])
     ('0.12', 'none')
     """
-    found = known(values)
+    found = without_missing(values)
     return f"{np.mean(found):.2f}" if found else "none"
 
 
@@ -312,7 +316,7 @@ def left_out(values: Sequence[float | None]) -> str:
     >>> left_out([0.1, None])
     '1 of 2 restarts left out: fewer than two active latents'
     """
-    missing = len(values) - len(known(values))
+    missing = len(values) - len(without_missing(values))
     return f"{missing} of {len(values)} restarts left out: fewer than two active latents" if missing else ""
 
 

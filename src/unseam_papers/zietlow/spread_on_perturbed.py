@@ -4,7 +4,7 @@ import numpy as np
 
 from unseam_papers.frame.draw import BLUE, ORANGE, Figure, dots, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond, ordering
 from unseam_papers.zietlow import broken
 from unseam_papers.zietlow.broken import NAMES, VARIATIONAL, Settings, at
@@ -23,7 +23,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     space = broken.base(settings).space
     assert space is not None
     names = [factor.name for factor in space if factor.size != 1]
-    return {"scores": found, "factors": names, "whose": broken.whose(settings)}
+    return {"scores": found, "factors": names, "whose": broken.image_source(settings)}
 
 
 def pooled(numbers: Numbers, place: str) -> list[float]:
@@ -36,7 +36,7 @@ def per_factor(numbers: Numbers, place: str) -> dict[str, list[float]]:
     return {name: rows[:, i].tolist() for i, name in enumerate(numbers["factors"])}
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     before, after = per_factor(numbers, "original"), per_factor(numbers, "perturbed")
     high, low = pooled(numbers, "original"), pooled(numbers, "perturbed")
     rows = [
@@ -66,7 +66,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     low, high = pooled(numbers, "perturbed"), pooled(numbers, "original")
     return (
         f"MIG of {len(low)} VAEs on perturbed data: mean {np.mean(low):.2f}, from {min(low):.2f} to {max(low):.2f} "

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from unseam_papers.frame.draw import BLUE, INK, ORANGE, Figure, dots, panels
+from unseam_papers.frame.draw import BLUE, DARK, ORANGE, Figure, dots, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows
+from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import beyond, ordering
 from unseam_papers.zietlow import broken
-from unseam_papers.zietlow.broken import METRICS, NAMES, Settings, at
+from unseam_papers.zietlow.broken import METRIC_TABLES, NAMES, Settings, at
 
 ID, TITLE = "Z12", "Figures 4.4 to 4.7: other strengths do not bring the scores back"
 CLAIM = "On perturbed data no strength from 0.75 to 2 times the original one brings scores near the original level."
@@ -34,7 +34,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
     latents = broken.training(settings)["latents"]
     original = at(settings, work, "original", "beta-vae")
-    return {"original": original, "scaled": scaled, "latents": latents, "whose": broken.whose(settings)}
+    return {"original": original, "scaled": scaled, "latents": latents, "whose": broken.image_source(settings)}
 
 
 def unpruned(found: Numbers, metric: str, latents: int) -> list[float]:
@@ -48,9 +48,9 @@ def best(numbers: Numbers, metric: str) -> tuple[str, list[float]]:
     return name, kept[name]
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = []
-    for metric, title in METRICS.items():
+    for metric, title in METRIC_TABLES.items():
         name, low = best(numbers, metric)
         what = f"beta-VAE, {title.split(', ')[1]}: original above the best strength on perturbed data (x{name})"
         high = unpruned(numbers["original"], metric, numbers["latents"])
@@ -69,18 +69,18 @@ def _dropped(found: Numbers, latents: int) -> str:
 def draw(numbers: Numbers) -> Figure:
     """One panel a metric: restarts over the strength; the original's mean as a line."""
     fig, axes = panels(10.0, 2.8, columns=4)
-    for ax, metric in zip(axes, METRICS, strict=True):
+    for ax, metric in zip(axes, METRIC_TABLES, strict=True):
         ax.axhline(np.mean(numbers["original"][metric]), color=BLUE, lw=1.2)
         for i, found in enumerate(numbers["scaled"].values()):
             dots(ax, i, found[metric], ORANGE)
-            ax.plot([i], [np.mean(found[metric])], "_", color=INK, ms=10)
+            ax.plot([i], [np.mean(found[metric])], "_", color=DARK, ms=10)
         ax.set_xticks(range(len(numbers["scaled"])), [f"x{f}" for f in numbers["scaled"]])
-        ax.set(title=METRICS[metric].split(", ")[1], xlabel="beta; line: original")
+        ax.set(title=METRIC_TABLES[metric].split(", ")[1], xlabel="beta; line: original")
         ax.set_ylim(bottom=0)
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     name, values = best(numbers, "mig")
     found: Any = f"{np.mean(values):.2f}" if values else "none"
     return (

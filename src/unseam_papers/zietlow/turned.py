@@ -19,16 +19,16 @@ from unseam.rng import generator
 _ROUNDS = 8  # of the fixed point for the diagonal Sigma
 
 
-def rotation(degrees: float) -> Tensor:  # (2, 2)
+def plane_rotation(degrees: float) -> Tensor:  # (2, 2)
     """
-    >>> (rotation(90) @ torch.tensor([1.0, 0.0]).double()).round().abs()
+    >>> (plane_rotation(90) @ torch.tensor([1.0, 0.0]).double()).round().abs()
     tensor([0., 1.], dtype=torch.float64)
     """
     t = torch.deg2rad(torch.tensor(float(degrees), dtype=torch.float64))
     return torch.stack([torch.stack([t.cos(), -t.sin()]), torch.stack([t.sin(), t.cos()])])
 
 
-class Turned:
+class TurnedDecoder:
     """The decoder z -> Dec(U^T z) and its integrals, at fixed nodes."""
 
     def __init__(

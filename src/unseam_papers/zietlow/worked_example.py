@@ -11,10 +11,10 @@ from scipy.optimize import minimize_scalar
 from unseam.axes import Array
 from unseam.linear.precision import allocate, rotate
 from unseam.rng import numpy_generator
-from unseam_papers.frame.draw import BLUE, GREEN, INK, ORANGE, RED, Figure, panels
+from unseam_papers.frame.draw import BLUE, DARK, GREEN, ORANGE, RED, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import Row, Rows, Verdict
-from unseam_papers.frame.verdicts import beyond, drawn, exact
+from unseam_papers.frame.rows import Verdict, VerdictRow, VerdictRows
+from unseam_papers.frame.verdicts import beyond, exact, repeated_value
 
 ID, TITLE = "Z2", "The worked example: a budget of precision, and what a rotation costs"
 CLAIM = "With the best split of the precision budget the decoder M1 loses 24.5 e^-C, turned by 45 degrees 52.4 e^-C."
@@ -44,7 +44,7 @@ SCALES = {
 }
 
 
-def turned(degrees: float) -> Array:  # (3, 2)
+def turned_example(degrees: float) -> Array:  # (3, 2)
     """M1 R', R the rotation of the latent space by this angle."""
     t = np.radians(degrees)
     return M1 @ np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]).T
@@ -64,37 +64,39 @@ def sampled_minimum(M: Array, draws: int, seed: int) -> tuple[float, float]:
 
 
 def sampled(settings: Settings, degrees: int) -> list[tuple[float, float]]:
-    return [sampled_minimum(turned(degrees), settings.draws, seed) for seed in range(settings.repeats)]
+    return [sampled_minimum(turned_example(degrees), settings.draws, seed) for seed in range(settings.repeats)]
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
     angles = np.linspace(0, 180, settings.angles)
     V, best = rotate(M1)
     return {
-        "exact": {str(a): allocate(turned(a)).value for a in PUBLISHED},
+        "exact": {str(a): allocate(turned_example(a)).value for a in PUBLISHED},
         "ratio": float(np.divide(*allocate(M1).variances)),
         "sampled": work.each([str(a) for a in PUBLISHED], lambda a: sampled(settings, int(a)), prefix="sampled-"),
         "angles": angles.tolist(),
-        "curve": [allocate(turned(a)).value for a in angles],
+        "curve": [allocate(turned_example(a)).value for a in angles],
         "best": {"value": best.value, "angle": float(np.degrees(np.arctan2(V[1, 0], V[0, 0])) % 90)},
         "exponent": float(np.log(allocate(M1, budget=1.0).value / allocate(M1).value)),  # of e^C
     }
 
 
-def sure(key: str, what: str, published: str, ours: str, condition: bool) -> Row:
+def sure(key: str, what: str, published: str, ours: str, condition: bool) -> VerdictRow:
     """A printed order of two numbers that are not random."""
     verdict: Verdict = "agrees" if condition else "differs"
-    return Row(key, what, published, ours, "published ordering", verdict, rule="nothing is random")
+    return VerdictRow(key, what, published, ours, "published ordering", verdict, rule="nothing is random")
 
 
-def judge(numbers: Numbers) -> list[Row]:
+def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = []
     for angle, published in PUBLISHED.items():
         what = f"least E|M eps|^2 at C = 0, latent space turned by {angle} degrees"
         found, samples = numbers["exact"][str(angle)], [value for value, _ in numbers["sampled"][str(angle)]]
         rows += [
             exact(f"exact {angle}", what, published, found, ROUNDING, ".1f", note="closed form"),
-            drawn(f"sampled {angle}", f"{what}, sampled", published, samples, SPREAD, form=".1f", resolution=ROUNDING),
+            repeated_value(
+                f"sampled {angle}", f"{what}, sampled", published, samples, SPREAD, form=".1f", resolution=ROUNDING
+            ),
         ]
     low, high = np.quantile([ratio for _, ratio in numbers["sampled"]["0"]], [0.025, 0.975])
     times = numbers["exact"]["45"] / numbers["exact"]["0"]
@@ -117,7 +119,7 @@ def draw(numbers: Numbers) -> Figure:
     """The minimum over the rotation of the latent space, and E|M eps|^2 over how the budget is split."""
     fig, (left, right) = panels(columns=2, width_ratios=(3, 2))
     best = numbers["best"]
-    left.plot(numbers["angles"], numbers["curve"], color=INK)
+    left.plot(numbers["angles"], numbers["curve"], color=DARK)
     left.axhline(best["value"], color=GREEN, lw=0.8, ls="--")
     for angle, colour in zip(PUBLISHED, (BLUE, ORANGE), strict=True):
         value = numbers["exact"][str(angle)]
@@ -131,7 +133,7 @@ def draw(numbers: Numbers) -> Figure:
     left.set_title("What the best split of the budget leaves")
     shares = np.logspace(-3, 2, 120)  # sx2/sy2 with sx2 sy2 = 1
     for angle, colour in zip(PUBLISHED, (BLUE, ORANGE), strict=True):
-        squares = np.square(turned(angle)).sum(0)
+        squares = np.square(turned_example(angle)).sum(0)
         right.loglog(shares, squares[0] * np.sqrt(shares) + squares[1] / np.sqrt(shares), color=colour)
         at = squares[1] / squares[0]
         right.plot(at, numbers["exact"][str(angle)], "o", color=colour)
@@ -142,7 +144,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: Rows) -> str:
+def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     best, at = numbers["best"], numbers["exact"]
     printed = [rows[f"{how} {angle}"].verdict for how in ("exact", "sampled") for angle in PUBLISHED]
     budget = (

@@ -18,11 +18,11 @@ from unseam.errors import BadInput
 from unseam.geometry import entanglement_cost, metrics
 from unseam.models.likelihood import Gaussian
 from unseam.show.explorer import member as subject_module
-from unseam.show.explorer.api import moves
-from unseam.show.explorer.at_point import first_meeting, follow, geometry
-from unseam.show.explorer.member import Broken, Subject, check_sound, describe
+from unseam.show.explorer.api import axes_change
+from unseam.show.explorer.at_point import first_meeting, follow_direction, geometry
+from unseam.show.explorer.member import Broken, Subject, check_sound, describe_latents
 from unseam.show.explorer.open_runs import open_gallery
-from unseam.show.explorer.upload import numbers, picture
+from unseam.show.explorer.upload import numbers_in_text, picture
 from unseam.train import fit
 
 Z = [0.3, -1.2, 0.5, 0.1]
@@ -135,14 +135,14 @@ def test_each_latent_knows_its_twin_in_the_other_model(ask, gallery):
 def test_a_linear_decoder_has_straight_curves_both_ways():
     W = torch.tensor([[3.0, 0.0], [0.0, 1.0], [0.0, 0.0]]) @ torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
     z = torch.tensor([0.5, -0.5])
-    there, back = (np.array(follow(linear(W), z, 0, sign)["z"]) for sign in (1, -1))
+    there, back = (np.array(follow_direction(linear(W), z, 0, sign)["z"]) for sign in (1, -1))
     v = np.array([0.8, 0.6])
     np.testing.assert_allclose(there[-1], z.numpy() + 3 * v, atol=1e-5)
     np.testing.assert_allclose(back[-1], z.numpy() - 3 * v, atol=1e-5)
 
 
 def test_a_curve_that_leaves_the_region_says_so():
-    found = follow(linear(torch.tensor([[2.0, 0.0], [0.0, 1.0]])), torch.tensor([5.0, 0.0]), 0, 1)
+    found = follow_direction(linear(torch.tensor([[2.0, 0.0], [0.0, 1.0]])), torch.tensor([5.0, 0.0]), 0, 1)
     assert found["reason"] == "left the region"
     assert len(found["z"]) < 12
 
@@ -166,7 +166,7 @@ def test_the_cost_is_zero_exactly_for_orthogonal_columns():
 
 def test_an_autoencoder_gets_ranges_from_its_codes():
     codes = np.array([[10.0, 0.0, 5.0], [30.0, 0.0, 5.4]])
-    rows = describe(codes, np.zeros_like(codes))
+    rows = describe_latents(codes, np.zeros_like(codes))
     assert [row["latent"] for row in rows] == [0, 2, 1]
     assert (rows[0]["low"], rows[0]["high"], rows[0]["kl"], rows[0]["middle"]) == (10, 30, None, 20)
     assert [row["active"] for row in rows] == [True, True, False]
@@ -187,7 +187,7 @@ def test_a_dropped_picture_is_cut_resized_and_laid_on_white():
 @pytest.mark.parametrize("content", [b"1 2", b"1 2 nan", b"1 2 x", b"\xff", b"1 2 inf", b""])
 def test_a_dropped_list_must_be_finite_and_complete(content):
     with pytest.raises(BadInput):
-        numbers(content, (3,))
+        numbers_in_text(content, (3,))
 
 
 def test_small_vectors_bring_their_cloud(vectors):
@@ -205,7 +205,7 @@ def test_other_posteriors_can_be_explored(objective, tmp_path):
     gallery.alignments["0.0"] = replace(gallery.alignment("0.0"), helped=True)
     plain, turned = gallery.subject("0.0"), gallery.subject("0.0", aligned=True)
     z, _ = plain.place(gallery.row(3)[0])
-    way = {name: torch.tensor(part).float() for name, part in moves(gallery.alignment("0.0")).items()}
+    way = {name: torch.tensor(part).float() for name, part in axes_change(gallery.alignment("0.0")).items()}
     new = (z - way["shift"]) @ way["there"]  # codes of an autoencoder are also shifted and scaled
     torch.testing.assert_close(turned.picture(new), plain.picture(z), atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(way["shift"] + new @ way["back"], z, atol=1e-4, rtol=1e-4)

@@ -11,9 +11,9 @@ from synthetic import study
 from unseam.cli.study import Command, tell
 from unseam.errors import BadInput
 from unseam.show.pages.study import correlation_figure, write_analysis
-from unseam.study.analyse import TABLES, analyse, words
-from unseam.study.analyse.columns import models
-from unseam.study.analyse.selection import choices, selection
+from unseam.study.analyse import ANALYSES, analyse, words
+from unseam.study.analyse.columns import finished_models
+from unseam.study.analyse.selection import selection, selection_outcomes
 
 sys.path.append(str(Path(__file__).parents[2] / "show"))
 from page_checks import checked
@@ -46,7 +46,9 @@ def test_the_page_is_whole_and_closed(full):
 def test_every_table_is_a_file_that_says_what_the_page_says(full):
     frame, found = full
     tables = analyse(frame)
-    assert set(found["tables"]) == set(tables) == {*TABLES, "models", "selection", "selection-by-metric"} - {"choices"}
+    assert (
+        set(found["tables"]) == set(tables) == {*ANALYSES, "models", "selection", "selection-by-metric"} - {"choices"}
+    )
     for name, path in found["tables"].items():
         assert len(pd.read_csv(path)) == len(tables[name]) > 0
     figures = {path.stem for path in (found["page"].parent / "figures").iterdir()}
@@ -60,7 +62,7 @@ def test_no_line_of_a_figure_leaves_its_panel():
     """Later data sets with more total correlation than the first are not cut at the first one's height."""
     frame = study(strengths=3, seeds=2)
     frame.loc[frame["data"] == "sprites-noisy", ["unsup.tc-mean", "unsup.tc-sampled"]] *= 1000
-    known = models(frame)
+    known = finished_models(frame)
     axes = correlation_figure(known, {}).axes
     assert len(axes) == 6
     for ax in axes:
@@ -85,7 +87,7 @@ def test_the_answer_follows_the_numbers():
     frame = study(data=("a",), methods=("beta-vae", "factor-vae"), strengths=4, seeds=5)
 
     def chosen(frame):
-        return {"selection": selection(choices(models(frame)))}
+        return {"selection": selection(selection_outcomes(finished_models(frame)))}
 
     for sign, expected in ((-1, "Yes"), (1, "No, worse")):
         known = chosen(frame.assign(**{"free.rank": sign * frame["mean.mig"]}))

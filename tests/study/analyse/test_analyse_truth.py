@@ -8,7 +8,7 @@ from synthetic import METRICS, grid, noise, study
 
 from unseam.study.analyse import agreement, downstream, efficiency, overlap, selection, total_correlation
 from unseam.study.analyse import transfer as moving
-from unseam.study.analyse.columns import DIRECTIONS, models
+from unseam.study.analyse.columns import DIRECTIONS, finished_models
 from unseam.study.analyse.intervals import by_leaving_out, of_mean, of_rank_correlation
 from unseam.study.analyse.overlap import beats
 from unseam.study.analyse.variance import variance
@@ -50,7 +50,9 @@ def test_a_perfect_order_of_few_models_proves_little():
 def test_agreement_of_a_known_case():
     frame = grid(methods=("beta-vae",), strengths=2, seeds=5)
     x = np.arange(10.0)
-    found = agreement.agreement(models(frame.assign(**{"mean.mig": x, "mean.sap": -x, "mean.modularity": np.exp(x)})))
+    found = agreement.metric_agreement(
+        finished_models(frame.assign(**{"mean.mig": x, "mean.sap": -x, "mean.modularity": np.exp(x)}))
+    )
     rho = {(row.a, row.b): row.rho for row in found.itertuples()}
     assert rho == {
         ("mean.mig", "mean.modularity"): 1,
@@ -96,10 +98,10 @@ def test_separation_and_equality_have_intervals_too():
 def test_the_better_method_and_the_worse_strength_are_named():
     frame = grid(methods=("beta-vae", "factor-vae"), strengths=2, seeds=4)
     score = (frame["method"] == "factor-vae") * 10 + frame["strength"] + 0.1 * frame["seed"]
-    frame = models(frame.assign(**{"mean.mig": score}))
+    frame = finished_models(frame.assign(**{"mean.mig": score}))
     (row,) = overlap.methods(frame).itertuples()
     assert (row.a, row.b, row.p, row.n_a, row.n_b) == ("beta-vae", "factor-vae", 0.0, 8, 8)
-    rows = overlap.strengths(frame)
+    rows = overlap.strength_overlap(frame)
     assert rows["worst"].tolist() == [1.0, 1.0]
     assert rows["best"].tolist() == [2.0, 2.0]
     assert rows["p"].tolist() == [0.0, 0.0]
@@ -111,7 +113,7 @@ def test_the_better_method_and_the_worse_strength_are_named():
 
 
 def test_pure_noise_explains_its_floor_and_nothing_once_adjusted():
-    found = variance(models(noise(grid(seeds=5), MEAN)), permutations=400)
+    found = variance(finished_models(noise(grid(seeds=5), MEAN)), permutations=400)
     many = found[found["by"] == "objective x strength"]
     assert (many["n"] == 180).all()
     assert many["explained"].mean() == pytest.approx(35 / 179, abs=0.03)
@@ -123,7 +125,7 @@ def test_under_noise_one_in_twenty_passes_the_null():
     frame = grid(methods=("beta-vae", "factor-vae", "dip-vae-i"), strengths=1, seeds=6)
     p = []
     for seed in range(20):
-        found = variance(models(noise(frame, MEAN, seed)), permutations=39, seed=seed)
+        found = variance(finished_models(noise(frame, MEAN, seed)), permutations=39, seed=seed)
         p += found[found["by"] == "objective"]["p"].tolist()
         assert (found["p"] > 0).all()
     assert np.mean(np.array(p) <= 0.05) == pytest.approx(0.05, abs=0.04)
@@ -136,7 +138,9 @@ def test_a_planted_effect_is_found_at_its_size():
     levels = (np.arange(6) - 2.5) / np.arange(6).std()
     method = levels[frame.groupby("method").ngroup()]
     strength = np.sqrt(2) * levels[frame["strength"].astype(int) - 1]
-    found = variance(models(frame.assign(**{"mean.mig": frame["mean.mig"] + method + strength})), permutations=99)
+    found = variance(
+        finished_models(frame.assign(**{"mean.mig": frame["mean.mig"] + method + strength})), permutations=99
+    )
     assert found["adjusted"].tolist() == pytest.approx([0.25, 0.75], abs=0.02)
     assert (found["p"] == 0.01).all()
     assert (found["null_high"] < found["explained"]).all()
@@ -153,7 +157,7 @@ def two_by_three(scores):
         for c in range(3)
         for s in range(2)
     ]
-    return models(pd.DataFrame(rows))
+    return finished_models(pd.DataFrame(rows))
 
 
 def test_transfer_by_hand():
@@ -170,11 +174,11 @@ def test_transfer_by_hand():
 
 
 def test_transfer_of_noise_is_chance_and_of_a_fixed_order_is_certain():
-    chance = moving.transfer(models(noise(grid(data=("a", "b")), MEAN)))
+    chance = moving.transfer(finished_models(noise(grid(data=("a", "b")), MEAN)))
     assert (chance["low"] < 0.5).all()
     assert (chance["high"] > 0.5).all()
     order = grid(data=("a", "b"))
-    order = models(order.assign(**{name: order.groupby(["method", "strength"]).ngroup() for name in MEAN[:2]}))
+    order = finished_models(order.assign(**{name: order.groupby(["method", "strength"]).ngroup() for name in MEAN[:2]}))
     assert moving.transfer(order)["rate"].tolist() == [1.0] * 4
 
 
@@ -182,7 +186,7 @@ def test_other_data_and_other_metric_are_not_mixed_up():
     """Metrics share an order on each data set, and data sets reverse it: other metric certain, other data hopeless."""
     frame = grid(data=("a", "b"), seeds=3)
     order = frame.groupby(["method", "strength"]).ngroup() * np.where(frame["data"] == "a", 1, -1)
-    rate = moving.transfer(models(frame.assign(**dict.fromkeys(MEAN[:2], order)))).set_index("kind")["rate"]
+    rate = moving.transfer(finished_models(frame.assign(**dict.fromkeys(MEAN[:2], order)))).set_index("kind")["rate"]
     assert rate.to_dict() == {
         "same metric, same data": 1,
         "same metric, other data": 0,
@@ -219,8 +223,10 @@ def test_the_jackknife_covers():
 
 def test_a_perfect_and_a_perverse_selector():
     frame = noise(grid(data=("a",), methods=("beta-vae",), strengths=5, seeds=7), ["mean.mig"])
-    found = models(frame.assign(**{"free.udr": frame["mean.mig"], "free.dto": frame["mean.mig"], "free.rank": 1.0}))
-    rows = selection.selection(selection.choices(found)).set_index(["pool", "selector"])
+    found = finished_models(
+        frame.assign(**{"free.udr": frame["mean.mig"], "free.dto": frame["mean.mig"], "free.rank": 1.0})
+    )
+    rows = selection.selection(selection.selection_outcomes(found)).set_index(["pool", "selector"])
     for pool in ("restarts", "settings"):
         assert rows["rate"][pool, "free.udr"] == 1.0  # udr: the largest is preferred
         assert rows["gain"][pool, "free.udr"] == 1.0
@@ -234,7 +240,7 @@ def test_a_perfect_and_a_perverse_selector():
 def test_choosing_by_hand_with_ties_and_missing_cells():
     x = np.array([[2.0, 1.0], [2.0, 9.0], [1.0, np.nan], [0.0, 0.0]])
     y = np.array([5.0, 4.0, 4.0, 1.0])
-    win, gained, possible = selection.choice(x, y)
+    win, gained, possible = selection.selection_outcome(x, y)
     # column 0: the first two tie; they beat 3 / 3 and (1/2 + 1) / 3. Column 1: model 1 among 0, 1, 3 beats one of two
     assert win == pytest.approx([(1 + 0.5) / 2, 0.5])
     assert gained == pytest.approx([4.5 - 3.5, 4 - 10 / 3])
@@ -245,7 +251,9 @@ def test_noise_chooses_by_chance_and_its_interval_covers_one_half():
     frame = grid(methods=("beta-vae", "factor-vae"), strengths=6, seeds=5)
     hits = []
     for seed in range(16):
-        found = selection.selection(selection.choices(models(noise(frame, ["mean.mig", "mean.sap", "free.udr"], seed))))
+        found = selection.selection(
+            selection.selection_outcomes(finished_models(noise(frame, ["mean.mig", "mean.sap", "free.udr"], seed)))
+        )
         hits += [row.low <= 0.5 <= row.high for row in found.itertuples() if row.selector == "free.udr"]
     assert np.mean(hits) == pytest.approx(0.95, abs=0.08)
 
@@ -253,8 +261,8 @@ def test_noise_chooses_by_chance_and_its_interval_covers_one_half():
 def test_labels_choose_by_the_metrics_that_do_not_judge_and_are_compared_in_pairs():
     """Two metrics agree, a third is noise; a selector that is the first has their rate against the second."""
     frame = noise(grid(data=("a",), seeds=6), ["mean.mig", "mean.sap"])
-    frame = models(frame.assign(**{"mean.beta-vae": frame["mean.mig"], "free.udr": frame["mean.sap"]}))
-    chosen = selection.choices(frame)
+    frame = finished_models(frame.assign(**{"mean.beta-vae": frame["mean.mig"], "free.udr": frame["mean.sap"]}))
+    chosen = selection.selection_outcomes(frame)
     rate = selection.by_metric(chosen).set_index(["pool", "selector", "metric"])["rate"]
     assert rate["restarts", "labels", "mean.mig"] == pytest.approx(0.75, abs=0.1)  # beta-vae 1, sap about 1/2
     assert rate["restarts", "labels", "mean.sap"] == pytest.approx(0.5, abs=0.15)
@@ -269,7 +277,7 @@ def test_directions_turn_the_correlations():
     frame = noise(grid(data=("a",), methods=("beta-vae",)), ["mean.mig"])
     quality = frame["mean.mig"]
     columns = {name: sign * quality for name, sign in DIRECTIONS.items()}
-    found = selection.scores_against_metrics(models(frame.assign(**columns)))
+    found = selection.scores_against_metrics(finished_models(frame.assign(**columns)))
     assert found["rho"].tolist() == [1.0] * len(DIRECTIONS)
     assert DIRECTIONS["unsup.elbo"] == DIRECTIONS["free.udr"] == 1
     assert {DIRECTIONS[f"free.{name}"] for name in ("dto", "dto-over-chance", "entanglement-cost", "rank")} == {-1}
@@ -289,8 +297,8 @@ def test_downstream_efficiency_and_total_correlation_know_their_columns():
         "unsup.tc-sampled": -frame["strength"],
         "unsup.tc-mean": 2 * frame["strength"],
     }
-    found = models(frame.assign(**numbers))
-    rho = downstream.downstream(found).set_index(["a", "b"])["rho"]
+    found = finished_models(frame.assign(**numbers))
+    rho = downstream.downstream_agreement(found).set_index(["a", "b"])["rho"]
     assert rho["downstream.trees.100", "mean.mig"] == 1
     assert rho["downstream.trees.10000", "mean.sap"] == -1
     with_it = efficiency.with_efficiency(found)["efficiency.trees"]
@@ -319,7 +327,7 @@ def test_means_have_students_interval():
 def test_what_diverged_is_infinite_or_stands_twice_does_not_count():
     frame = study(data=("a",), methods=("beta-vae",), strengths=2, seeds=3)
     frame.loc[0, "status"], frame.loc[1, "mean.mig"], frame.loc[3, "status"] = "diverged", np.inf, "exploded"
-    found = models(pd.concat([frame, frame[frame["seed"] == 2]]))
+    found = finished_models(pd.concat([frame, frame[frame["seed"] == 2]]))
     assert len(found) == 4
     assert found["mean.mig"].isna().sum() == 1
 
@@ -329,11 +337,11 @@ def test_worst_against_best_of_pure_noise_is_told_with_what_noise_gives():
     rng = np.random.default_rng(0)
     rows = [{"data": "d", "method": m, "strength": s, "seed": seed, "mean.mig": rng.normal()}
             for m in "abcdef" for s in range(6) for seed in range(10)]  # fmt: skip
-    noise = overlap.strengths(pd.DataFrame(rows))
+    noise = overlap.strength_overlap(pd.DataFrame(rows))
     assert noise["p"].mean() < 0.4
     assert noise["p"].mean() == pytest.approx(noise["null"].mean(), abs=0.12)
     real = pd.DataFrame(rows)
     real["mean.mig"] += 10 * real["strength"]
-    found = overlap.strengths(real)
+    found = overlap.strength_overlap(real)
     assert found["p"].max() == 0
     assert found["null"].mean() > 0.15

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from unseam.axes import Array, Factor, FactorSpace
-from unseam.data.archives.rows import GridArchive, cached, find, located, shrink
+from unseam.data.archives.rows import GridArchive, archive_path, cached, find_archive, shrink
 from unseam.data.base import within
 from unseam.errors import BadInput
 from unseam.readers import refusing
@@ -81,7 +81,7 @@ def _matrices(content: bytes) -> Iterator[tuple[str, int, tuple[int, ...], Eleme
             yield rest[1][1].decode("ascii"), flags[0], tuple(np.frombuffer(rest[0][1], "<i4").tolist()), rest[2]
 
 
-def views(path: Path, like: tuple[int, ...] | None = None) -> Array:  # (H, W, 3, azimuths, elevations) uint8
+def model_views(path: Path, like: tuple[int, ...] | None = None) -> Array:  # (H, W, 3, azimuths, elevations) uint8
     """All pictures of one model."""
     where = f"file {str(path)!r}"
     if path.stat().st_size > _LARGEST:
@@ -99,15 +99,15 @@ def views(path: Path, like: tuple[int, ...] | None = None) -> Array:  # (H, W, 3
 
 
 @lru_cache(maxsize=2)
-def read(listing: Path, size: int) -> tuple[Array, tuple[int, int, int]]:
+def read_cars3d(listing: Path, size: int) -> tuple[Array, tuple[int, int, int]]:
     """(images (N, size, size, 3) by rows, (elevations, azimuths, models)); rows: elevation, azimuth, then model."""
     paths = _models(listing)
-    shape = views(paths[0]).shape
+    shape = model_views(paths[0]).shape
     azimuths, elevations = shape[3:]
 
     def blocks() -> Iterator[Array]:
         for path in paths:
-            im = views(path, shape).transpose(4, 3, 0, 1, 2)  # (elevations, azimuths, H, W, 3)
+            im = model_views(path, shape).transpose(4, 3, 0, 1, 2)  # (elevations, azimuths, H, W, 3)
             small = shrink(np.ascontiguousarray(im).reshape(-1, *shape[:3]), size)
             yield small.reshape(1, elevations * azimuths, size, size, 3)
 
@@ -143,11 +143,11 @@ class Cars3D(GridArchive):
 
     @staticmethod
     def locate() -> None:
-        find("cars3d", *_PATTERNS)
+        find_archive("cars3d", *_PATTERNS)
 
     @cached_property
     def _read(self) -> tuple[Array, tuple[int, int, int]]:
-        return read(located("cars3d", self.path, *_PATTERNS), self.size)
+        return read_cars3d(archive_path("cars3d", self.path, *_PATTERNS), self.size)
 
     @cached_property
     def images(self) -> Any:

@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unseam.axes import Array, Factor, FactorSpace, Kind
-from unseam.data.archives.rows import cached, find, grid_sizes, located, npz_blocks, npz_header, slices
+from unseam.axes import Array, Factor, FactorKind, FactorSpace
+from unseam.data.archives.rows import archive_path, cached, find_archive, grid_sizes, npz_blocks, npz_header, row_slices
 from unseam.data.base import GridDataset, factor_rows
 from unseam.errors import BadInput
 from unseam.readers import load_array
 
-_FACTORS: tuple[tuple[str, Kind], ...] = (
+_FACTORS: tuple[tuple[str, FactorKind], ...] = (
     ("colour", "categorical"),
     ("shape", "categorical"),
     ("scale", "ordinal"),
@@ -47,7 +47,7 @@ def packed_images(path: Path) -> tuple[Array, tuple[int, ...], tuple[int, ...]]:
     if classes.shape != (shape[0], len(_FACTORS)) or classes.dtype.kind not in "iu":
         raise BadInput(f"{where}: {name} is {classes.dtype} {classes.shape}, not whole ({shape[0]}, {len(_FACTORS)})")
     sizes = grid_sizes(classes, where, name)
-    blocks = npz_blocks(path, "imgs", where, 2) if packed else slices(imgs)
+    blocks = npz_blocks(path, "imgs", where, 2) if packed else row_slices(imgs)
     bits = cached("dsprites", [path], (shape[0], -(-shape[1] * shape[2] // 8)), lambda: _bits(blocks, where))
     return bits, shape, sizes
 
@@ -75,11 +75,11 @@ class DSprites(GridDataset):
     @staticmethod
     def locate() -> None:
         """Refuse if the file is not in the data folder."""
-        find("dsprites", *_PATTERNS)
+        find_archive("dsprites", *_PATTERNS)
 
     @cached_property
     def _images(self) -> tuple[Array, tuple[int, ...], tuple[int, ...]]:
-        return packed_images(located("dsprites", self.path, *_PATTERNS))
+        return packed_images(archive_path("dsprites", self.path, *_PATTERNS))
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from unseam.axes import Factor, FactorSpace, Kind
-from unseam.data.archives.rows import GridArchive, cached, find, located, npz_blocks, npz_header
+from unseam.axes import Factor, FactorKind, FactorSpace
+from unseam.data.archives.rows import GridArchive, archive_path, cached, find_archive, npz_blocks, npz_header
 from unseam.errors import BadInput, lookup
 from unseam.readers import load_array
 
@@ -26,7 +26,7 @@ FILES = {
     "real": "mpi3d_real.npz",
     "real-complex": "real3d_complicated_shapes_ordered.npz",
 }
-_FACTORS: tuple[tuple[str, Kind], ...] = (
+_FACTORS: tuple[tuple[str, FactorKind], ...] = (
     ("colour", "categorical"),
     ("shape", "categorical"),
     ("size", "ordinal"),
@@ -39,7 +39,7 @@ _SIZES = {1_036_800: (6, 6, 2, 3, 3, 40, 40), 460_800: (4, 4, 2, 3, 3, 40, 40)} 
 
 
 @lru_cache(maxsize=4)
-def read(path: Path) -> Any:
+def read_mpi3d(path: Path) -> Any:
     """The images by rows, (N, H, W, 3) uint8."""
     where = f"file {str(path)!r}"
     header = npz_header(path, "images", where)
@@ -83,11 +83,11 @@ class Mpi3D(GridArchive):
 
     @staticmethod
     def locate() -> None:
-        find("mpi3d", *FILES.values(), fetch="mpi3d-toy")
+        find_archive("mpi3d", *FILES.values(), fetch="mpi3d-toy")
 
     @cached_property
     def images(self) -> Any:
-        return read(located("mpi3d", self.path, FILES[self.variant], fetch=f"mpi3d-{self.variant}"))
+        return read_mpi3d(archive_path("mpi3d", self.path, FILES[self.variant], fetch=f"mpi3d-{self.variant}"))
 
     @cached_property
     def space(self) -> FactorSpace:  # type: ignore[override]

@@ -22,11 +22,11 @@ from unseam.errors import BadInput
 from unseam.progress import bar
 from unseam.readers import DAMAGE, Header, load_array, npy_header, refusing
 
-BLOCK = 1 << 24  # bytes read at a time
+ROW_BLOCK = 1 << 24  # bytes read at a time
 LARGEST_BLOCK = 1 << 29  # where a file's own chunks are larger
 
 
-def find(name: str, *patterns: str, fetch: str | None = None) -> Path:
+def find_archive(name: str, *patterns: str, fetch: str | None = None) -> Path:
     """The file in DATA/NAME or DATA, whichever pattern is there first."""
     for folder in (data_folder() / name, data_folder()):
         for pattern in patterns:
@@ -41,11 +41,11 @@ def missing(name: str, what: str, fetch: str) -> BadInput:
     )
 
 
-def located(name: str, path: str | None, *patterns: str, fetch: str | None = None) -> Path:
+def archive_path(name: str, path: str | None, *patterns: str, fetch: str | None = None) -> Path:
     """The user's path, or the file in the data folder."""
     if path is not None and not Path(path).exists():
         raise BadInput(f"path={path!r}: no such file")
-    return Path(path) if path is not None else find(name, *patterns, fetch=fetch)
+    return Path(path) if path is not None else find_archive(name, *patterns, fetch=fetch)
 
 
 def cached(tag: str, sources: Sequence[Path], shape: tuple[int, ...], blocks: Callable[[], Iterator[Array]]) -> Any:
@@ -95,7 +95,7 @@ def npz_blocks(path: Path, key: str, where: str, axes: int) -> Iterator[Array]:
     with refusing(where, "damaged"), zipfile.ZipFile(path) as archive, archive.open(f"{key}.npy") as file:
         header = npy_header(file, archive.getinfo(f"{key}.npy").file_size, where)
         count, one = (int(np.prod(sides)) for sides in (header.shape[:-axes], header.shape[-axes:]))
-        step = max(1, BLOCK // max(1, one))
+        step = max(1, ROW_BLOCK // max(1, one))
         for start in range(0, count, step):
             rows = min(step, count - start)
             content = file.read(rows * one)
@@ -106,10 +106,10 @@ def npz_blocks(path: Path, key: str, where: str, axes: int) -> Iterator[Array]:
             raise EOFError(f"{key} is longer than its header says")
 
 
-def slices(rows: Any) -> Iterator[Array]:
+def row_slices(rows: Any) -> Iterator[Array]:
     """An array on disk, some rows at a time; chunks of up to half a gigabyte are unpacked once, not for every step."""
     one = max(1, int(np.prod(rows.shape[1:])))
-    step, chunk = max(1, BLOCK // one), getattr(rows, "chunk", 1)
+    step, chunk = max(1, ROW_BLOCK // one), getattr(rows, "chunk", 1)
     if chunk * one <= LARGEST_BLOCK:
         step = max(1, step // chunk) * chunk
     for start in range(0, rows.shape[0], step):

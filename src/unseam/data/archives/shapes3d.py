@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from unseam.axes import Factor, FactorSpace, Kind
-from unseam.data.archives.rows import GridArchive, cached, find, grid_sizes, located, slices
+from unseam.axes import Factor, FactorKind, FactorSpace
+from unseam.data.archives.rows import GridArchive, archive_path, cached, find_archive, grid_sizes, row_slices
 from unseam.errors import BadInput
 from unseam.readers import load_array
 
-_FACTORS: tuple[tuple[str, Kind], ...] = (
+_FACTORS: tuple[tuple[str, FactorKind], ...] = (
     ("floor", "cyclic"),
     ("wall", "cyclic"),
     ("object", "cyclic"),
@@ -26,7 +26,7 @@ COSTLY = 1 << 20  # bytes to unpack for one row, from which a copy on disk is wo
 
 
 @lru_cache(maxsize=2)
-def read(path: Path) -> tuple[Any, tuple[int, ...]]:
+def read_shapes3d(path: Path) -> tuple[Any, tuple[int, ...]]:
     """(images by rows, sizes of the factors). A file whose chunks hold many rows is unpacked once, on disk."""
     where = f"file {str(path)!r}"
     images, labels = load_array(path, where, "images"), load_array(path, where, "labels")
@@ -37,7 +37,7 @@ def read(path: Path) -> tuple[Any, tuple[int, ...]]:
     sizes = grid_sizes(labels[:], where, "labels")
     if images.row_cost <= COSTLY:
         return images, sizes
-    return cached("shapes3d", [path], images.shape, lambda: slices(images)), sizes
+    return cached("shapes3d", [path], images.shape, lambda: row_slices(images)), sizes
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Shapes3D(GridArchive):
 
     @staticmethod
     def locate() -> None:
-        find("shapes3d", "3dshapes.h5")
+        find_archive("shapes3d", "3dshapes.h5")
 
     @cached_property
     def _read(self) -> tuple[Any, tuple[int, ...]]:
-        return read(located("shapes3d", self.path, "3dshapes.h5"))
+        return read_shapes3d(archive_path("shapes3d", self.path, "3dshapes.h5"))
 
     @property
     def images(self) -> Any:

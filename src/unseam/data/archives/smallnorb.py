@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from unseam.axes import Array, Factor, FactorSpace
-from unseam.data.archives.rows import BLOCK, cached, find, shrink
+from unseam.data.archives.rows import ROW_BLOCK, cached, find_archive, shrink
 from unseam.data.base import within
 from unseam.data.table import Table, TableDataset
 from unseam.errors import BadInput, lookup
@@ -85,7 +85,7 @@ def read_small(path: Path) -> Array:
 def left_camera(path: Path, shape: tuple[int, ...], size: int) -> Iterator[Array]:  # blocks of (b, size, size)
     with _opened(path) as (file, _, _):
         one = int(np.prod(shape[1:]))
-        step = max(1, BLOCK // one)
+        step = max(1, ROW_BLOCK // one)
         for start in range(0, shape[0], step):
             rows = min(step, shape[0] - start)
             pairs = np.frombuffer(read_rows(file, rows, one, path), np.uint8).reshape(rows, *shape[1:])
@@ -95,7 +95,10 @@ def left_camera(path: Path, shape: tuple[int, ...], size: int) -> Iterator[Array
 
 def _files(part: str) -> list[Path]:
     kinds = ("dat", "cat", "info")
-    return [find("smallnorb", f"smallnorb-*-{part}-{kind}.mat", f"smallnorb-*-{part}-{kind}.mat.gz") for kind in kinds]
+    return [
+        find_archive("smallnorb", f"smallnorb-*-{part}-{kind}.mat", f"smallnorb-*-{part}-{kind}.mat.gz")
+        for kind in kinds
+    ]
 
 
 def factors_of(cat: Array, info: Array, path: Path) -> Array:  # (N,), (N, 4) -> (N, 4)

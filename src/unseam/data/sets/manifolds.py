@@ -21,7 +21,7 @@ from torch import Tensor
 
 from unseam import rng
 from unseam.axes import Factor, FactorSpace
-from unseam.data.base import ROWS, SampledDataset, at_least, within
+from unseam.data.base import MAX_ROWS, SampledDataset, at_least, within
 from unseam.errors import lookup
 
 
@@ -59,7 +59,7 @@ def _torus_jacobian(c: Tensor) -> Tensor:  # (B, 2) -> (B, 3, 2)
     return torch.stack([along, round_], dim=2)
 
 
-KINDS: dict[str, _Coordinates] = {
+COORDINATE_SYSTEMS: dict[str, _Coordinates] = {
     "log-polar": analytic(torch.exp, torch.exp, 0.0),  # angle and log radius
     "parabolic": analytic(lambda z: z * z / 2, lambda z: z, 2.0),
     "elliptic": analytic(torch.cosh, torch.sinh, 1.5),
@@ -90,9 +90,9 @@ class Manifolds(SampledDataset):
     likelihood = "gaussian"
 
     def __post_init__(self) -> None:
-        coordinates = lookup(KINDS, self.kind, "kind")
+        coordinates = lookup(COORDINATE_SYSTEMS, self.kind, "kind")
         at_least("pairs", self.pairs, 1)
-        within("size", self.size, 1, ROWS)
+        within("size", self.size, 1, MAX_ROWS)
         at_least("ratio", self.ratio, 1.0)
         at_least("spread", self.spread, 1e-6)
         at_least("dims", self.dims, self.pairs * coordinates.dims)
@@ -111,7 +111,9 @@ class Manifolds(SampledDataset):
     @cached_property
     def frame(self) -> Tensor:  # (n, pairs * m)
         """Q, with Q^T Q = I."""
-        gauss = rng.numpy_generator(self.seed, "frame").standard_normal((self.dims, self.pairs * KINDS[self.kind].dims))
+        gauss = rng.numpy_generator(self.seed, "frame").standard_normal(
+            (self.dims, self.pairs * COORDINATE_SYSTEMS[self.kind].dims)
+        )
         return torch.from_numpy(np.linalg.qr(gauss)[0])
 
     @cached_property
@@ -126,13 +128,15 @@ class Manifolds(SampledDataset):
 
     def function(self, factors: Tensor) -> Tensor:
         c = factors.reshape(-1, 2) @ self.stretch.T  # (B * pairs, 2)
-        g = KINDS[self.kind].point(c).reshape(len(factors), self.pairs, -1) * self._lengths()
+        g = COORDINATE_SYSTEMS[self.kind].point(c).reshape(len(factors), self.pairs, -1) * self._lengths()
         return g.flatten(1) @ self.frame.T
 
     def jacobian(self, factors: Tensor) -> Tensor:  # (B, F) -> (B, n, F), float64
         """dx/dw in closed form."""
-        B, m = len(factors), KINDS[self.kind].dims
+        B, m = len(factors), COORDINATE_SYSTEMS[self.kind].dims
         c = factors.double().reshape(-1, 2) @ self.stretch.T
-        J = (KINDS[self.kind].jacobian(c) @ self.stretch).reshape(B, self.pairs, m, 2) * self._lengths()[..., None]
+        J = (COORDINATE_SYSTEMS[self.kind].jacobian(c) @ self.stretch).reshape(B, self.pairs, m, 2) * self._lengths()[
+            ..., None
+        ]
         Q = self.frame.reshape(self.dims, self.pairs, m)
         return torch.einsum("npm,bpmk->bnpk", Q, J).flatten(2)

@@ -26,7 +26,7 @@ from unseam.axes import Array
 from unseam.data.base import Dataset
 from unseam.data.names import PERTURBED as FILE
 from unseam.data.wrap import fold
-from unseam.data.wrap.base import Through
+from unseam.data.wrap.base import PassThrough
 from unseam.errors import BadInput, lookup
 from unseam.readers import load_array, refusing
 
@@ -35,10 +35,10 @@ _HIDDEN = 64  # units of the picture's hidden layers
 _ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}  # tanh: with relu m stays small for longer (docs/perturb.md)
 
 
-def reach(values: Tensor) -> tuple[Tensor, Tensor]:  # (N, F) -> (F,), (F,)
+def column_reach(values: Tensor) -> tuple[Tensor, Tensor]:  # (N, F) -> (F,), (F,)
     """The middle of each column and how far it goes from there; 1 for one that does not vary.
 
-    >>> reach(torch.tensor([[0, 4], [0, 8]]))
+    >>> column_reach(torch.tensor([[0, 4], [0, 8]]))
     (tensor([0., 6.]), tensor([1., 2.]))
     """
     low, high = values.float().amin(0), values.float().amax(0)
@@ -71,7 +71,7 @@ class Mover(nn.Module):
 
 
 @dataclass(frozen=True)
-class Perturbed(Through):
+class Perturbed(PassThrough):
     """A base data set, every observation moved by eps m(w); the folder is what `unseam perturb` wrote."""
 
     folder: str

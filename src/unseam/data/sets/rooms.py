@@ -41,7 +41,7 @@ def render(size: int, scales: int, orientations: int) -> Array:  # (scales, 4 sh
 
 
 @lru_cache(maxsize=4)
-def views(size: int, scales: int, orientations: int) -> Tensor:  # (views, 4, size * size) uint8
+def room_views(size: int, scales: int, orientations: int) -> Tensor:  # (views, 4, size * size) uint8
     """All views of one configuration; traced once, then read from the data folder's cache."""
     name = f"rooms-{VERSION}-{size}-{scales}-{orientations}.npy"
     shape = (scales, len(SOLIDS), orientations, 4, size, size)
@@ -92,7 +92,7 @@ class Rooms(GridDataset):
         factors = factor_rows(factors, self.space)
         scale, shape, orientation = factors[:, 3:].unbind(1)
         view = (scale * len(SOLIDS) + shape) * self.orientations + orientation
-        paints = views(self.size, self.scales, self.orientations)[view].float()  # (B, 4, H W)
+        paints = room_views(self.size, self.scales, self.orientations)[view].float()  # (B, 4, H W)
         white = torch.full_like(factors[:, :1], self.colours)
         colours = self._paints[torch.cat([factors[:, :3], white], dim=1)]  # (B, 4, 3)
         x = (colours.mT / 255) @ paints  # each pixel: sum over paints of colour * amount
@@ -109,7 +109,7 @@ class Rooms(GridDataset):
 Hit = tuple[Array, Array]  # distance along the ray (R,), infinite for a miss; surface normal (R, 3)
 
 ROOM = 3.6  # half the width of the room
-DISTANCE, _HEIGHT, TARGET = 7.0, 2.6, 0.75  # of the camera from the middle, above the floor; where it looks
+DISTANCE, _HEIGHT, LOOK_AT = 7.0, 2.6, 0.75  # of the camera from the middle, above the floor; where it looks
 FIELD = math.tan(math.radians(15.5))  # half the field of view
 LIGHT = (np.array([-0.45, -0.6, 0.95]) / np.linalg.norm([-0.45, -0.6, 0.95])).astype(
     np.float32
@@ -197,7 +197,7 @@ SOLIDS: dict[str, Callable[[Array, Array, float], Hit]] = {
 def camera(angle: float, size: int, fine: int) -> tuple[Array, Array]:
     """Position (1, 3) and one ray (fine * fine * size * size, 3) per sub-pixel; sub-pixels are the outer axis."""
     position = np.array([DISTANCE * math.sin(angle), -DISTANCE * math.cos(angle), _HEIGHT])
-    forward = np.array([0, 0, TARGET]) - position
+    forward = np.array([0, 0, LOOK_AT]) - position
     forward /= np.linalg.norm(forward)
     right = np.array([math.cos(angle), math.sin(angle), 0])
     up = np.cross(right, forward)

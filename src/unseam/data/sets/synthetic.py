@@ -15,15 +15,15 @@ from torch import Tensor
 
 from unseam import rng
 from unseam.axes import Factor, FactorSpace
-from unseam.data.base import ROWS, GridDataset, SampledDataset, at_least, factor_rows, within
+from unseam.data.base import MAX_ROWS, GridDataset, SampledDataset, at_least, factor_rows, within
 
 SQUARE = FactorSpace((Factor("w1", None, "continuous"), Factor("w2", None, "continuous")))
 
 
-def rotation(axis: tuple[float, float, float], degrees: float) -> Tensor:  # (3, 3)
+def rotation_about(axis: tuple[float, float, float], degrees: float) -> Tensor:  # (3, 3)
     """Rodrigues: R = I + sin(t) A + (1 - cos(t)) A^2, with A u = axis/|axis| x u.
 
-    >>> rotation((0, 0, 1), 90).round().abs() @ torch.tensor([1.0, 0, 0]).double()
+    >>> rotation_about((0, 0, 1), 90).round().abs() @ torch.tensor([1.0, 0, 0]).double()
     tensor([0., 1., 0.], dtype=torch.float64)
     """
     a, b, c = (component / math.hypot(*axis) for component in axis)
@@ -63,7 +63,7 @@ class SynthLinear(SampledDataset):
 
     def __post_init__(self) -> None:
         at_least("ratio", self.ratio, 1e-6)
-        within("size", self.size, 1, ROWS)
+        within("size", self.size, 1, MAX_ROWS)
 
     def draw(self) -> Tensor:
         return uniform_square(self.size, self.seed)
@@ -72,7 +72,7 @@ class SynthLinear(SampledDataset):
     def matrix(self) -> Tensor:  # (3, 2)
         """The linear map; its columns are orthogonal with lengths `ratio` and 1."""
         embed = torch.eye(3, 2, dtype=torch.float64)
-        return rotation((1, -1, 1), 45) @ embed @ torch.diag(torch.tensor([self.ratio, 1.0]).double())
+        return rotation_about((1, -1, 1), 45) @ embed @ torch.diag(torch.tensor([self.ratio, 1.0]).double())
 
     def function(self, factors: Tensor) -> Tensor:
         return factors @ self.matrix.T - self.centre
@@ -100,7 +100,7 @@ class SynthNonlinear(SampledDataset):
     likelihood = "gaussian"
 
     def __post_init__(self) -> None:
-        within("size", self.size, 1, ROWS)
+        within("size", self.size, 1, MAX_ROWS)
 
     def draw(self) -> Tensor:
         return uniform_square(self.size, self.seed)

@@ -13,15 +13,15 @@ from typing import Any
 from torch import Tensor
 
 from unseam.axes import FactorSpace
-from unseam.data.base import Dataset, rows
+from unseam.data.base import Dataset, checked_rows
 from unseam.data.table import factor_table
 from unseam.data.wrap.base import ORDER, Wrapper
 from unseam.data.wrap.pixels import MADE, Dressed, Grey, Noise, Padded, Scaled, fold
-from unseam.data.wrap.row_subsets import Correlated, Shared, Subset, Without, whole
+from unseam.data.wrap.row_subsets import Correlated, Shared, Subset, Without, whole_data
 
 __all__ = [
     "MADE", "ORDER", "WRAPPERS", "Correlated", "Dressed", "Grey", "Labelled", "Noise", "Padded", "Scaled", "Shared",
-    "Subset", "Without", "Wrapper", "fold", "options", "whole", "wrap",
+    "Subset", "Without", "Wrapper", "fold", "options", "whole_data", "wrap",
 ]  # fmt: skip
 
 
@@ -43,7 +43,7 @@ class Labelled(Wrapper):
         return self._known[1]
 
     def factors(self, index: Tensor) -> Tensor:
-        return self._known[0][rows(index, len(self))]
+        return self._known[0][checked_rows(index, len(self))]
 
 
 WRAPPERS: tuple[type[Wrapper], ...] = (Dressed, Grey, Noise, Padded, Scaled, Without, Shared, Correlated)  # as ORDER

@@ -14,7 +14,7 @@ from unseam.errors import BadInput
 ORDER = ("Dressed", "Grey", "Noise", "Padded", "Scaled", "Without", "Shared", "Correlated")  # innermost first
 
 
-class Through(Dataset):
+class PassThrough(Dataset):
     """What a data set says when nothing is said of it: what the one below it, `of`, says."""
 
     of: Dataset
@@ -53,7 +53,7 @@ class Through(Dataset):
 
 
 @dataclass(frozen=True)
-class Wrapper(Through):
+class Wrapper(PassThrough):
     """The data set `of`, as it is; a concrete wrapper changes one thing."""
 
     of: Dataset

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from unseam import rng
-from unseam.data.base import Scale, within
+from unseam.data.base import DataScale, within
 from unseam.data.cache import cached_array
 from unseam.data.images import read_picture
 from unseam.data.names import MADE
@@ -202,11 +202,11 @@ class Scaled(Wrapper):
     tensor([[1., 0.]])
     """
 
-    scale: Scale = "none"  # standard or unit: bring the columns of a table to one scale
+    scale: DataScale = "none"  # standard or unit: bring the columns of a table to one scale
 
     def check(self) -> None:
-        if self.scale not in get_args(Scale):
-            raise unknown("scale", self.scale, get_args(Scale))
+        if self.scale not in get_args(DataScale):
+            raise unknown("scale", self.scale, get_args(DataScale))
         if len(self.of.shape) != 1:
             raise BadInput(
                 f"scale={self.scale!r} is for tables; {self.name!r} has observations of shape {self.of.shape}"

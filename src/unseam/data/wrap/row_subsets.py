@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unseam import rng
 from unseam.axes import FactorSpace
-from unseam.data.base import Dataset, at_least, rows
+from unseam.data.base import Dataset, at_least, checked_rows
 from unseam.data.wrap.base import Wrapper
 from unseam.errors import BadInput, unknown
 from unseam.readers import is_number
@@ -61,10 +61,10 @@ class Subset(Wrapper):
         return len(self.kept)
 
     def factors(self, index: Tensor) -> Tensor:
-        return self.of.factors(self.kept[rows(index, len(self))])
+        return self.of.factors(self.kept[checked_rows(index, len(self))])
 
     def batch(self, index: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return self.of.batch(self.kept[rows(index, len(self))], generator)
+        return self.of.batch(self.kept[checked_rows(index, len(self))], generator)
 
 
 def everywhere(data: Dataset, ask: Callable[[Tensor], Tensor]) -> Tensor:  # ask: (B, F) -> (B, ...)
@@ -204,11 +204,11 @@ class Correlated(Subset):
         return values.amin(0), (values.amax(0) - values.amin(0)).clamp(min=1e-30)
 
 
-def whole(data: Dataset) -> tuple[Dataset, Tensor]:  # and (M,)
+def whole_data(data: Dataset) -> tuple[Dataset, Tensor]:  # and (M,)
     """The data before any rows were left out, and the rows of it that were kept.
 
     >>> from unseam.data import load_data
-    >>> full, kept = whole(load_data("sprites", size=16, without="shape=2", share=0.5))
+    >>> full, kept = whole_data(load_data("sprites", size=16, without="shape=2", share=0.5))
     >>> len(full), len(kept)
     (737280, 245760)
     """

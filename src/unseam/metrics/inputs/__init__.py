@@ -1,6 +1,6 @@
 """What goes in: arrays and files of every kind, checked once at the door."""
 
-from unseam.metrics.inputs.base import Inputs, Sample, require_classes, require_few_classes, shared
-from unseam.metrics.inputs.prepare import prepare
+from unseam.metrics.inputs.base import Inputs, Observations, computed_once, require_classes, require_few_classes
+from unseam.metrics.inputs.prepare import prepare_inputs
 
-__all__ = ["Inputs", "Sample", "prepare", "require_classes", "require_few_classes", "shared"]
+__all__ = ["Inputs", "Observations", "computed_once", "prepare_inputs", "require_classes", "require_few_classes"]

@@ -17,13 +17,13 @@ from unseam.rng import numpy_generator
 if TYPE_CHECKING:
     from unseam.metrics.shared.interventions import Interventions
 
-P = ParamSpec("P")
-T = TypeVar("T")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 MANY_CLASSES = 500  # classifiers refuse more
 
 
 @dataclass(frozen=True)
-class Sample:
+class Observations:
     """Some observations: what the code says and what the factors were."""
 
     codes: Array  # (N, K)
@@ -33,18 +33,18 @@ class Sample:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def take(self, index: Array) -> Sample:
-        return Sample(self.codes[index], self.values[index], self.labels[index])
+    def take(self, index: Array) -> Observations:
+        return Observations(self.codes[index], self.values[index], self.labels[index])
 
 
 @dataclass(frozen=True)
 class Inputs:
     """Checked input: the rows, the held-out rows if any, the space, and what had to be said about it."""
 
-    rows: Sample
+    rows: Observations
     space: FactorSpace
     classes: tuple[int, ...]  # per factor: how many distinct values occur (train and test); 0 for a continuous factor
-    held_out: Sample | None = None
+    held_out: Observations | None = None
     variances: Array | None = None  # (N, K) posterior variances of the codes, when a model gave them
     prune: float = 0.0  # a latent whose standard deviation is below this has collapsed, for metrics that ignore scale
     passive: tuple[int, ...] = ()  # latents that do not vote: they were made constant
@@ -54,10 +54,10 @@ class Inputs:
     seed: int = 0
     workers: int | None = None
     notes: tuple[str, ...] = ()
-    splits: dict[float, tuple[Sample, Sample]] = field(default_factory=dict, compare=False, repr=False)
+    splits: dict[float, tuple[Observations, Observations]] = field(default_factory=dict, compare=False, repr=False)
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    def halves(self, share: float = 2 / 3) -> tuple[Sample, Sample]:
+    def halves(self, share: float = 2 / 3) -> tuple[Observations, Observations]:
         """(train, test): the held-out rows when given, else a seeded random split of the rows."""
         if self.held_out is not None:
             return self.rows, self.held_out
@@ -65,12 +65,12 @@ class Inputs:
             self.splits[share] = _split(self.rows, share, self.seed)
         return self.splits[share]
 
-    def all_rows(self) -> Sample:
+    def all_rows(self) -> Observations:
         """The rows and the held-out rows together."""
         if self.held_out is None:
             return self.rows
         pairs = ((getattr(self.rows, k), getattr(self.held_out, k)) for k in ("codes", "values", "labels"))
-        return Sample(*(np.concatenate(pair) for pair in pairs))
+        return Observations(*(np.concatenate(pair) for pair in pairs))
 
     def by_latent(self, matrix: Array) -> Array:  # (F, K) -> (F, latents)
         """Importances of columns, summed over those of a latent that is a vector."""
@@ -86,12 +86,12 @@ class Inputs:
         return len(self.rows)
 
 
-def shared(function: Callable[Concatenate[Inputs, P], T]) -> Callable[Concatenate[Inputs, P], T]:
+def computed_once(function: Callable[Concatenate[Inputs, _P], _T]) -> Callable[Concatenate[Inputs, _P], _T]:
     """Above a function of Inputs: what several metrics need is computed once for each input and settings."""
     signature = inspect.signature(function)
 
     @wraps(function)
-    def once(inputs: Inputs, *args: P.args, **settings: P.kwargs) -> T:
+    def once(inputs: Inputs, *args: _P.args, **settings: _P.kwargs) -> _T:
         asked = signature.bind(inputs, *args, **settings)
         asked.apply_defaults()
         key = (function, *asked.args[1:])
@@ -102,7 +102,7 @@ def shared(function: Callable[Concatenate[Inputs, P], T]) -> Callable[Concatenat
     return once
 
 
-def _split(rows: Sample, share: float, seed: int) -> tuple[Sample, Sample]:
+def _split(rows: Observations, share: float, seed: int) -> tuple[Observations, Observations]:
     order = numpy_generator(seed, "split").permutation(len(rows))
     cut = min(max(round(share * len(rows)), 1), len(rows) - 1)
     return rows.take(order[:cut]), rows.take(order[cut:])

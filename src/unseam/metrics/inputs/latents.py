@@ -45,10 +45,10 @@ def active_mask(active: Any, k: int) -> Array:  # (K,) bool
     raise BadInput(f"active={active!r} must be {k} times True or False, or numbers of latents 0..{k - 1}")
 
 
-def passive(codes: Array, variances: Array | None) -> list[int]:  # (N, K), (N, K)
+def passive_latents(codes: Array, variances: Array | None) -> list[int]:  # (N, K), (N, K)
     """Latents that look unused: by their posterior variance where it is known, else much smaller than the largest.
 
-    >>> passive(np.array([[0.0, 0.0], [2.0, 0.01]]), None)
+    >>> passive_latents(np.array([[0.0, 0.0], [2.0, 0.01]]), None)
     [1]
     """
     std = codes.std(axis=0, dtype=np.float64)

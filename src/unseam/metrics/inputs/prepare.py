@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from unseam.axes import KINDS, Array, Factor, FactorSpace
+from unseam.axes import FACTOR_KINDS, Array, Factor, FactorSpace
 from unseam.errors import BadInput, unknown
-from unseam.metrics.inputs.base import Inputs, Sample
-from unseam.metrics.inputs.latents import active_mask, loadings, passive, passive_note
+from unseam.metrics.inputs.base import Inputs, Observations
+from unseam.metrics.inputs.latents import active_mask, loadings, passive_latents, passive_note
 from unseam.readers import as_array, as_frame
-from unseam.stats import distinct
+from unseam.stats import unique_values
 
 _LARGEST = 1e15  # of codes
 
 
-def prepare(
+def prepare_inputs(
     codes: Any,  # (N, K)
     factors: Any = None,  # (N, F)
     space: FactorSpace | None = None,
@@ -41,7 +41,7 @@ def prepare(
 ) -> Inputs:
     """Check everything once, at the door.
 
-    >>> inputs = prepare([[0.1, 2.0], [0.3, 1.0], [0.2, 0.0]], [["red", 0.5], ["blue", 0.1], ["red", 0.7]])
+    >>> inputs = prepare_inputs([[0.1, 2.0], [0.3, 1.0], [0.2, 0.0]], [["red", 0.5], ["blue", 0.1], ["red", 0.7]])
     >>> inputs.space.kinds, inputs.rows.labels[:, 0]
     (('categorical', 'continuous'), array([1, 0, 1]))
     >>> print(*inputs.notes, sep="\\n")
@@ -97,7 +97,7 @@ def as_latents(
         keep = active_mask(active, z[0].shape[1])
         z = [np.where(keep, x, x.dtype.type(0)) for x in z]
         about["passive"] = tuple(np.flatnonzero(~keep).tolist())
-    elif (found := passive(z[0], variances)) and groups is None:
+    elif (found := passive_latents(z[0], variances)) and groups is None:
         about["suspects"] = tuple(found)
         notes.append(passive_note(found, variances))
     if groups is not None:
@@ -117,9 +117,9 @@ def same_columns(z: list[Array], parts: list[list[Array]]) -> None:
         raise BadInput(f"test_factors have {len(parts[1])} columns, factors {len(parts[0])}; give the same factors")
 
 
-def as_sample(z: Array, half: int, encoded: list[Encoded]) -> Sample:
+def as_sample(z: Array, half: int, encoded: list[Encoded]) -> Observations:
     values = _stack([e[1][half] for e in encoded], len(z), float)
-    return Sample(z, values, _stack([e[2][half] for e in encoded], len(z), np.int64))
+    return Observations(z, values, _stack([e[2][half] for e in encoded], len(z), np.int64))
 
 
 def _stack(columns: list[Array], n: int, dtype: Any) -> Array:
@@ -237,8 +237,8 @@ def kind_of(
         if len(kinds) not in (1, count):
             raise BadInput(f"{len(kinds)} kinds for {count} factor columns; give one, or one per column")
         kind = kinds[0] if len(kinds) == 1 else kinds[f]
-        if kind not in KINDS:
-            raise unknown(f"kind of factor column {f}", kind, KINDS)
+        if kind not in FACTOR_KINDS:
+            raise unknown(f"kind of factor column {f}", kind, FACTOR_KINDS)
         return kind, None
     return (space[f].kind, space[f].size) if space is not None else (None, None)
 
@@ -296,7 +296,7 @@ def encode_names(name: str, column: Array, cuts: Array, kind: str | None, notes:
 
 
 def encode_classes(name: str, column: Array, cuts: Array, kind: str, size: int | None, notes: list[str]) -> Encoded:
-    found, labels = distinct(column)
+    found, labels = unique_values(column)
     if len(found) == 1:
         raise BadInput(f"factor {name!r} is constant ({found[0]}); leave it out, nothing can be learned about it")
     if size is not None and (found[0] < 0 or found[-1] >= size):

@@ -13,14 +13,14 @@ from scipy.stats import rankdata
 
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.metrics.inputs import Inputs, shared
+from unseam.metrics.inputs import Inputs, computed_once
 from unseam.stats import correlations, multiple_correlation
 
-Method = Literal["pearson", "spearman"]
+CorrelationMethod = Literal["pearson", "spearman"]
 
 
-@shared
-def factor_correlations(inputs: Inputs, method: Method) -> Array:  # (F, K) absolute values
+@computed_once
+def factor_correlations(inputs: Inputs, method: CorrelationMethod) -> Array:  # (F, K) absolute values
     """|r| of every factor and latent; 0 where either is constant."""
     codes, values = inputs.rows.codes.astype(np.float64), inputs.rows.values
     if method == "spearman":

@@ -12,19 +12,19 @@ from typing import Any, Literal
 import numpy as np
 
 from unseam.axes import Array
-from unseam.metrics.inputs import Inputs, shared
+from unseam.metrics.inputs import Inputs, computed_once
 from unseam.stats import discrete_information, discretise, entropy, ksg, ross
 
 Estimator = Literal["histogram", "quantile", "knn"]
 
 
-@shared
+@computed_once
 def mi_matrix(inputs: Inputs, bins: int = 20, estimator: Estimator = "histogram", k: int = 3) -> Array:  # (F, K)
     """I(v_f; z_j) for every factor and latent; the estimator is for discrete factors, continuous take KSG.
 
-    >>> from unseam.metrics.inputs import prepare
+    >>> from unseam.metrics.inputs import prepare_inputs
     >>> v = np.arange(8).reshape(-1, 1) % 2
-    >>> np.round(mi_matrix(prepare(np.hstack([v, 0 * v]).astype(float), v)), 4)
+    >>> np.round(mi_matrix(prepare_inputs(np.hstack([v, 0 * v]).astype(float), v)), 4)
     array([[0.6931, 0.    ]])
     """
     codes, labels, values = inputs.rows.codes, inputs.rows.labels, inputs.rows.values
@@ -41,7 +41,7 @@ def mi_matrix(inputs: Inputs, bins: int = 20, estimator: Estimator = "histogram"
     return out
 
 
-@shared
+@computed_once
 def entropies(inputs: Inputs) -> Array:  # (F,) nats; NaN for a continuous factor
     """H(v_f) of every discrete factor."""
     return np.array([entropy(v) if c else np.nan for v, c in zip(inputs.rows.labels.T, inputs.classes, strict=True)])

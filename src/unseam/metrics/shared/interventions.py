@@ -15,9 +15,9 @@ import numpy as np
 
 from unseam.axes import Array, FactorSpace
 from unseam.errors import BadInput
-from unseam.metrics.inputs import Inputs, Sample, prepare, require_classes, shared
+from unseam.metrics.inputs import Inputs, Observations, computed_once, prepare_inputs, require_classes
 from unseam.rng import numpy_generator
-from unseam.stats import distinct
+from unseam.stats import unique_values
 
 Encode = Callable[[Array], Array]  # factors (B, F) -> codes (B, K)
 _CHUNK = 4_000_000  # numbers held at once
@@ -83,7 +83,7 @@ def _hold(factors: Array, source: Array, which: Array) -> Array:
 class Matched:
     """Interventions on arrays: rows of equal value are found in rows sorted by that factor."""
 
-    def __init__(self, rows: Sample) -> None:
+    def __init__(self, rows: Observations) -> None:
         self.codes, labels = rows.codes, rows.labels
         self.count = labels.shape[1]
         self.order = np.argsort(labels, axis=0, kind="stable").T  # (F, N) rows sorted by each factor
@@ -122,7 +122,7 @@ class Matched:
         return self.codes[row], self.codes[self.order[f, place]]
 
 
-@shared
+@computed_once
 def matched_rows(inputs: Inputs) -> Matched:
     """All rows, the held-out ones too: what is drawn are new combinations of rows, and more rows draw better."""
     return Matched(inputs.all_rows())
@@ -145,7 +145,7 @@ def from_sampler(sampler: Encode, space: FactorSpace | None, seed: int = 0, **op
             raise BadInput(f"{name}= is for arrays; let the sampler return the codes that should be scored")
     source = Sampled(sampler, space)
     factors = source.draw((_DRAWN,), numpy_generator(seed, "sampler"))
-    return replace(prepare(source.codes(factors), factors, space, seed=seed, **options), source=source)
+    return replace(prepare_inputs(source.codes(factors), factors, space, seed=seed, **options), source=source)
 
 
 def points_settings(source: Interventions, batch: int, train: int, test: int, seed: int) -> dict[str, Any]:
@@ -229,11 +229,11 @@ def changed_rows(labels: Array, f: int, n: int, rng: np.random.Generator) -> tup
     group = np.zeros(len(labels), np.int64)
     for g in range(labels.shape[1]):
         if g != f:
-            group = distinct(group * (int(labels[:, g].max()) + 1) + labels[:, g])[1]
+            group = unique_values(group * (int(labels[:, g].max()) + 1) + labels[:, g])[1]
     order = np.lexsort((labels[:, f], group))  # groups in one piece, in each the values of f in one piece
     size = np.bincount(group)
     first = np.cumsum(size) - size
-    cell = distinct(group * (int(labels[:, f].max()) + 1) + labels[:, f])[1]
+    cell = unique_values(group * (int(labels[:, f].max()) + 1) + labels[:, f])[1]
     alike = np.bincount(cell)
     start = (np.cumsum(alike) - alike)[cell]  # where the rows of the same group and value begin in `order`
     rows = np.flatnonzero(size[group] > alike[cell])

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from unseam.metrics.inputs import Inputs
 
 S = TypeVar("S")
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-def side_by_side(function: Callable[[S], T], items: Iterable[S], workers: int | None = None) -> list[T]:
+def side_by_side(function: Callable[[S], _T], items: Iterable[S], workers: int | None = None) -> list[_T]:
     """[function(item) for item in items], on `workers` threads (all cores when None), in the order of items.
 
     >>> side_by_side(lambda x: x * x, [1, 2, 3], workers=2)
@@ -27,7 +27,7 @@ def side_by_side(function: Callable[[S], T], items: Iterable[S], workers: int | 
         return list(pool.map(function, items))
 
 
-def factor_by_factor(function: Callable[[int], T], inputs: Inputs) -> list[T]:
+def factor_by_factor(function: Callable[[int], _T], inputs: Inputs) -> list[_T]:
     """[function(f) for every factor f], side by side, the factor with the most classes first."""
     longest_first = sorted(range(len(inputs.classes)), key=lambda f: -inputs.classes[f])
     found = dict(zip(longest_first, side_by_side(function, longest_first, inputs.workers), strict=True))

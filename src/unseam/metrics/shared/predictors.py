@@ -33,39 +33,39 @@ BOOSTING = {
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedPredictor:
     """What a model knows: importances (K,) that sum to 1 (0 if nothing matters), and its predictions."""
 
     importances: Array
     predict: Callable[[Array], Array]
 
 
-def fit(backend: str, x: Array, y: Array, discrete: bool, seed: int) -> Fitted:
+def fit_predictor(backend: str, x: Array, y: Array, discrete: bool, seed: int) -> FittedPredictor:
     """Fit one factor y (N,), labels when discrete, from codes x (N, K).
 
     >>> x = np.random.default_rng(0).normal(size=(200, 3))
-    >>> [int(fit(b, x, (x[:, 1] > 0).astype(int), True, 0).importances.argmax()) for b in BACKENDS]
+    >>> [int(fit_predictor(b, x, (x[:, 1] > 0).astype(int), True, 0).importances.argmax()) for b in BACKENDS]
     [1, 1, 1, 1, 1]
     """
     make = lookup(BACKENDS, backend, "backend")
     seen, labels = np.unique(y, return_inverse=True) if discrete else (None, y)
     if seen is not None and len(seen) == 1:
-        return Fitted(np.zeros(x.shape[1]), lambda new: np.full(len(new), seen[0]))
+        return FittedPredictor(np.zeros(x.shape[1]), lambda new: np.full(len(new), seen[0]))
     model = make(x, labels, discrete, seed)
     total = model.importances.sum()
     shares = model.importances / total if total > 0 else np.zeros(x.shape[1])
-    return Fitted(shares, (lambda new: seen[model.predict(new)]) if seen is not None else model.predict)
+    return FittedPredictor(shares, (lambda new: seen[model.predict(new)]) if seen is not None else model.predict)
 
 
-def fit_lightgbm(x: Array, y: Array, discrete: bool, seed: int) -> Fitted:
+def fit_lightgbm(x: Array, y: Array, discrete: bool, seed: int) -> FittedPredictor:
     return boosted(x, y, discrete, seed, 100, 0.1, 1023 if len(x) <= 2000 else 255)
 
 
-def fit_quick(x: Array, y: Array, discrete: bool, seed: int) -> Fitted:
+def fit_quick(x: Array, y: Array, discrete: bool, seed: int) -> FittedPredictor:
     return boosted(x, y, discrete, seed, 10, 0.5, 63)
 
 
-def boosted(x: Array, y: Array, discrete: bool, seed: int, rounds: int, rate: float, bins: int) -> Fitted:
+def boosted(x: Array, y: Array, discrete: bool, seed: int, rounds: int, rate: float, bins: int) -> FittedPredictor:
     import lightgbm
 
     classes = int(y.max()) + 1 if discrete else 0
@@ -79,26 +79,26 @@ def boosted(x: Array, y: Array, discrete: bool, seed: int, rounds: int, rate: fl
         out = np.asarray(model.predict(new.astype(np.float64), num_threads=1))
         return out if not discrete else out.argmax(axis=1) if classes > 2 else (out > 0.5).astype(int)
 
-    return Fitted(model.feature_importance("gain"), predict)
+    return FittedPredictor(model.feature_importance("gain"), predict)
 
 
-def fit_sklearn(x: Array, y: Array, discrete: bool, seed: int) -> Fitted:
+def fit_sklearn(x: Array, y: Array, discrete: bool, seed: int) -> FittedPredictor:
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
     kind = GradientBoostingClassifier if discrete else GradientBoostingRegressor
     model = kind(random_state=seed % 2**32).fit(x, y)
-    return Fitted(model.feature_importances_, model.predict)
+    return FittedPredictor(model.feature_importances_, model.predict)
 
 
-def fit_forest(x: Array, y: Array, discrete: bool, seed: int) -> Fitted:
+def fit_forest(x: Array, y: Array, discrete: bool, seed: int) -> FittedPredictor:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     kind = RandomForestClassifier if discrete else RandomForestRegressor
     model = kind(100, max_features=1.0, random_state=seed % 2**32, n_jobs=1).fit(x, y)  # every latent may compete
-    return Fitted(model.feature_importances_, model.predict)
+    return FittedPredictor(model.feature_importances_, model.predict)
 
 
-def fit_linear(x: Array, y: Array, discrete: bool, seed: int) -> Fitted:
+def fit_linear(x: Array, y: Array, discrete: bool, seed: int) -> FittedPredictor:
     """|weights| on standardised codes, summed over the classes: logistic regression with an L1 penalty, or lasso."""
     from sklearn.linear_model import LassoCV, LogisticRegression
 
@@ -120,10 +120,10 @@ def fit_linear(x: Array, y: Array, discrete: bool, seed: int) -> Fitted:
         guess = model.predict((new - mean) / safe)
         return guess if discrete else guess * y.std() + y.mean()
 
-    return Fitted(weights, predict)
+    return FittedPredictor(weights, predict)
 
 
-BACKENDS: dict[str, Callable[[Array, Array, bool, int], Fitted]] = {
+BACKENDS: dict[str, Callable[[Array, Array, bool, int], FittedPredictor]] = {
     "lightgbm": fit_lightgbm,
     "quick": fit_quick,
     "sklearn": fit_sklearn,

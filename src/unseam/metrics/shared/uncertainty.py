@@ -21,7 +21,7 @@ import numpy as np
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
-from unseam.metrics.inputs import Inputs, Sample
+from unseam.metrics.inputs import Inputs, Observations
 from unseam.metrics.registry import Metric
 from unseam.progress import bar
 from unseam.rng import numpy_generator
@@ -106,7 +106,7 @@ def _attempt(metric: Metric, inputs: Inputs) -> list[float]:
 def half_sample(inputs: Inputs, rng: np.random.Generator) -> Inputs:
     """Half of the rows, and half of each split that the metrics have used."""
 
-    def half(rows: Sample) -> Sample:
+    def half(rows: Observations) -> Observations:
         return rows.take(half_of(len(rows), rng))
 
     chosen = half_of(len(inputs), rng)
@@ -128,7 +128,7 @@ def half_of(n: int, rng: np.random.Generator) -> Array:
 def _shuffled(inputs: Inputs, rng: np.random.Generator) -> Inputs:
     """The same rows with the codes in another order."""
 
-    def mix(rows: Sample) -> Sample:
+    def mix(rows: Observations) -> Observations:
         return replace(rows, codes=rows.codes[rng.permutation(len(rows))])
 
     order = rng.permutation(len(inputs))

@@ -20,7 +20,7 @@ from unseam.axes import Array
 from unseam.geometry import Alignment
 from unseam.matching import match_codes
 from unseam.show.explorer import checks
-from unseam.show.explorer.at_point import follow, geometry
+from unseam.show.explorer.at_point import follow_direction, geometry
 from unseam.show.explorer.films import made
 from unseam.show.explorer.member import Broken, Subject, observe
 from unseam.show.explorer.open_runs import Gallery
@@ -82,7 +82,7 @@ class Api:
         return JSONResponse(await run_in_threadpool(self.gallery.describe))
 
     async def row(self, request: Request) -> Response:
-        row = checks.whole(request.query_params.get("row"), "row", 0, len(self.gallery.data) - 1)
+        row = checks.checked_integer(request.query_params.get("row"), "row", 0, len(self.gallery.data) - 1)
         x, factors = await run_in_threadpool(self.gallery.row, row)
         return JSONResponse({"row": row, "factors": factors, "x": _text(x)})
 
@@ -118,7 +118,7 @@ class Api:
     async def align(self, request: Request) -> Response:
         model, _ = self.asked(request)
         found = await run_in_threadpool(self.gallery.alignment, model)
-        return JSONResponse({**moves(found), "helped": found.helped, "verdict": found.verdict})
+        return JSONResponse({**axes_change(found), "helped": found.helped, "verdict": found.verdict})
 
     async def twins(self, request: Request) -> Response:
         """Which latent of another model each active one is."""
@@ -159,10 +159,10 @@ class Api:
         return JSONResponse(await self.at(request, self.followed))
 
     def followed(self, subject: Subject, z: Tensor, fields: dict[str, Any]) -> dict[str, Any]:
-        component = checks.whole(checks.need(fields, "component"), "component", 0, subject.size - 1)
+        component = checks.checked_integer(checks.need(fields, "component"), "component", 0, subject.size - 1)
         sign = 1 if checks.flag(fields.get("forward", True), "forward") else -1
         with self.gallery.lock:
-            return follow(subject, z, component, sign)
+            return follow_direction(subject, z, component, sign)
 
     async def film(self, request: Request) -> Response:
         """Traversals of the active latents from z, or the way from z to another point, as a picture or moving."""
@@ -199,7 +199,7 @@ class Api:
         return str(checks.need(query, "model")), checks.flag(query.get("aligned", "0"), "aligned")
 
 
-def moves(found: Alignment) -> dict[str, Any]:
+def axes_change(found: Alignment) -> dict[str, Any]:
     """The way to the new axes, z' = (z - shift) there, and back, z = shift + z' back; none if they did not help."""
     K = len(found.rotation)
     if not found.helped:

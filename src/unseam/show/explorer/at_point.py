@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unseam.geometry import cosines, entanglement_cost, pair_costs, pullbacks, singular, singular_curve
 from unseam.geometry.curves import CROSSING
-from unseam.geometry.jacobian import mean_and_weight, slices
+from unseam.geometry.jacobian import jacobian_slices, mean_and_weight
 from unseam.show.explorer.member import Subject
 
 _LENGTH, STEP = 3.0, 0.1  # of a curve, in Z
@@ -41,7 +41,7 @@ def geometry(subject: Subject, z: Tensor, along: str = "latents") -> PointView: 
     >>> point.singular.tolist(), abs(point.cost)
     ([3.0, 1.0], 0.0)
     """
-    theta, D = next(slices(subject.decode, z[None]))
+    theta, D = next(jacobian_slices(subject.decode, z[None]))
     J, A2 = (t[0].double() for t in mean_and_weight(subject.likelihood, theta, D))
     D = D[0].double()
     gram, M = J.mT @ J, D.mT @ (A2.unsqueeze(-1) * D)
@@ -52,7 +52,7 @@ def geometry(subject: Subject, z: Tensor, along: str = "latents") -> PointView: 
 
 
 @torch.no_grad()
-def follow(subject: Subject, z: Tensor, component: int, sign: int) -> dict[str, Any]:  # (K,)
+def follow_direction(subject: Subject, z: Tensor, component: int, sign: int) -> dict[str, Any]:  # (K,)
     """The integral curve of a singular vector from z, one way: points STEP apart, a first meeting, why it ends.
 
     Where two singular values meet, their vectors are not defined; the curve goes on in the nearest direction.

@@ -50,10 +50,10 @@ def _number(value: Any, what: str, largest: float = FARTHEST) -> float:
     return float(value)
 
 
-def whole(value: Any, what: str, low: int, high: int) -> int:
+def checked_integer(value: Any, what: str, low: int, high: int) -> int:
     """A whole number low..high; text, as in a query, is read.
 
-    >>> whole("7", "row", 0, 9)
+    >>> checked_integer("7", "row", 0, 9)
     7
     """
     if isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit() and len(value) < 19:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unseam.errors import BadInput
 from unseam.show.explorer.member import Subject
-from unseam.show.film import Film, check_size, curves, encoded, image
+from unseam.show.film import Film, check_size, curves, film_bytes, image
 from unseam.show.style import content
 from unseam.show.traversals import latent_values, traverse
 
@@ -28,7 +28,7 @@ def made(subject: Subject, z: Tensor, to: Tensor | None, kind: str, features: tu
     if not shown.pictures:
         return _drawn(shown, kind, features)
     frames = shown.moving() if kind == "gif" else [image(shown.grid())]
-    return encoded([enlarged(frame) for frame in frames], kind.upper() if kind == "gif" else "PNG")
+    return film_bytes([enlarged(frame) for frame in frames], kind.upper() if kind == "gif" else "PNG")
 
 
 def _traversals(subject: Subject, z: Tensor, steps: int) -> Film:  # (K,)

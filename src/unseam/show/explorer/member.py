@@ -21,7 +21,7 @@ from unseam.metrics import score
 from unseam.metrics.mig import normalised
 from unseam.models.likelihood import Likelihood
 from unseam.models.posterior import Posterior
-from unseam.runs.represent import CHUNK, Seen, observations, represent, without_constants
+from unseam.runs.represent import ROWS_AT_ONCE, Seen, observation_chunks, represent, without_constants
 from unseam.show.explorer.checks import FARTHEST
 
 REACH = 3.0  # a slider goes at least this far when the codes follow a N(0, 1) prior
@@ -84,15 +84,15 @@ class Subject:
 
 def chunk(data: Dataset) -> int:
     """Rows observed at a time: noise, where the data has some, belongs to the row and is the same each time."""
-    return 1 if data.stochastic else CHUNK
+    return 1 if data.stochastic else ROWS_AT_ONCE
 
 
 def observe(data: Dataset, rows: Tensor) -> Tensor:  # (B,) -> (B, *shape)
     """The observations at these rows."""
-    return torch.cat(list(observations(data, rows, chunk=chunk(data))))
+    return torch.cat(list(observation_chunks(data, rows, chunk=chunk(data))))
 
 
-def look(
+def look_at_member(
     encode: Callable[[Tensor], Posterior],
     decode: Callable[[Tensor], Tensor],
     likelihood: Likelihood,
@@ -105,7 +105,7 @@ def look(
     codes, variances = (part.astype(np.float64) for part in (seen.codes, seen.variances))
     check_sound(codes, variances, decode)
     named = factor_shares(codes, seen)
-    return Subject(encode, decode, likelihood, beta, codes, describe(codes, variances, named))
+    return Subject(encode, decode, likelihood, beta, codes, describe_latents(codes, variances, named))
 
 
 @torch.no_grad()
@@ -135,10 +135,10 @@ def spacing(codes: Array, scale: Array) -> float:  # (N, K), (K,)
     return float(np.quantile(np.asarray(near)[:, 1], 0.99))
 
 
-def describe(codes: Array, variances: Array, named: Shares | None = None) -> list[dict[str, Any]]:
+def describe_latents(codes: Array, variances: Array, named: Shares | None = None) -> list[dict[str, Any]]:
     """A row a latent: is it in use, how much it says, where its slider goes, which factor it knows most about.
 
-    >>> rows = describe(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[1.0, 0.01], [1.0, 0.01]]))
+    >>> rows = describe_latents(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[1.0, 0.01], [1.0, 0.01]]))
     >>> [(row["latent"], row["active"], row["high"]) for row in rows]
     [(1, True, 3.0), (0, False, 3.0)]
     """

@@ -18,10 +18,10 @@ from unseam.errors import BadInput, lookup
 from unseam.geometry import Alignment
 from unseam.run import Run, load_run
 from unseam.runs.align import align
-from unseam.runs.diagnose import beta_of, chosen_already, finished, needs_decoder
-from unseam.runs.labels import data_name, latent_names, name_latent, units
-from unseam.runs.represent import Sample, sample
-from unseam.show.explorer.member import Broken, Subject, look, observe
+from unseam.runs.diagnose import chosen_already, finished, kl_weight_of, needs_decoder
+from unseam.runs.labels import column_units, data_name, latent_names, name_latent
+from unseam.runs.represent import RowSample, sample_rows
+from unseam.show.explorer.member import Broken, Subject, look_at_member, observe
 
 _ROWS = 2000  # codes in the scatter
 ALIGN_POINTS = 400  # at which `align` differentiates the decoder
@@ -65,9 +65,9 @@ class Gallery:
         return {(folder, int(row["member"])): str(row["status"]) for folder, row in rows}
 
     @cached_property
-    def sample(self) -> Sample:
+    def sample(self) -> RowSample:
         """Rows that no member of the first run was trained on; where there are too few of them, any rows."""
-        return sample(self.runs[0], None, _ROWS)
+        return sample_rows(self.runs[0], None, _ROWS)
 
     @property
     def rows(self) -> Tensor:  # (N,)
@@ -84,7 +84,7 @@ class Gallery:
                     return self.subject(model)
                 encode, decode = (turned.encoder, turned.decoder) if turned else (net.encode, net.decode)
                 assert encode is not None
-                found = look(encode, decode, net.likelihood, beta_of(run, member), self.data, self.rows)
+                found = look_at_member(encode, decode, net.likelihood, kl_weight_of(run, member), self.data, self.rows)
                 self.subjects[model, aligned] = found
         return self.subjects[model, aligned]
 
@@ -132,7 +132,7 @@ class Gallery:
                 "rows": len(data),
                 "factors": space,
                 "features": list(self.features),
-                "units": units(self.runs[0]),
+                "units": column_units(self.runs[0]),
             },
             "models": [self.label(name) for name in self.models],
             "shown": list(self.shown),

@@ -98,7 +98,7 @@ def warm(gallery: Gallery) -> None:
         geometry(subject, torch.zeros(subject.size))
 
 
-def serve(gallery: Gallery, port: int, ready: Callable[[str], None]) -> None:
+def serve_explorer(gallery: Gallery, port: int, ready: Callable[[str], None]) -> None:
     """Serve until Ctrl-C; `ready` is told the address once the socket listens.
 
     Whatever holds the lock is waited for: a process that ends while a thread is inside torch aborts.

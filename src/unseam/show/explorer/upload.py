@@ -22,7 +22,7 @@ DECODING = Semaphore(2)  # pictures at once: a small file may unpack to PIXELS o
 def observation(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (*shape)
     """A dropped file as one observation of this shape."""
     with DECODING:
-        return picture(content, shape) if len(shape) == 3 else numbers(content, shape)
+        return picture(content, shape) if len(shape) == 3 else numbers_in_text(content, shape)
 
 
 def picture(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (C, H, W) in [0, 1]
@@ -51,10 +51,10 @@ def picture(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (C, H, W) in [
     return torch.from_numpy(pixels.transpose(2, 0, 1).copy())
 
 
-def numbers(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (n,)
+def numbers_in_text(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (n,)
     """Numbers separated by commas or white space.
 
-    >>> numbers(b"1, 2.5\\n3", (3,))
+    >>> numbers_in_text(b"1, 2.5\\n3", (3,))
     tensor([1.0000, 2.5000, 3.0000])
     """
     try:

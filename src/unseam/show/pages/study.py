@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from unseam.atomic import write_atomic
 from unseam.show.style import ACCENT, CHOSEN, INK, OTHER, PALETTE, plain, styled, svg, template
 from unseam.study.analyse import analyse, words
-from unseam.study.analyse.columns import DIRECTIONS, METHODS, label, metrics
+from unseam.study.analyse.columns import DIRECTIONS, METHOD_TITLES, label, metric_columns
 from unseam.study.analyse.correlate import matrix
 from unseam.study.analyse.efficiency import sizes, with_efficiency
 from unseam.study.analyse.selection import LABELS
-from unseam.study.analyse.total_correlation import APART, CODES
+from unseam.study.analyse.total_correlation import CODES, ODD_METHOD
 from unseam.study.analyse.transfer import PUBLISHED
 from unseam.study.analyse.variance import PERMUTATIONS
 from unseam.study.table import Study, load
@@ -30,13 +30,13 @@ JUDGE = "mean.factor-vae"  # the score that the paper's figures 3 and 6 show
 
 
 def method_name(name: object) -> str:
-    return METHODS.get(str(name), str(name))
+    return METHOD_TITLES.get(str(name), str(name))
 
 
 def colour_of(models: pd.DataFrame) -> dict[str, str]:
     """A colour a method, the same in every figure."""
-    names = [m for m in METHODS if m in set(models["method"])]
-    names += [m for m in models["method"].unique() if m not in METHODS]
+    names = [m for m in METHOD_TITLES if m in set(models["method"])]
+    names += [m for m in models["method"].unique() if m not in METHOD_TITLES]
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
@@ -53,7 +53,7 @@ def _spread(n: int, width: float = 0.28) -> Any:
 
 
 def judge_of(models: pd.DataFrame) -> str:
-    known = metrics(models)
+    known = metric_columns(models)
     return JUDGE if JUDGE in known else known[0]
 
 
@@ -67,7 +67,7 @@ def correlation_figure(models: pd.DataFrame, tables: _Tables) -> Figure:
         for ax, data in zip(row, names, strict=True):
             for method, part in models[(models["data"] == data) & models[column].notna()].groupby("method"):
                 means = part.groupby("strength")[column].mean()
-                style = ":" if method == APART else "-"
+                style = ":" if method == ODD_METHOD else "-"
                 ax.plot(np.linspace(0, 1, len(means)), means, style, marker="o", ms=3, color=colours[str(method)],
                         label=plain(method_name(method)))  # fmt: skip
             ax.set_yscale("symlog", linthresh=0.1)
@@ -319,7 +319,7 @@ def _render(frame: pd.DataFrame, tables: _Tables, name: str, pictures: Mapping[s
     return page.render(
         name=name,
         models=models,
-        compared=words.compared(models, frame),
+        compared=words.compared_text(models, frame),
         answers=words.answer(tables),
         keys=words.key_results(tables),
         needs=words.needs,
@@ -334,7 +334,7 @@ def _render(frame: pd.DataFrame, tables: _Tables, name: str, pictures: Mapping[s
         selection=dict(iter(tables["selection"].groupby("pool", sort=False))),
         pools=words.POOLS,
         published=PUBLISHED,
-        judge=label(judge_of(models)) if metrics(models) else "",
+        judge=label(judge_of(models)) if metric_columns(models) else "",
         permutations=PERMUTATIONS,
         sizes=few_many,
         shown=min(_MOST, models["data"].nunique()),

@@ -12,10 +12,10 @@ from unseam.atomic import write_atomic
 from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run
-from unseam.runs.agreement import NOTHING, Agreement, seeds
+from unseam.runs.agreement import NOTHING, MemberAgreement, seeds
 from unseam.runs.evaluate import evaluate, rows_for
 from unseam.runs.labels import data_name
-from unseam.runs.represent import Sample, represent
+from unseam.runs.represent import RowSample, represent
 from unseam.show.contact_sheet import GAP, evenly
 from unseam.show.pictures import strip
 from unseam.show.report import provenance
@@ -62,7 +62,7 @@ def write_codes(
     return shown
 
 
-def _line(row: Mapping[str, Any], scores: Mapping[int, Any], agreed: Mapping[int, Agreement]) -> dict[str, Any]:
+def _line(row: Mapping[str, Any], scores: Mapping[int, Any], agreed: Mapping[int, MemberAgreement]) -> dict[str, Any]:
     """One member: seed, loss, its scores, and how far other seeds agree."""
     member = int(row["member"])
     found = {name: score.value for name, score in scores.get(member, {}).items()}
@@ -70,7 +70,7 @@ def _line(row: Mapping[str, Any], scores: Mapping[int, Any], agreed: Mapping[int
 
 
 @styled
-def along(run: Run, member: int, taken: Sample) -> Figure:
+def along(run: Run, member: int, taken: RowSample) -> Figure:
     """A row a latent: observations from its lowest to its highest value, evenly by rank."""
     codes = represent(run.model(member), run.data, taken.rows).codes
     figure = Figure(figsize=(_COLUMNS * 0.62 + 1.2, codes.shape[1] * 0.66 + 0.1), layout="constrained")

@@ -10,9 +10,9 @@ from matplotlib.ticker import MaxNLocator
 
 from unseam.run import Run
 from unseam.runs.diagnose import common, stored_scores
-from unseam.runs.rank_members import agreement
+from unseam.runs.rank_members import criterion_agreement
 from unseam.show.report import figures
-from unseam.show.report.collect import View, ranked, records
+from unseam.show.report.collect import View, rank_views, records
 from unseam.show.report.member import thinned
 from unseam.show.style import CHOSEN, INK, OTHER, new, plain, styled
 
@@ -45,7 +45,9 @@ def sweep_figures(views: Sequence[View], chosen: Collection[View]) -> dict[str, 
         "sweep-cost": ("cost (nats of loss per β)", {v: v.cost for v in views}),
         "sweep-active": ("active latents", {v: v.active for v in views}),
     }
-    drawn = {name: members(views, chosen, x, values, label, log) for name, (label, values) in panels.items() if values}
+    drawn = {
+        name: draw_members(views, chosen, x, values, label, log) for name, (label, values) in panels.items() if values
+    }
     both = any(v.mig is not None and v.active > 1 for v in views)
     return {**drawn, "agreement": agreement_figure(views, chosen)} if both else drawn
 
@@ -60,9 +62,9 @@ class Judged(NamedTuple):
 
 def judge(views: Sequence[View], scores: Sequence[Mapping[str, float]]) -> Judged:
     """Order by geometry and ask the metrics; fewer than three members say nothing of agreement."""
-    ranking = ranked(views)
+    ranking = rank_views(views)
     shared = common(scores) if len(views) > 2 else {}
-    return Judged(ranking.order, shared, agreement(ranking, shared))
+    return Judged(ranking.order, shared, criterion_agreement(ranking, shared))
 
 
 def scores_of(run: Run, views: Sequence[View]) -> list[dict[str, float]]:
@@ -84,7 +86,7 @@ def loss_figures(run: Run, chosen: int) -> dict[str, Figure]:
         }
         finite = {m: curve for m, curve in curves.items() if np.isfinite(curve[1]).all()}
         if finite:
-            figure = figures.over_training(finite, f"{name} (nats)", strong=str(chosen))
+            figure = figures.draw_over_training(finite, f"{name} (nats)", strong=str(chosen))
             drawn[f"training-{name.replace('/', '-')}"] = figure
     return drawn
 
@@ -141,7 +143,7 @@ def run_colour(number: int) -> str:
 
 
 @styled
-def members(
+def draw_members(
     views: Sequence[View], chosen: Collection[View], x: str, y: Mapping[View, float], label: str, log: bool
 ) -> Figure:
     """A hyperparameter (or the seed, or the run) against a number of each member."""

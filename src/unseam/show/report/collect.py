@@ -14,12 +14,12 @@ from unseam.metrics import Score, score
 from unseam.metrics.mig import normalised
 from unseam.progress import bar
 from unseam.run import Run
-from unseam.runs.agreement import NOTHING, Agreement, beside, seeds
-from unseam.runs.cache import Parts, once
+from unseam.runs.agreement import NOTHING, MemberAgreement, beside, seeds
+from unseam.runs.cache import CachedResult, once
 from unseam.runs.diagnose import diagnose, say_left_out
 from unseam.runs.evaluate import rows_for
 from unseam.runs.rank_members import Ranking, rank, relative_dto
-from unseam.runs.represent import Sample, Seen, represent, without_constants
+from unseam.runs.represent import RowSample, Seen, represent, without_constants
 
 
 @dataclass(frozen=True, eq=False)  # one member is itself: arrays have no equality
@@ -36,7 +36,7 @@ class View:
     share: Array | None = None  # (F, K) mutual information as a share of each factor's entropy
     factors: tuple[str, ...] = ()  # names of the factors that vary
     run: int = 0  # which run of a page with several, from 1
-    seeds: Agreement = NOTHING  # with other members
+    seeds: MemberAgreement = NOTHING  # with other members
 
     @property
     def anchor(self) -> str:
@@ -112,22 +112,22 @@ def records(run: Run) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in run.table().to_dict("records")]
 
 
-def seen_by(run: Run, member: int, taken: Sample) -> Seen:
+def seen_by(run: Run, member: int, taken: RowSample) -> Seen:
     return without_constants(represent(run.model(member), run.data, taken.rows))
 
 
-def scored(run: Run, member: int, taken: Sample) -> dict[str, Any]:
+def scored(run: Run, member: int, taken: RowSample) -> dict[str, Any]:
     """Codes and, where there are factors, MIG and what each latent knows of each of them; computed once."""
 
-    def make() -> Parts:
+    def make() -> CachedResult:
         seen = seen_by(run, member, taken)
         if seen.space is None:
-            return Parts({}, {"codes": seen.codes})
+            return CachedResult({}, {"codes": seen.codes})
         found = score(seen.codes, seen.factors, seen.space, active=seen.active, metrics="mig")
         mig = found["mig"]
         assert mig.matrix is not None
         document = {"mig": mig.value, "settings": dict(mig.settings), "factors": list(found.inputs.space.names)}
-        return Parts(document, {"codes": seen.codes, "share": normalised(found.inputs, mig.matrix)})
+        return CachedResult(document, {"codes": seen.codes, "share": normalised(found.inputs, mig.matrix)})
 
     told, arrays = once(run, "mig", member, {"rows": taken.to_json()}, make)
     if "mig" not in told:
@@ -153,7 +153,7 @@ def detail(run: Run, view: View) -> Detail | None:
     taken = rows_for(run)
     sampled = not is_whole(run, taken)
 
-    def make() -> Parts:
+    def make() -> CachedResult:
         seen = seen_by(run, view.member, taken)
         mig = score(seen.codes, seen.factors, seen.space, active=seen.active, metrics="mig", ci=sampled, chance=True)[
             "mig"
@@ -161,14 +161,14 @@ def detail(run: Run, view: View) -> Detail | None:
         parts = _dci(seen)
         matrix = parts["disentanglement"].matrix if parts else None
         document = {"chance": mig.chance, "ci": mig.ci, "dci": {name: s.value for name, s in parts.items()}}
-        return Parts(document, {} if matrix is None else {"importance": matrix})
+        return CachedResult(document, {} if matrix is None else {"importance": matrix})
 
     told, arrays = once(run, "detail", view.member, {"rows": taken.to_json(), "interval": sampled}, make)
     ci = None if told["ci"] is None else (told["ci"][0], told["ci"][1])
     return Detail(told["chance"], ci, told["dci"], arrays.get("importance"))
 
 
-def is_whole(run: Run, taken: Sample) -> bool:
+def is_whole(run: Run, taken: RowSample) -> bool:
     """Whether the rows are every combination of the factors: then nothing was drawn, and there is no interval."""
     space = run.data.space
     return space is not None and space.discrete and len(taken.rows) == len(run.data) == space.count
@@ -185,14 +185,14 @@ def _dci(seen: Seen) -> Mapping[str, Score]:
         return {}
 
 
-def ranked(views: Sequence[View]) -> Ranking:
+def rank_views(views: Sequence[View]) -> Ranking:
     """The one label-free order (runs/rank_members.py), of one run or of several."""
     settings = [(v.run, tuple(sorted(v.hyper.items()))) for v in views]
     return rank([v.diagnosis for v in views], settings, beside(v.seeds for v in views))
 
 
 @dataclass(frozen=True)
-class Findings:
+class ReportData:
     """What a report says of a run, before it is put on a page."""
 
     run: Run
@@ -208,18 +208,18 @@ class Findings:
         return self.shown is not self.chosen
 
 
-def find(run: Run, member: int | None = None, show: bool | None = None, number: int = 0) -> Findings:
+def collect_report(run: Run, member: int | None = None, show: bool | None = None, number: int = 0) -> ReportData:
     """Diagnose, score and choose; `number` is the run's place on a page with several."""
     views = [replace(view, run=number) for view in _look(run, show=show)]
     if not number:
         say_left_out(run)
-    ranking = ranked(views)
+    ranking = rank_views(views)
     chosen = views[ranking.order[0]]
     compared = None if ranking.compared is None else views[ranking.compared]
     if member is None or member == chosen.member:
-        return Findings(run, views, chosen, compared, chosen, ranking.stable)
+        return ReportData(run, views, chosen, compared, chosen, ranking.stable)
     named = next((view for view in views if view.member == member), None)
     if named is None:
         known = ", ".join(str(view.member) for view in views)
         raise BadInput(f"member={member} is not a finished member of this run; choose one of {known}")
-    return Findings(run, views, named, chosen, chosen, ranking.stable)
+    return ReportData(run, views, named, chosen, chosen, ranking.stable)

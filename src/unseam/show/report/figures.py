@@ -63,7 +63,7 @@ def cosine_matrix(view: View) -> Figure:
     return by_pairs(view, np.asarray(view.diagnosis.arrays["cosines"]))
 
 
-def pair_costs(view: View) -> Figure:
+def draw_pair_costs(view: View) -> Figure:
     """Who pays for the entanglement: nats of loss per beta, by pair of active latents."""
     matrix = np.array(view.diagnosis.arrays["pair_costs"]) / view.diagnosis.beta
     np.fill_diagonal(matrix, 0.0)
@@ -79,7 +79,7 @@ def by_pairs(view: View, matrix: Array, least: float = 1.0) -> Figure:  # (K, K)
 
 
 @styled
-def sigma_law(d: Diagnosis) -> Figure:
+def draw_sigma_law(d: Diagnosis) -> Figure:
     """Learned against predicted posterior variance: one dot a latent and point; the line is the law."""
     figure, axes = new(3.6, 3.0)
     law_scatter(axes, d, rasterized=True)
@@ -89,7 +89,7 @@ def sigma_law(d: Diagnosis) -> Figure:
 
 
 @styled
-def over_training(
+def draw_over_training(
     curves: Mapping[str, tuple[Array, Array]],
     label: str,
     strong: str = "",
@@ -125,7 +125,7 @@ def over_training(
 _WIDTH, _HEIGHT, _MARGIN = 240.0, 150.0, 8.0  # of a drawing, in its own units
 BARS = 64  # at most; longer columns are averaged
 CLOUD = 300  # dots of the data behind a path
-MOVES = 8  # columns of the data that a latent moves most
+MOVES_SHOWN = 8  # columns of the data that a latent moves most
 _FAINT = 0.02  # of the longest move on the page: less is not named
 
 
@@ -144,11 +144,11 @@ class Plane(NamedTuple):
         return _MARGIN + np.stack([share[:, 0], 1 - share[:, 1]], axis=1) * room
 
 
-def plane(x: Tensor) -> Plane:  # (N, n)
+def drawing_plane(x: Tensor) -> Plane:  # (N, n)
     """The plane of the first two principal components (of one axis, when the data has only one).
 
     >>> import torch
-    >>> seen = plane(torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 1.0], [4.0, 1.0]]))
+    >>> seen = drawing_plane(torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 1.0], [4.0, 1.0]]))
     >>> sorted(set(seen.place(np.array([[0.0, 0.5], [4.0, 0.5]])).ravel().tolist()))
     [8.0, 75.0, 232.0]
     """
@@ -172,7 +172,7 @@ def loads(seen: Plane, names: Sequence[str], most: int = 3) -> tuple[str, str]:
     return told(seen.axes[:, 0]), told(seen.axes[:, 1])
 
 
-class Move(NamedTuple):
+class ColumnMove(NamedTuple):
     """How far a latent moves one column of the data, by unit of the latent, and as a share of the longest move."""
 
     name: str
@@ -180,16 +180,17 @@ class Move(NamedTuple):
     share: float
 
 
-def moves(column: Tensor, largest: float, names: Sequence[str]) -> list[Move]:  # (n,)
+def largest_moves(column: Tensor, largest: float, names: Sequence[str]) -> list[ColumnMove]:  # (n,)
     """The columns that a latent moves most, the largest first.
 
     >>> import torch
-    >>> [(move.name, move.share) for move in moves(torch.tensor([0.5, 0.001, -1.0]), 1.0, ["ash", "hue", "proline"])]
+    >>> largest_moves = largest_moves(torch.tensor([0.5, 0.001, -1.0]), 1.0, ["ash", "hue", "proline"])
+    >>> [(move.name, move.share) for move in largest_moves]
     [('proline', -1.0), ('ash', 0.5)]
     """
     values = column.double().numpy() / max(largest, 1e-12)
-    order = np.argsort(-np.abs(values), kind="stable")[:MOVES]
-    return [Move(names[k], float(column[k]), float(values[k])) for k in order if abs(values[k]) >= _FAINT]
+    order = np.argsort(-np.abs(values), kind="stable")[:MOVES_SHOWN]
+    return [ColumnMove(names[k], float(column[k]), float(values[k])) for k in order if abs(values[k]) >= _FAINT]
 
 
 def path(seen: Plane, cloud: Array, curve: Array, colour: str) -> str:  # (N, n), (T, n)

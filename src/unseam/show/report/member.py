@@ -16,13 +16,13 @@ from unseam.geometry.jacobian import jacobian
 from unseam.models import Autoencoder
 from unseam.run import Run
 from unseam.runs.history import history, latent_columns
-from unseam.runs.labels import latent_names, units
-from unseam.runs.represent import observations, represent, some
-from unseam.show.pictures import Album, is_picture, signed, strip, table
+from unseam.runs.labels import column_units, latent_names
+from unseam.runs.represent import observation_chunks, represent, some
+from unseam.show.pictures import Album, frames_table, is_picture, signed, strip
 from unseam.show.report import figures
 from unseam.show.report.collect import View, detail
-from unseam.show.style import LATENTS, latent_colour, shade
-from unseam.show.traversals import FRAMES, TABLE, latent_values, middle, traverse, traverse_pair
+from unseam.show.style import LATENT_COLOURS, latent_colour, shade
+from unseam.show.traversals import FRAMES, TABLE_FRAMES, latent_values, middle, traverse, traverse_pair
 
 CARDS = 24  # latents shown with pictures, the most informative first
 _PAIRS = 3  # tables over two latents
@@ -41,7 +41,7 @@ class Card:
     film: str = ""  # picture: all frames side by side
     moves: str = ""  # picture: the Jacobian's column
     path: str = ""  # drawing, for data that are no pictures
-    moved: Sequence[figures.Move] = ()  # columns of the data by name
+    moved: Sequence[figures.ColumnMove] = ()  # columns of the data by name
     bars: str = ""  # all columns, where they have no names
     name: str = ""  # that a person gave it in the explorer
 
@@ -86,10 +86,10 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
     model = run.model(view.member)
     x, xhat = examples(run, model)
     picture = is_picture(run.data.shape)
-    dots = x if picture else cloud(run)
+    dots = x if picture else background_rows(run)
     drawn = _matrices(view) if brief else {**_matrices(view), **_curves(run, view)}
     if picture:
-        shown = album.add(f"{view.anchor}-examples", table(torch.stack([x[:EXAMPLES], xhat[:EXAMPLES]])))
+        shown = album.add(f"{view.anchor}-examples", frames_table(torch.stack([x[:EXAMPLES], xhat[:EXAMPLES]])))
     else:
         drawn["reconstructions"] = figures.reconstructions(x, xhat)
         shown = ""
@@ -103,8 +103,8 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
         held=len(run.split("held-out")) > 0,
         pairs=pair_tables(model, view, album, None if picture else dots),
         figures=drawn,
-        axes=None if picture else figures.loads(figures.plane(dots), column_names(run)),
-        units=units(run),
+        axes=None if picture else figures.loads(figures.drawing_plane(dots), column_names(run)),
+        units=column_units(run),
     )
 
 
@@ -115,11 +115,11 @@ def examples(run: Run, model: Autoencoder, count: int = 400) -> tuple[Tensor, Te
     return seen.x.float(), model.mean(seen.posterior.mean).float()
 
 
-def cloud(run: Run) -> Tensor:  # (N, n)
+def background_rows(run: Run) -> Tensor:  # (N, n)
     """Rows of the data to draw behind a path: held-out ones where they are enough for a cloud, else any."""
     held = run.split("held-out")
     rows = some(held if len(held) >= figures.CLOUD // 3 else run.split("all"), figures.CLOUD)
-    return torch.cat(list(observations(run.data, rows))).float()
+    return torch.cat(list(observation_chunks(run.data, rows))).float()
 
 
 def column_names(run: Run) -> Sequence[str]:
@@ -142,7 +142,7 @@ def cards(run: Run, model: Autoencoder, view: View, album: Album, x: Tensor) -> 
     with torch.no_grad():
         columns = jacobian(model.mean, z[None])[0].T.float()  # (K, n)
     largest = float(columns.abs().max())
-    seen, names = None if is_picture(run.data.shape) else figures.plane(x), column_names(run)
+    seen, names = None if is_picture(run.data.shape) else figures.drawing_plane(x), column_names(run)
     given = names_given(run, view.member)
     out = []
     for k in view.order()[:CARDS]:
@@ -154,12 +154,12 @@ def cards(run: Run, model: Autoencoder, view: View, album: Album, x: Tensor) -> 
             shown = {"film": film, "moves": moves}
         else:
             points, curve = x.flatten(1).double().numpy(), frames[k].flatten(1).double().numpy()
-            moved = figures.moves(columns[k], largest, names)
+            moved = figures.largest_moves(columns[k], largest, names)
             shown = {
                 "path": figures.path(seen, points, curve, shade(k, view.diagnosis.latents[k].active)),
                 "moved": moved,
             }
-            if not run.config.features and len(names) > figures.MOVES:
+            if not run.config.features and len(names) > figures.MOVES_SHOWN:
                 shown["bars"] = figures.bars(columns[k], largest)
         start = int((values[k] - z[k]).abs().argmin())
         steps = [round(float(v), 2) for v in values[k]]
@@ -177,16 +177,16 @@ def names_given(run: Run, member: int) -> dict[int, str]:
 
 def pair_tables(model: Autoencoder, view: View, album: Album, cloud: Tensor | None = None) -> list[PairTable]:
     """The costliest pairs of active latents, each latent over its range; over a cloud of data that are no pictures."""
-    (z, values), out = start_of(view, model, TABLE), []
+    (z, values), out = start_of(view, model, TABLE_FRAMES), []
     for pair in view.diagnosis.pairs[:_PAIRS]:
         frames = traverse_pair(model.mean, z, pair.i, pair.j, values).float()
         verdict = pair_verdict(pair, view.diagnosis.beta)
         if cloud is None:
-            shown = {"picture": album.add(f"{view.anchor}-pair-{pair.i}-{pair.j}", table(frames))}
+            shown = {"picture": album.add(f"{view.anchor}-pair-{pair.i}-{pair.j}", frames_table(frames))}
         else:
             points = cloud.flatten(1).double().numpy()
             net = frames.flatten(2).double().numpy()
-            shown = {"drawing": figures.mesh(figures.plane(cloud), points, net, pair.i, pair.j)}
+            shown = {"drawing": figures.mesh(figures.drawing_plane(cloud), points, net, pair.i, pair.j)}
         out.append(PairTable(pair, verdict, **shown))
     return out
 
@@ -208,28 +208,30 @@ def _matrices(view: View) -> dict[str, Figure]:
 
 def _curves(run: Run, view: View) -> dict[str, Figure]:
     """Costs by pair, DCI's importances, the Sigma law, and what happened over training."""
-    drawn = {"costs": figures.pair_costs(view)}
+    drawn = {"costs": figures.draw_pair_costs(view)}
     found = detail(run, view)
     if found is not None and found.importance is not None:
         drawn["importance"] = figures.importance(view, found.importance)
     if "sigma2" not in view.diagnosis.arrays:
         return drawn
-    return {**drawn, "sigma-law": figures.sigma_law(view.diagnosis), **timeline(run, view)}
+    return {**drawn, "sigma-law": figures.draw_sigma_law(view.diagnosis), **timeline(run, view)}
 
 
 def timeline(run: Run, view: View) -> dict[str, Figure]:
     """KL of each latent and the distance from the polarized regime over training; the cost at kept snapshots."""
     steps, (kl,) = latent_columns(run, view.member, "kl")
-    each = {f"{k}": thinned(steps, kl[:, k]) for k in view.order()[: len(LATENTS)]}
+    each = {f"{k}": thinned(steps, kl[:, k]) for k in view.order()[: len(LATENT_COLOURS)]}
     colours = {f"{z.index}": shade(z.index, z.active) for z in view.diagnosis.latents}
     past = history(run, view.member)
     drawn = {
-        "kl": figures.over_training(each, "KL of each latent (nats)", colours=colours),
-        "regime": figures.over_training({"": thinned(past.steps, np.clip(past.delta_kl, 1e-4, 1e3))}, "ΔKL", log=True),
+        "kl": figures.draw_over_training(each, "KL of each latent (nats)", colours=colours),
+        "regime": figures.draw_over_training(
+            {"": thinned(past.steps, np.clip(past.delta_kl, 1e-4, 1e3))}, "ΔKL", log=True
+        ),
     }
     if len(past.cost):
         cost = {"": (past.snapshot_steps, past.cost / view.diagnosis.beta)}
-        drawn["cost-history"] = figures.over_training(cost, "cost (nats of loss per β)")
+        drawn["cost-history"] = figures.draw_over_training(cost, "cost (nats of loss per β)")
     return drawn
 
 

@@ -76,7 +76,7 @@ def fill(name: str, album: Album, **values: Any) -> str:
     script, style = (
         (files("unseam.show") / "templates" / f"report.{kind}").read_text("utf-8") for kind in ("js", "css")
     )
-    return template(name, number=number, fixed=fixed).render(
+    return template(name, number=number_text, fixed=fixed).render(
         captions=CAPTIONS,
         criteria=CRITERIA,
         style=Markup(style + "\n" + album.css()),
@@ -95,10 +95,10 @@ def fixed(value: Any, digits: int = 2) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}" if isinstance(value, (int, float)) else "–"
 
 
-def number(value: Any, digits: int = 3) -> str:
+def number_text(value: Any, digits: int = 3) -> str:
     """A number for a table: three significant digits, plain whole numbers, a dash for nothing.
 
-    >>> number(0.123456), number(5), number(None), number(12345.6), number(0.00001234)
+    >>> number_text(0.123456), number_text(5), number_text(None), number_text(12345.6), number_text(0.00001234)
     ('0.123', '5', '–', '12346', '1.23e-05')
     """
     if value is None or value != value:

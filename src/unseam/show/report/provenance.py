@@ -14,7 +14,7 @@ from unseam.data import dataset_type, parameters
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run, Training
-from unseam.run.settings import FLAGS, HIDDEN
+from unseam.run.settings import FLAGS, NOT_A_FLAG
 
 NO_RESULT = ("posterior", "learned_s2", "how", "workers", "checkpoint_seconds", "checkpoint_steps", "snapshots",
              "log_every")  # fmt: skip
@@ -50,7 +50,7 @@ def _default(field: Any) -> Any:
 def _settings(run: Run) -> dict[str, Any]:
     """What `fit` was told, but for the data and the seeds."""
     config = run.config
-    architecture = {k: v for k, v in changed(config.architecture).items() if k not in ("learned_s2", *HIDDEN)}
+    architecture = {k: v for k, v in changed(config.architecture).items() if k not in ("learned_s2", *NOT_A_FLAG)}
     optimiser = {("optimiser" if k == "name" else k): v for k, v in changed(config.optimiser).items()}
     return {**lists(run), **config.static, **architecture, **changed(config.training), **optimiser}
 

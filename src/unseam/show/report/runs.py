@@ -23,9 +23,9 @@ from unseam.runs.rank_members import RULE
 from unseam.show.pictures import Album
 from unseam.show.report import provenance
 from unseam.show.report.cohort import Judged, judge, member_numbers, run_colour, scores_of, sweep_figures
-from unseam.show.report.collect import Findings, View, find
+from unseam.show.report.collect import ReportData, View, collect_report
 from unseam.show.report.page import Shown, fill, inline, member_pages, save_figures
-from unseam.show.report.sentences import headline, sentence
+from unseam.show.report.sentences import closed_sentence, headline
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Entry:
 
     name: str  # its folder, seen from the one above
     number: int = 0  # on the page, from 1; 0 when it is not shown
-    found: Findings | None = None
+    found: ReportData | None = None
     reason: str = ""
 
 
@@ -96,7 +96,7 @@ def look_at_all(folder: Path, runs: Sequence[Path], show: bool | None) -> list[E
 
 def look_at(name: str, folder: Path, number: int, show: bool | None) -> Entry:
     try:
-        return Entry(name, number, find(load_run(folder), show=show, number=number))
+        return Entry(name, number, collect_report(load_run(folder), show=show, number=number))
     except BadInput as error:
         return Entry(name, reason=str(error))
     except Exception as error:  # whatever is wrong with one run, the others are shown
@@ -253,7 +253,7 @@ def run_row(entry: Entry, settings: dict[str, Any]) -> dict[str, Any]:
         "active": f"{active[0]}" if len(active) == 1 else f"{active[0]} to {active[-1]}",
         "latents": found.run.config.architecture.latents,
         "headline": headline(found.chosen),
-        "verdict": sentence(found.chosen.diagnosis.verdict),
+        "verdict": closed_sentence(found.chosen.diagnosis.verdict),
         "command": provenance.command(found.run) or provenance.call(found.run),
         "taken": str(rows_for(found.run)),
     }

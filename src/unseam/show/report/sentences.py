@@ -26,7 +26,7 @@ class Held(NamedTuple):
         return self.share >= 0.1 and self.share >= 2 * self.second_share
 
 
-def held(view: View) -> list[Held]:
+def factor_answers(view: View) -> list[Held]:
     """One row a factor; empty when the data has no factors."""
     if view.share is None:
         return []
@@ -40,7 +40,7 @@ def held(view: View) -> list[Held]:
 
 def separation(view: View) -> str:
     """Which latents hold which factors, and over which latents the others are spread."""
-    rows = held(view)
+    rows = factor_answers(view)
     apart = holding([row for row in rows if row.separated]) + unclean(view)
     parts = [apart, *(spread_words(row) for row in rows if not row.separated)]
     return "; ".join(part for part in parts if part)
@@ -89,17 +89,17 @@ def headline(view: View) -> str:
         mixed = [pair for pair in d.pairs if pair.mixed]
         how = f"{len(mixed)} pair{'s' if len(mixed) > 1 else ''} of them mixed" if mixed else "no two of them mixed"
         return f"{d.active} of {len(d.latents)} latents are in use, {how}."
-    spread = [row.factor for row in held(view) if not row.separated]
-    apart = holding([row for row in held(view) if row.separated]) + unclean(view)
+    spread = [row.factor for row in factor_answers(view) if not row.separated]
+    apart = holding([row for row in factor_answers(view) if row.separated]) + unclean(view)
     rest = f"{words(spread)} {'are' if len(spread) > 1 else 'is'} not held by any one latent" if spread else ""
-    return sentence(
+    return closed_sentence(
         "; ".join(part for part in (apart or "no factor has a latent of its own", rest if apart else "") if part)
     )
 
 
 def unclean(view: View) -> str:
     """Which of the latents that hold a factor are mixed with each other all the same."""
-    holders = {row.latent for row in held(view) if row.separated}
+    holders = {row.latent for row in factor_answers(view) if row.separated}
     mixed = [f"{p.i} with {p.j}" for p in view.diagnosis.pairs if p.mixed and {p.i, p.j} <= holders]
     return f", but not cleanly ({words(mixed[:3])} mixed)" if mixed else ""
 
@@ -131,22 +131,22 @@ def loser_sentence(loser: View) -> str:
     else:
         what = "has the least orthogonal axes"
     text = f"{loser.name} {what}{axes_words(loser)} and pays {loser.cost:.3f} nats of loss per beta for it"
-    spread = [row.factor for row in held(loser) if not row.separated]
+    spread = [row.factor for row in factor_answers(loser) if not row.separated]
     if spread:
         text += f"; {words(spread)} {'are' if len(spread) > 1 else 'is'} not held by any one latent"
-    return sentence(text)
+    return closed_sentence(text)
 
 
 def winner_sentence(winner: View, loser: View) -> str:
     pays = "and pays" if winner.cost <= loser.cost else "but pays more,"
     text = f"{winner.name} has more orthogonal axes{axes_words(winner)} {pays} {winner.cost:.3f} nats of loss per beta"
     if winner.mig is None or loser.mig is None:
-        return sentence(text)
+        return closed_sentence(text)
     a, b = winner.mig.value, loser.mig.value
     if a > b:
-        return sentence(f"{text}; {separation(winner)}: MIG {a:.2f} against {b:.2f}")
-    return sentence(f"{text}; but labels do not confirm the choice: MIG {a:.2f} against {b:.2f}")
+        return closed_sentence(f"{text}; {separation(winner)}: MIG {a:.2f} against {b:.2f}")
+    return closed_sentence(f"{text}; but labels do not confirm the choice: MIG {a:.2f} against {b:.2f}")
 
 
-def sentence(text: str) -> str:
+def closed_sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."

@@ -13,23 +13,23 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run, load_run
-from unseam.runs.diagnose import POINTS, rows_of
+from unseam.runs.diagnose import DIAGNOSIS_POINTS, rows_of
 from unseam.runs.evaluate import rows_for
 from unseam.runs.labels import data_name
 from unseam.runs.rank_members import RULE
-from unseam.runs.represent import ENOUGH, Sample
+from unseam.runs.represent import ENOUGH, RowSample
 from unseam.show.pictures import Album
 from unseam.show.report import provenance
 from unseam.show.report.codes import write_codes
 from unseam.show.report.cohort import judge, loss_figures, scores_of, sweep_figures, table_rows
-from unseam.show.report.collect import Findings, View, find, records
+from unseam.show.report.collect import ReportData, View, collect_report, records
 from unseam.show.report.member import Card, MemberPage, PairTable, member_page
 from unseam.show.report.page import Shown, fill, inline, member_pages, save_figures
 from unseam.show.report.runs import report_runs, run_folders
-from unseam.show.report.sentences import headline, sentence, why
+from unseam.show.report.sentences import closed_sentence, headline, why
 from unseam.show.report.tiles import tiles
 from unseam.show.style import frameless, new, plain, styled
-from unseam.show.traversals import TABLE
+from unseam.show.traversals import TABLE_FRAMES
 
 _FORMATS = ("svg", "pdf", "png")
 
@@ -40,8 +40,8 @@ class ReportFiles(NamedTuple):
     path: Path
     chosen: View | None  # without labels; in a folder of runs, the best of the largest group on the same data
     run: Path  # the folder of its run
-    rows: Sample | None  # on which its scores were computed, if it has any
-    at: Sample | None  # where its decoder was differentiated, if it has one
+    rows: RowSample | None  # on which its scores were computed, if it has any
+    at: RowSample | None  # where its decoder was differentiated, if it has one
 
 
 def report(
@@ -65,10 +65,10 @@ def report(
     >>> report(run, show=False).name
     'report.html'
     """
-    return write(run, out, member, figures=figures, formats=formats, show=show).path
+    return write_run_report(run, out, member, figures=figures, formats=formats, show=show).path
 
 
-def write(
+def write_run_report(
     run: Run | str | Path,
     out: str | Path | None = None,
     member: int | None = None,
@@ -97,17 +97,17 @@ def write(
     if kind is not None and not kind.decodes:
         write_codes(one, path, member, place, formats, show)
         return ReportFiles(path, None, one.folder, rows_for(one) if one.data.space else None, None)
-    found = find(one, member, show)
+    found = collect_report(one, member, show)
     write_report(found, path, place, formats, show)
     return _told(path, found.chosen, found.run)
 
 
 def _told(path: Path, chosen: View, run: Run) -> ReportFiles:
-    return ReportFiles(path, chosen, run.folder, rows_for(run) if chosen.mig else None, rows_of(run, POINTS))
+    return ReportFiles(path, chosen, run.folder, rows_for(run) if chosen.mig else None, rows_of(run, DIAGNOSIS_POINTS))
 
 
 def write_report(
-    found: Findings, path: Path, figures: Path | None, formats: Sequence[str] = ("pdf",), show: bool | None = None
+    found: ReportData, path: Path, figures: Path | None, formats: Sequence[str] = ("pdf",), show: bool | None = None
 ) -> Path:
     """Put findings on a page and write it, whole or not at all."""
     album = Album()
@@ -135,17 +135,17 @@ def figures(run: Run | str | Path, member: int | None = None, show: bool | None 
     >>> {"sigma-law", "cosines", "costs", "training-loss"} <= set(figures(run))
     True
     """
-    found, album = find(run if isinstance(run, Run) else load_run(run), member, show), Album()
+    found, album = collect_report(run if isinstance(run, Run) else load_run(run), member, show), Album()
     page = member_page(found.run, found.shown, album)
     return {**cohort_figures(found), **page.figures, **plates(page, album)}
 
 
-def cohort_figures(found: Findings) -> dict[str, Figure]:
+def cohort_figures(found: ReportData) -> dict[str, Figure]:
     sweep = sweep_figures(found.views, [found.shown]) if len(found.views) > 1 else {}
     return {**sweep, **loss_figures(found.run, found.shown.member)}
 
 
-def _render(found: Findings, album: Album, pages: Sequence[Shown], shared: Mapping[str, Markup]) -> str:
+def _render(found: ReportData, album: Album, pages: Sequence[Shown], shared: Mapping[str, Markup]) -> str:
     """Fill in the template."""
     return fill(
         "report.html",
@@ -159,9 +159,9 @@ def _render(found: Findings, album: Album, pages: Sequence[Shown], shared: Mappi
         rule=RULE,
         taken=rows_for(found.run),
         enough=ENOUGH,
-        at=rows_of(found.run, POINTS),
+        at=rows_of(found.run, DIAGNOSIS_POINTS),
         headline=headline(found.shown),
-        verdict=sentence(found.shown.diagnosis.verdict),
+        verdict=closed_sentence(found.shown.diagnosis.verdict),
         why=why(found.shown, found.other) if found.other is not None else None,
         stable=found.stable,
         tiles=tiles(found.run, found.shown),
@@ -231,7 +231,7 @@ def _examples(page: MemberPage, album: Album) -> Figure:
 def pair(table: PairTable, album: Album) -> Figure:
     """Two latents: one to the right, one upwards."""
     figure, axes = new(3.2, 3.3)
-    _bare(axes, album.image(table.picture), TABLE, TABLE)
+    _bare(axes, album.image(table.picture), TABLE_FRAMES, TABLE_FRAMES)
     axes.set(xlabel=f"$z_{{{table.pair.i}}}$", ylabel=f"$z_{{{table.pair.j}}}$")
     return figure
 

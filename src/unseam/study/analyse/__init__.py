@@ -26,16 +26,16 @@ from unseam.study.analyse import (
 )
 
 # table -> how it is made of the models, and what it needs when it comes out empty
-TABLES: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
+ANALYSES: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
     "total-correlation": (total_correlation.total_correlation, total_correlation.NEEDS),
-    "agreement": (agreement.agreement, agreement.NEEDS),
+    "agreement": (agreement.metric_agreement, agreement.NEEDS),
     "methods": (overlap.methods, overlap.NEEDS),
-    "strengths": (overlap.strengths, overlap.NEEDS),
+    "strengths": (overlap.strength_overlap, overlap.NEEDS),
     "variance": (variance.variance, variance.NEEDS),
     "scores": (selection.scores_against_metrics, selection.NEEDS),
     "transfer": (transfer.transfer, transfer.NEEDS),
-    "choices": (selection.choices, selection.NEEDS),
-    "downstream": (downstream.downstream, downstream.NEEDS),
+    "choices": (selection.selection_outcomes, selection.NEEDS),
+    "downstream": (downstream.downstream_agreement, downstream.NEEDS),
     "efficiency": (efficiency.efficiency, efficiency.NEEDS),
 }
 
@@ -47,14 +47,14 @@ def analyse(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     >>> sorted(name for name, table in analyse(pd.DataFrame([row])).items() if len(table))
     ['models']
     """
-    models = columns.models(frame)
+    models = columns.finished_models(frame)
     out = {"models": models}
-    with bar("analysis", len(TABLES)) as advance:
-        for name, (make, _) in TABLES.items():
+    with bar("analysis", len(ANALYSES)) as advance:
+        for name, (make, _) in ANALYSES.items():
             out[name] = make(models)
             advance(note=name)
     chosen = out.pop("choices")
     return out | {"selection": selection.selection(chosen), "selection-by-metric": selection.by_metric(chosen)}
 
 
-__all__ = ["TABLES", "analyse"]
+__all__ = ["ANALYSES", "analyse"]

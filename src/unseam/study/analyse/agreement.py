@@ -6,17 +6,17 @@ from itertools import combinations
 
 import pandas as pd
 
-from unseam.study.analyse.columns import metrics
+from unseam.study.analyse.columns import metric_columns
 from unseam.study.analyse.correlate import relations
 
 NEEDS = "two metrics that vary, on four finished models of one data set"
 STRONG = (("beta-vae", "factor-vae"), ("mig", "dci-disentanglement"))  # the pairs the paper calls strongly correlated
-APART = "modularity"  # the metric it excepts
+ODD_METRIC = "modularity"  # the metric it excepts
 
 
-def agreement(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
+def metric_agreement(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
     """data, a, b, rho, low, high, n for every two metrics of one code."""
-    return relations(models, [(a, b, 1) for a, b in combinations(metrics(models, code), 2)])
+    return relations(models, [(a, b, 1) for a, b in combinations(metric_columns(models, code), 2)])
 
 
 def kinds(found: pd.DataFrame) -> pd.Series[str]:
@@ -27,5 +27,5 @@ def kinds(found: pd.DataFrame) -> pd.Series[str]:
     """
     pairs = [frozenset(str(x).partition(".")[2] for x in pair) for pair in zip(found["a"], found["b"], strict=True)]
     strong = {frozenset(pair) for pair in STRONG}
-    named = ["apart" if APART in pair else "strong" if pair in strong else "mild" for pair in pairs]
+    named = ["apart" if ODD_METRIC in pair else "strong" if pair in strong else "mild" for pair in pairs]
     return pd.Series(named, index=found.index, dtype=object)

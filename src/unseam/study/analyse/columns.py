@@ -7,7 +7,7 @@ import pandas as pd
 
 from unseam.errors import BadInput
 
-METRICS = {
+METRIC_TITLES = {
     "beta-vae": "BetaVAE",
     "factor-vae": "FactorVAE",
     "mig": "MIG",
@@ -15,7 +15,7 @@ METRICS = {
     "modularity": "Modularity",
     "sap": "SAP",
 }
-METHODS = {
+METHOD_TITLES = {
     "beta-vae": "β-VAE",
     "factor-vae": "FactorVAE",
     "beta-tcvae": "β-TCVAE",
@@ -46,11 +46,11 @@ _CELL = ["data", "method", "strength", "seed"]
 TEXT = {"data", "method", "strength_name", "piece", "status"}
 
 
-def models(frame: pd.DataFrame) -> pd.DataFrame:
+def finished_models(frame: pd.DataFrame) -> pd.DataFrame:
     """The finished models, one row each; what is not a finite number is missing.
 
     >>> row = {"data": "a", "method": "b", "strength": 1, "seed": 0, "status": "finished", "mean.mig": 0.5}
-    >>> len(models(pd.DataFrame([row, row | {"seed": 1, "status": "diverged"}])))
+    >>> len(finished_models(pd.DataFrame([row, row | {"seed": 1, "status": "diverged"}])))
     1
     """
     missing = [name for name in _CELL if name not in frame]
@@ -67,13 +67,15 @@ def models(frame: pd.DataFrame) -> pd.DataFrame:
     return out.assign(strength=out["strength"].fillna(0.0)).drop_duplicates(_CELL, keep="last").reset_index(drop=True)
 
 
-def metrics(frame: pd.DataFrame, code: str = "mean") -> list[str]:
+def metric_columns(frame: pd.DataFrame, code: str = "mean") -> list[str]:
     """The columns of the paper's six metrics that hold something, in the paper's order.
 
-    >>> metrics(pd.DataFrame({"mean.sap": [1.0], "mean.mig": [0.5], "sampled.mig": [0.1], "mean.dci": [0.0]}))
+    >>> metric_columns(pd.DataFrame({"mean.sap": [1.0], "mean.mig": [0.5], "sampled.mig": [0.1], "mean.dci": [0.0]}))
     ['mean.mig', 'mean.sap']
     """
-    return [name for name in (f"{code}.{metric}" for metric in METRICS) if name in frame and frame[name].notna().any()]
+    return [
+        name for name in (f"{code}.{metric}" for metric in METRIC_TITLES) if name in frame and frame[name].notna().any()
+    ]
 
 
 def selectors(frame: pd.DataFrame) -> list[str]:
@@ -90,7 +92,7 @@ def label(column: str) -> str:
     kind, _, name = str(column).partition(".")
     if kind == "downstream":
         return f"{name.partition('.')[0]}, {int(name.partition('.')[2]):,} labels"
-    return METRICS.get(name, _SPOKEN.get(name, name.replace("-", " ")))
+    return METRIC_TITLES.get(name, _SPOKEN.get(name, name.replace("-", " ")))
 
 
 _SPOKEN = {

@@ -6,7 +6,7 @@ import re
 
 import pandas as pd
 
-from unseam.study.analyse.columns import metrics
+from unseam.study.analyse.columns import metric_columns
 from unseam.study.analyse.correlate import relations
 
 NEEDS = "accuracies (columns downstream.KIND.N) and a metric on four finished models of one data set"
@@ -23,6 +23,6 @@ def tasks(models: pd.DataFrame) -> list[str]:
     return sorted(found, key=lambda name: (name.split(".")[1], int(name.split(".")[2])))
 
 
-def downstream(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
+def downstream_agreement(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
     """data, a (task), b (metric), rho, low, high, n."""
-    return relations(models, [(task, metric, 1) for task in tasks(models) for metric in metrics(models, code)])
+    return relations(models, [(task, metric, 1) for task in tasks(models) for metric in metric_columns(models, code)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from unseam.study.analyse.columns import metrics
+from unseam.study.analyse.columns import metric_columns
 from unseam.study.analyse.correlate import relations
 from unseam.study.analyse.downstream import tasks
 
@@ -36,5 +36,5 @@ def with_efficiency(models: pd.DataFrame) -> pd.DataFrame:
 
 def efficiency(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
     """data, a (efficiency.KIND), b (metric), rho, low, high, n."""
-    pairs = [(f"efficiency.{kind}", metric, 1) for kind in sizes(models) for metric in metrics(models, code)]
+    pairs = [(f"efficiency.{kind}", metric, 1) for kind in sizes(models) for metric in metric_columns(models, code)]
     return relations(with_efficiency(models), pairs)

@@ -11,7 +11,7 @@ from scipy.stats import norm, t
 from unseam.axes import Array
 
 _LEVEL = 0.95
-TAIL = (1 - _LEVEL) / 2
+TAIL_SHARE = (1 - _LEVEL) / 2
 
 
 def of_rank_correlation(rho: float, n: int) -> tuple[float, float]:
@@ -24,7 +24,7 @@ def of_rank_correlation(rho: float, n: int) -> tuple[float, float]:
     """
     most = 1 - 6 / (n * (n**2 - 1))
     centre = np.arctanh(np.clip(rho, -most, most))
-    half = norm.ppf(1 - TAIL) * np.sqrt((1 + rho**2 / 2) / (n - 3))
+    half = norm.ppf(1 - TAIL_SHARE) * np.sqrt((1 + rho**2 / 2) / (n - 3))
     return float(np.tanh(centre - half)), float(np.tanh(centre + half))
 
 
@@ -37,7 +37,7 @@ def of_mean(values: ArrayLike) -> tuple[float, float]:  # (n,)
     x = np.asarray(values, float)
     if len(x) < 2:
         return float("nan"), float("nan")
-    half = t.ppf(1 - TAIL, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
+    half = t.ppf(1 - TAIL_SHARE, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
     return float(x.mean() - half), float(x.mean() + half)
 
 
@@ -54,6 +54,6 @@ def by_leaving_out(statistic: Callable[[Array], float], n: int) -> tuple[float, 
     without = np.array([statistic(units[units != i]) for i in units if n > 2])
     if n < 3 or not np.isfinite(without).all():
         return float("nan"), float("nan")
-    half = t.ppf(1 - TAIL, n - 1) * np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
+    half = t.ppf(1 - TAIL_SHARE, n - 1) * np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
     centre = statistic(units)
     return float(centre - half), float(centre + half)

@@ -16,8 +16,8 @@ from scipy.stats import rankdata, t
 
 from unseam.axes import Array
 from unseam.rng import numpy_generator
-from unseam.study.analyse.columns import metrics
-from unseam.study.analyse.intervals import TAIL
+from unseam.study.analyse.columns import metric_columns
+from unseam.study.analyse.intervals import TAIL_SHARE
 
 NEEDS = "two methods (or two strengths of one) with two finished models each, on one data set"
 _SHUFFLES = 20  # of the scores, behind what chance gives
@@ -46,10 +46,10 @@ def beats(a: ArrayLike, b: ArrayLike) -> Beats:  # (n_a,), (n_b,)
     p, n_x, n_y = float(wins_x.mean()), len(x), len(y)
     v_x, v_y = wins_x.var(ddof=1) / n_x, wins_y.var(ddof=1) / n_y
     if not v_x + v_y:
-        q = float(TAIL ** (1 / min(n_x, n_y)))
+        q = float(TAIL_SHARE ** (1 / min(n_x, n_y)))
         return Beats(p, p * q, 1 - (1 - p) * q, n_x, n_y)
     freedom = (v_x + v_y) ** 2 / (v_x**2 / (n_x - 1) + v_y**2 / (n_y - 1))
-    half = t.ppf(1 - TAIL, freedom) * np.sqrt(v_x + v_y) / (p * (1 - p))
+    half = t.ppf(1 - TAIL_SHARE, freedom) * np.sqrt(v_x + v_y) / (p * (1 - p))
     return Beats(p, float(expit(logit(p) - half)), float(expit(logit(p) + half)), n_x, n_y)
 
 
@@ -62,13 +62,13 @@ def methods(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
     """data, metric, a, b, p, low, high, n_a, n_b for every two methods."""
     rows = [
         {"data": data, "metric": metric, "a": a, "b": b, **beats(scores[a], scores[b])._asdict()}
-        for (data, metric), scores in _scores(models, metrics(models, code), "method")
+        for (data, metric), scores in _scores(models, metric_columns(models, code), "method")
         for a, b in combinations(scores, 2)
     ]
     return pd.DataFrame(rows, columns=["data", "metric", "a", "b", *_COLUMNS])
 
 
-def strengths(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
+def strength_overlap(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
     """A method's worst strength against its best (by the mean of the same models): how often the bad one wins.
 
     Worst and best are chosen by the scores that are then compared, so that noise alone gives less than a half: `null`
@@ -76,7 +76,7 @@ def strengths(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
     """
     rows, rng = [], numpy_generator(0, "strengths")
     for method, group in models.groupby("method", sort=False):
-        for (data, metric), scores in _scores(group, metrics(models, code), "strength"):
+        for (data, metric), scores in _scores(group, metric_columns(models, code), "strength"):
             worst, best = _ends(scores)
             found = beats(scores[worst], scores[best])._asdict()
             null = float(np.mean([_worst_beats_best(_shuffled(scores, rng)) for _ in range(_SHUFFLES)]))

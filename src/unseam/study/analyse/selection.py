@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from unseam.axes import Array
-from unseam.study.analyse.columns import DIRECTIONS, metrics, selectors
+from unseam.study.analyse.columns import DIRECTIONS, metric_columns, selectors
 from unseam.study.analyse.correlate import relations
 from unseam.study.analyse.intervals import of_mean
 
@@ -25,31 +25,31 @@ _COLUMNS = ["pool", "selector", "rate", "low", "high", "pools", "gain", "behind"
 
 def scores_against_metrics(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
     """data, a (selector), b (metric), rho, low, high, n; rho > 0: what the selector prefers scores better."""
-    pairs = [(a, b, DIRECTIONS[a]) for a in selectors(models) for b in metrics(models, code)]
+    pairs = [(a, b, DIRECTIONS[a]) for a in selectors(models) for b in metric_columns(models, code)]
     return relations(models, pairs)
 
 
-def choices(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
+def selection_outcomes(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
     """One row for every pool, judge and selector: pool, unit, metric, selector, win, gained, possible.
 
     `gained` is the chosen model's score over the pool's mean, `possible` the best one's.
     """
-    judges, free = metrics(models, code), selectors(models)
+    judges, free = metric_columns(models, code), selectors(models)
     x = models[[*free, *judges]].to_numpy() * np.array([*(DIRECTIONS[name] for name in free), *[1] * len(judges)])
     rows: list[tuple[str, int, str, str, float, float, float]] = []
     for pool, by in _POOLS.items():
         for unit, index in enumerate(models.groupby(by, sort=True).indices.values()):
             for judge in judges:
-                found = zip(*choice(x[index], models[judge].to_numpy()[index]), strict=True)
+                found = zip(*selection_outcome(x[index], models[judge].to_numpy()[index]), strict=True)
                 names = zip((*free, *judges), (*free, *[LABELS] * len(judges)), found, strict=True)
                 rows += [(pool, unit, judge, called, *f) for own, called, f in names if own != judge and f[0] == f[0]]
     return pd.DataFrame(rows, columns=_NAMES)
 
 
-def choice(x: Array, y: Array) -> tuple[Array, Array, Array]:  # (n, P), (n,) -> (P,), (P,), (P,)
+def selection_outcome(x: Array, y: Array) -> tuple[Array, Array, Array]:  # (n, P), (n,) -> (P,), (P,), (P,)
     """What the model of the largest x beats of the others by y, what it gains, and what could be; NaN without two.
 
-    >>> [float(v.round(2)[0]) for v in choice(np.array([[3.0], [9.0], [1.0]]), np.array([0.5, 0.6, 0.8]))]
+    >>> [float(v.round(2)[0]) for v in selection_outcome(np.array([[3.0], [9.0], [1.0]]), np.array([0.5, 0.6, 0.8]))]
     [0.5, -0.03, 0.17]
     """
     kept = np.isfinite(x) & np.isfinite(y)[:, None]
@@ -63,7 +63,7 @@ def choice(x: Array, y: Array) -> tuple[Array, Array, Array]:  # (n, P), (n,) ->
 
 
 def selection(found: pd.DataFrame) -> pd.DataFrame:
-    """Of `choices`, for every kind of pool and selector: the rate with its interval, gain, and rate minus labels'.
+    """For every kind of pool and selector: the rate of wins with its interval, the gain, and the rate minus labels'.
 
     `gain`: of what the best model of each pool has over the mean, the share that the chosen one has. `behind`: the rate
     minus that of labels, in the same pools by the same judges. Intervals are Student's over pools (the mean over judges
@@ -88,7 +88,7 @@ def _of_pools(wins: pd.Series[float]) -> pd.Series[float]:
 
 
 def by_metric(found: pd.DataFrame) -> pd.DataFrame:
-    """Of `choices`, the rates for each judge alone: pool, selector, metric, rate, low, high, pools."""
+    """Of `selection_outcomes`, the rates for each judge alone: pool, selector, metric, rate, low, high, pools."""
     rows = []
     for key, part in found.groupby(["pool", "selector", "metric"], sort=False):
         wins = part.groupby("unit")["win"].mean()

@@ -8,7 +8,7 @@ from unseam.study.analyse.correlate import relation
 
 NEEDS = "unsup.tc-sampled and unsup.tc-mean on four finished models of one method at two strengths"
 CODES = {"sampled": "unsup.tc-sampled", "mean": "unsup.tc-mean"}
-APART = "annealed-vae"  # its strength is a capacity: more is weaker, and the paper's figure leaves it out
+ODD_METHOD = "annealed-vae"  # its strength is a capacity: more is weaker, and the paper's figure leaves it out
 
 
 def total_correlation(models: pd.DataFrame) -> pd.DataFrame:

@@ -12,12 +12,12 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from unseam.axes import Array
-from unseam.study.analyse.columns import metrics
+from unseam.study.analyse.columns import metric_columns
 from unseam.study.analyse.intervals import by_leaving_out
 
 NEEDS = "two settings with the same two seeds on one data set (other data: two data sets; other metric: two metrics)"
 # kind -> same metric?, same data?
-KINDS = {
+TRANSFERS = {
     "same metric, same data": (True, True),
     "same metric, other data": (True, False),
     "other metric, same data": (False, True),
@@ -28,11 +28,11 @@ PUBLISHED = {"same metric, same data": 80.7, "same metric, other data": 59.3, "o
 
 def transfer(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
     """kind, rate, low, high (over seeds, data sets and metrics as they are), comparisons, seeds."""
-    scores = _cube(models, metrics(models, code)) if len(models) else np.full((1, 1, 1, 1), np.nan)
+    scores = _cube(models, metric_columns(models, code)) if len(models) else np.full((1, 1, 1, 1), np.nan)
     outcome = _rates(scores)  # (D, M, S, D, M, S)
     D, M, S = outcome.shape[:3]
     rows = []
-    for kind, (metric, data) in KINDS.items():
+    for kind, (metric, data) in TRANSFERS.items():
         mask = (np.eye(D, dtype=bool) == data)[:, None, :, None] & (np.eye(M, dtype=bool) == metric)[None, :, None, :]
         chosen = outcome.transpose(0, 1, 3, 4, 2, 5)[mask]  # (sources and targets, S, S)
         if np.isfinite(chosen).any():

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from unseam.axes import Array
-from unseam.study.analyse.columns import metrics
+from unseam.study.analyse.columns import metric_columns
 
 NEEDS = "two methods (or two settings) and more finished models than groups, on one data set"
 PERMUTATIONS = 1000
@@ -43,7 +43,7 @@ def variance(models: pd.DataFrame, code: str = "mean", permutations: int = PERMU
     generator = np.random.default_rng(seed)
     rows = []
     for data, group in models.groupby("data", sort=True):
-        for metric in metrics(models, code):
+        for metric in metric_columns(models, code):
             part = group.dropna(subset=metric)
             for by, columns in BY.items():
                 found = against_chance(part[metric].to_numpy(), part.groupby(columns).ngroup(), permutations, generator)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from unseam.study.analyse import TABLES, agreement, overlap
-from unseam.study.analyse.columns import METHODS, label
+from unseam.study.analyse import ANALYSES, agreement, overlap
+from unseam.study.analyse.columns import METHOD_TITLES, label
 from unseam.study.analyse.selection import LABELS
-from unseam.study.analyse.total_correlation import APART
+from unseam.study.analyse.total_correlation import ODD_METHOD
 from unseam.study.analyse.transfer import PUBLISHED
 
 _Tables = Mapping[str, pd.DataFrame]
@@ -30,7 +30,7 @@ class Key(NamedTuple):
 
 
 def needs(table: str) -> str:
-    return f"Not computed: it needs {TABLES[table][1]}."
+    return f"Not computed: it needs {ANALYSES[table][1]}."
 
 
 def percent(x: float) -> str:
@@ -48,7 +48,7 @@ def between(low: float, high: float) -> str:
 
 def _codes(tables: _Tables) -> str:
     found = tables["total-correlation"]
-    kept = found[found["method"] != APART]
+    kept = found[found["method"] != ODD_METHOD]
     if kept.empty:
         return needs("total-correlation")
     falls, rises = kept[kept["code"] == "sampled"], kept[kept["code"] == "mean"]
@@ -174,9 +174,9 @@ def against_labels(row: Mapping[Any, Any]) -> str:
     return f"difference from labels {gap:+.0f} points ({low:+.0f} to {high:+.0f})"
 
 
-def compared(models: pd.DataFrame, frame: pd.DataFrame) -> str:
+def compared_text(models: pd.DataFrame, frame: pd.DataFrame) -> str:
     """What was compared, on how many models."""
-    known = [METHODS.get(str(name), str(name)) for name in models["method"].unique()]
+    known = [METHOD_TITLES.get(str(name), str(name)) for name in models["method"].unique()]
     diverged = len(frame) - len(models)
     return (
         f"{len(models):,} finished models{f' ({diverged} other rows are left out)' if diverged else ''}: "
