@@ -155,7 +155,8 @@ class Diagnosis:
 
     def __repr__(self) -> str:
         """One line: latents and pairs fill pages."""
-        return f"Diagnosis(DtO {three_digits(self.dto)}, {self.active} of {len(self.latents)} latents active: {self.verdict})"
+        active = f"{self.active} of {len(self.latents)} latents active"
+        return f"Diagnosis(DtO {three_digits(self.dto)}, {active}: {self.verdict})"
 
     def __str__(self) -> str:
         return "\n".join([self.verdict, *(f"warning: {warning}" for warning in self.warnings), "", self.table()])
