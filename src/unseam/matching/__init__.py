@@ -50,7 +50,7 @@ def match(
         Dictionaries (directions, n), codes of the same rows (rows, latents), runs, or where they are: a file,
         `"sae.safetensors:W_dec"`, the folder of a sparse autoencoder or of a run (`unseam.matching.open_set`).
     of
-        What arrays hold: "directions", one for each row, or "match_codes", one latent for each column.
+        What arrays hold: "directions", one for each row, or "codes", one latent for each column.
     signed
         A direction and its opposite are two, as for sparse autoencoders.
     at
@@ -130,7 +130,7 @@ def _gather(things: Sequence[Any], of: Of) -> tuple[list[Array], list[str], Of]:
         if len(found) < 2:
             members = sum(len(run.members) for run in things)
             raise BadInput(f"{len(found)} of {members} members finished with a latent in use; matching needs 2")
-        return list(found.values()), list(found), "match_codes"
+        return list(found.values()), list(found), "codes"
     arrays = [plain_array(thing) for thing in things]
     return arrays, [Path(place).name if place else f"set {i}" for i, place in enumerate(places)], of
 
