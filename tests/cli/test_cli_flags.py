@@ -285,7 +285,7 @@ CASES = [
     ),
     *cases(
         "report",
-        "unseam.show.report.write.write_report",
+        "unseam.show.report.write.write_run_report",
         run_folder=(RUN, "run", RUN),
         out=(f"{RUN} --out there.html", "out", Path("there.html")),
         member=(f"{RUN} --member 1", "member", 1),
@@ -423,7 +423,7 @@ CASES = [
     ),
     *cases(
         "traverse",
-        "unseam.cli.traverse.write",
+        "unseam.cli.traverse.write_film",
         out=(f"{RUN} --out there", "out", Path("there")),
         gif=(f"{RUN} --gif", "gif", True),
     ),
