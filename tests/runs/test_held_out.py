@@ -134,9 +134,9 @@ def test_diagnose_and_align_look_at_held_out_rows(run: Run) -> None:
 def test_the_report_scores_and_shows_held_out_rows(run: Run) -> None:
     from unseam.show.report.collect import collect_report
     from unseam.show.report.member import examples
-    from unseam.show.report.write import write_report
+    from unseam.show.report.write import write_run_report
 
-    done = write_report(run, show=False)
+    done = write_run_report(run, show=False)
     assert done.rows.to_json() == {"which": "held-out", "count": 600}
     text = done.path.read_text()
     assert "Scores on 600 held-out rows; geometry at 600 held-out rows" in text
