@@ -65,7 +65,7 @@ def test_a_large_file_cut_short_while_in_use_is_refused_and_does_not_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A memory map would end the process (SIGBUS) if the file were cut while it reads; a read just comes up short."""
-    monkeypatch.setattr(readers.npy, "WHOLE", 1 << 20)
+    monkeypatch.setattr(readers.npy, "READ_WHOLE", 1 << 20)
     x = RNG.random((9000, 40))
     data = load_data(save(tmp_path / "x.npy", x))
     assert isinstance(data.table.x, readers.FileRows)

@@ -205,8 +205,8 @@ def test_stored_members_stay_on_disk_and_bombs_are_refused(tmp_path: Path, monke
     array = np.random.default_rng(0).random((50, 4))
     np.savez(tmp_path / "stored.npz", x=array, y=array[:3])
     np.savez(tmp_path / "fortran.npz", x=np.asfortranarray(array))
-    for whole in (readers.npy.WHOLE, 0):
-        monkeypatch.setattr(readers.npy, "WHOLE", whole)
+    for whole in (readers.npy.READ_WHOLE, 0):
+        monkeypatch.setattr(readers.npy, "READ_WHOLE", whole)
         found = load_array(tmp_path / "stored.npz", "data", "x")
         assert isinstance(found, np.ndarray if whole else readers.FileRows)
         for index in (slice(None), slice(3, 9), slice(None, None, 7), [4, 4, 0], -1, np.arange(50) % 3 == 1, []):

@@ -9,7 +9,7 @@ from torch.func import jacrev, vmap
 import unseam
 from unseam.errors import BadInput
 from unseam.geometry import entanglement_cost, pullback
-from unseam.geometry.groups import WAYS, choose_groups, group_pullbacks, sample_rows, way_of
+from unseam.geometry.groups import WAYS, choose_groups, group_pullbacks, group_sample, way_of
 from unseam.geometry.sampled_cost import sampled_cost
 from unseam.models.likelihood import Bernoulli, Gaussian
 
@@ -146,11 +146,11 @@ def test_ways_are_tried_in_order():
 
 def test_rows_are_pairs_each_once_or_spread_evenly():
     groups = choose_groups((2, 2, 2))
-    every = sample_rows(3, groups, 1000)
+    every = group_sample(3, groups, 1000)
     assert sorted(zip(every.points.tolist(), map(tuple, every.index.tolist()), strict=True)) == sorted(
         (i, tuple(g)) for i in range(3) for g in groups.index.tolist()
     )
-    some = sample_rows(50, groups, 20)
+    some = group_sample(50, groups, 20)
     assert len(some.points) == 20
     assert len(set(some.points.tolist())) == 20
     assert {tuple(i) for i in some.index.tolist()} <= {tuple(g) for g in groups.index.tolist()}

@@ -81,7 +81,9 @@ def test_what_is_at_no_target_is_called_so() -> None:
     centre, noise = x.mean(1, keepdim=True), torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
 
     def label(r: torch.Tensor) -> str:
-        return a6.nearest({n: min(float((r - t).norm(dim=-1).mean()) for t in ts) for n, ts in a6.targets(x).items()})
+        return a6.met_target(
+            {n: min(float((r - t).norm(dim=-1).mean()) for t in ts) for n, ts in a6.targets(x).items()}
+        )
 
     wrong = (centre + 1.2 * (x - centre), x.roll(1, 1), x + 0.6 * noise, x + torch.tensor([1.0, 0.0]))
     assert {label(r) for r in wrong} == {a6.NONE}

@@ -26,7 +26,7 @@ def test_what_a_metric_keeps():
     table = {kind: {"mig": [value]} for kind, value in (("perfect", 0.9), ("noise", 0.1), ("0.25", 0.3))}
     assert l1.score_left(table, "0.25", "mig") == pytest.approx(0.25)
     u = l1.sample_code(3, 500, 0)
-    assert np.sort(l1.codes_of(u, 0.25, 0), axis=0) == pytest.approx(np.sort(u, axis=0), abs=0.15)
+    assert np.sort(l1.codes_in_axes(u, 0.25, 0), axis=0) == pytest.approx(np.sort(u, axis=0), abs=0.15)
     assert set(l1.METRIC_NAMES) == {"beta-vae", "factor-vae", "mig", "modularity", "dci-disentanglement", "sap"}
 
 

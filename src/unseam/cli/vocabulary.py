@@ -26,7 +26,7 @@ RENAMED = {
     "score": {"--workers": "--threads"},
     "traverse": {"--steps": "--frames", "--to": "--to-row"},
 }
-LEVELS = {"-q": logging.ERROR, "--quiet": logging.ERROR, "-v": logging.DEBUG, "--verbose": logging.DEBUG}
+_LEVELS = {"-q": logging.ERROR, "--quiet": logging.ERROR, "-v": logging.DEBUG, "--verbose": logging.DEBUG}
 _FROM_STDIN = ("find", "score", "match")  # `train` reads its data again when it goes on, so it needs a file
 _LARGEST = 1 << 32  # bytes of standard input
 _BEGINNINGS = {b"\x93NUMPY": ".npy", b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x1f\x8b": ".csv.gz"}
@@ -38,9 +38,9 @@ def without_levels(args: list[str]) -> list[str]:
     >>> without_levels(["find", "wine.csv", "--json"])
     ['find', 'wine.csv', '--json']
     """
-    asked = [LEVELS[word] for word in args if word in LEVELS]
+    asked = [_LEVELS[word] for word in args if word in _LEVELS]
     log.setLevel(asked[-1] if asked else logging.INFO)
-    return [word for word in args if word not in LEVELS]
+    return [word for word in args if word not in _LEVELS]
 
 
 def current_spelling(args: list[str]) -> list[str]:

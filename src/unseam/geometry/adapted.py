@@ -25,12 +25,12 @@ from unseam.geometry.groups import (
     Latents,
     choose_groups,
     group_pullbacks,
-    sample_rows,
+    group_sample,
     way_of,
 )
 from unseam.geometry.jacobian import as_likelihood
 from unseam.geometry.polarized import active_latents, statistics
-from unseam.geometry.prepare import ColumnWeights, Question, attempt, check_count, check_output, each, moving
+from unseam.geometry.prepare import ColumnWeights, Question, attempt, check_count, check_output, each_tensor, moving
 from unseam.geometry.sampled_cost import SAMPLES, SampledCost, sampled_cost
 from unseam.models.adapters.base import AdaptedModel, floating_parameter
 from unseam.models.likelihood import Likelihood
@@ -117,7 +117,7 @@ def ask_groups(
     probe = z[: min(2, len(z))]
     check_output(attempt(decode, probe), probe)
     groups = choose_groups(model.latent_shape, latents, strength(model))
-    rows = sample_rows(len(z), groups, points, seed)
+    rows = group_sample(len(z), groups, points, seed)
     k = groups.index.shape[1]
     check_count(len(rows.points), k)
     at = z[rows.points]
@@ -135,7 +135,7 @@ def ask_groups(
     active = moving(codes.numpy(), M) if stats is None else active_latents(stats.std_mu, stats.mean_sigma2)
     source = "given"
     if beta is None:
-        beta = None if q is None else implied_beta(M.pullback, each(q, lambda t: t), active)
+        beta = None if q is None else implied_beta(M.pullback, each_tensor(q, lambda t: t), active)
         source = "none" if not model.has_beta else "unit" if beta is None else "estimated"
     rest = torch.arange(len(at))
     question = Question(

@@ -20,16 +20,16 @@ from unseam.errors import BadInput
 from unseam.geometry.orthogonality import cosines, log_contrast
 from unseam.models.posterior import Posterior
 
-Beta = float | Tensor
+_Beta = float | Tensor
 MIXED_NATS = 0.02  # nats of loss per beta above which latents are mixed: a cosine of 0.2 between two columns
 
 
-def precision(M: Tensor, beta: Beta = 1.0) -> Tensor:  # (..., K, K) -> (..., K, K)
+def precision(M: Tensor, beta: _Beta = 1.0) -> Tensor:  # (..., K, K) -> (..., K, K)
     """The optimal posterior precision I + M/beta."""
     return torch.eye(M.shape[-1], dtype=M.dtype, device=M.device) + M / beta
 
 
-def sigma_law(M: Tensor, beta: Beta = 1.0, full: bool = False) -> Tensor:  # (..., K, K) -> (..., K)
+def sigma_law(M: Tensor, beta: _Beta = 1.0, full: bool = False) -> Tensor:  # (..., K, K) -> (..., K)
     """The variances that the best diagonal posterior takes: 1 / (1 + M_ii / beta).
 
     `full` gives those of the best full posterior instead, the diagonal of (I + M / beta)^-1.
@@ -42,7 +42,7 @@ def sigma_law(M: Tensor, beta: Beta = 1.0, full: bool = False) -> Tensor:  # (..
     return torch.linalg.inv(C).diagonal(dim1=-2, dim2=-1) if full else 1 / C.diagonal(dim1=-2, dim2=-1)
 
 
-def entanglement_cost(M: Tensor, beta: Beta = 1.0) -> Tensor:  # (..., K, K) -> (...)
+def entanglement_cost(M: Tensor, beta: _Beta = 1.0) -> Tensor:  # (..., K, K) -> (...)
     """gap(x) in nats, per point; >= 0, and 0 iff the columns of A D are orthogonal.
 
     >>> round(entanglement_cost(torch.tensor([[3.0, 2.0], [2.0, 3.0]]), beta=1.0).item(), 4)  # 1/2 log(16 / 12)
@@ -51,7 +51,7 @@ def entanglement_cost(M: Tensor, beta: Beta = 1.0) -> Tensor:  # (..., K, K) -> 
     return beta * log_contrast(precision(M, beta))
 
 
-def pair_costs(M: Tensor, beta: Beta = 1.0) -> Tensor:  # (..., K, K) -> (..., K, K)
+def pair_costs(M: Tensor, beta: _Beta = 1.0) -> Tensor:  # (..., K, K) -> (..., K, K)
     """gap(x) shared out over pairs of latents: a symmetric matrix whose entries above the diagonal sum to the gap.
 
     Grow the off-diagonal part E of the scaled precision from 0 to 1 and credit each pair with its part of the rise

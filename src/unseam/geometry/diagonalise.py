@@ -22,7 +22,7 @@ _GRID = 16  # angles tried per pair before the Newton steps
 _CELL = 2 * math.pi / _GRID
 _STEPS = 12  # Newton or bisection steps inside the best grid cell
 COARSE = 256  # points that decide between starts
-SWEEPS = 60  # the most that any start is given
+_SWEEPS = 60  # the most that any start is given
 
 
 def rotation_cost(M: Tensor, R: Tensor, beta: float = 1.0) -> float:  # (N, K, K), (K, K)
@@ -117,7 +117,7 @@ def jacobi_sweep(M: Tensor, R: Tensor, beta: float, local: bool = False) -> tupl
 def descend(M: Tensor, R: Tensor, beta: float, tolerance: float = 1e-9) -> tuple[Tensor, float]:
     """Sweeps from R until no pair turns by a millionth, or a sweep saves less than the tolerance of the cost."""
     cost, largest = rotation_cost(M, R, beta), math.inf
-    for _ in range(SWEEPS):
+    for _ in range(_SWEEPS):
         R, largest = jacobi_sweep(M, R, beta, local=largest < _CELL / 16)
         before, cost = cost, rotation_cost(M, R, beta)
         if largest < 1e-6 or before - cost <= tolerance * abs(before):

@@ -27,8 +27,8 @@ from unseam.models.likelihood import Likelihood
 from unseam.rng import numpy_generator
 
 MANY = 256  # flat latents: above this the diagnosis looks at a part of them
-PART = 32  # latents of such a part, and the most locations of a channel
-STEP = 1e-4  # of central differences, relative to the size of a coordinate
+_PART = 32  # latents of such a part, and the most locations of a channel
+_STEP = 1e-4  # of central differences, relative to the size of a coordinate
 Latents = Literal["auto", "all", "locations", "channels"] | Sequence[Any]
 
 
@@ -60,11 +60,11 @@ def choose_groups(shape: tuple[int, ...], latents: Latents = "auto", strength: A
         return Groups(np.arange(K)[None], tuple(map(str, range(K))), "")
     if len(shape) == 1:
         order = np.arange(K) if strength is None else np.argsort(-strength, kind="stable")
-        part = np.sort(order[:PART])
-        return Groups(part[None], tuple(map(str, part)), f"the {PART} strongest of {K} latents")
+        part = np.sort(order[:_PART])
+        return Groups(part[None], tuple(map(str, part)), f"the {_PART} strongest of {K} latents")
     C, L = grid.shape
     if latents == "channels":
-        places = np.unique(np.linspace(0, L - 1, min(L, PART)).round().astype(int))
+        places = np.unique(np.linspace(0, L - 1, min(L, _PART)).round().astype(int))
         return Groups(grid[:, places], tuple(f"location {i}" for i in places),
                       f"{len(places)} of {L} locations within each of {C} channels")  # fmt: skip
     return Groups(grid.T.copy(), tuple(f"channel {i}" for i in range(C)), f"{C} channels at each of {L} locations")
@@ -83,17 +83,17 @@ def chosen_subset(shape: tuple[int, ...], latents: Sequence[Any]) -> Groups:
 
 
 @dataclass(frozen=True)
-class Rows:
+class _Rows:
     """Pairs (point, group) at which a block is computed."""
 
     points: Tensor  # (m,) rows of the codes
     index: Tensor  # (m, k)
 
 
-def sample_rows(count: int, groups: Groups, most: int, seed: int = 0) -> Rows:
+def group_sample(count: int, groups: Groups, most: int, seed: int = 0) -> _Rows:
     """At most `most` pairs: every point once before any twice, each with a group drawn at random.
 
-    >>> sample_rows(5, choose_groups((4, 8, 8)), 7).index.shape
+    >>> group_sample(5, choose_groups((4, 8, 8)), 7).index.shape
     torch.Size([7, 4])
     """
     total = count * len(groups.index)
@@ -105,7 +105,7 @@ def sample_rows(count: int, groups: Groups, most: int, seed: int = 0) -> Rows:
     else:
         points = np.linspace(0, count - 1, m).round().astype(int)
         chosen = rng.integers(0, len(groups.index), m)
-    return Rows(torch.from_numpy(points), torch.from_numpy(groups.index[chosen]))
+    return _Rows(torch.from_numpy(points), torch.from_numpy(groups.index[chosen]))
 
 
 def tangents(z: Tensor, index: Tensor) -> Tensor:  # (B, D), (B, k) -> (k, B, D)
@@ -137,18 +137,18 @@ def double_reverse(decode: Decoder, z: Tensor, index: Tensor) -> tuple[Tensor, T
     return theta.detach(), torch.stack(columns, -1)
 
 
-def differences(decode: Decoder, z: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+def _differences(decode: Decoder, z: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
     """Central differences, for decoders that are not torch."""
     z = z.double()
     columns = []
     for v in tangents(z, index):
-        h = STEP * torch.maximum(torch.ones_like(z), z.abs()).mul(v).sum(1, keepdim=True)
+        h = _STEP * torch.maximum(torch.ones_like(z), z.abs()).mul(v).sum(1, keepdim=True)
         step = decode(z + h * v) - decode(z - h * v)
         columns.append(step / (2 * h).reshape(-1, *[1] * (step.ndim - 1)))
     return decode(z), torch.stack(columns, -1)
 
 
-WAYS = {"forward": forward, "in turn": forward_in_turn, "double reverse": double_reverse, "differences": differences}
+WAYS = {"forward": forward, "in turn": forward_in_turn, "double reverse": double_reverse, "differences": _differences}
 
 
 def way_of(decode: Decoder, z: Tensor, index: Tensor, differentiable: bool = True) -> str:
@@ -164,7 +164,7 @@ def way_of(decode: Decoder, z: Tensor, index: Tensor, differentiable: bool = Tru
             continue
         if not torch.isfinite(columns).all():
             raise BadInput("decoder's Jacobian holds NaN or infinite values; look for sqrt(0), 0/0 or log(0) in it")
-        exact = differences(lambda p: decode(p.to(z)).double(), z[:2], index[:2])[1]
+        exact = _differences(lambda p: decode(p.to(z)).double(), z[:2], index[:2])[1]
         if not columns.any() and exact.any():
             raise BadInput(
                 "decoder changes with z but its derivative is 0 everywhere: it is cut from the graph (detach, no_grad, "

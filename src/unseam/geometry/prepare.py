@@ -59,7 +59,7 @@ class Question:
         return self.posterior is not None and self.posterior.full
 
     def posterior_at_points(self) -> Posterior | None:
-        return None if self.posterior is None else each(self.posterior, lambda t: t[self.rows])
+        return None if self.posterior is None else each_tensor(self.posterior, lambda t: t[self.rows])
 
 
 def prepare_decoder(
@@ -91,7 +91,7 @@ def prepare_decoder(
     notes = () if getattr(decoder, "likelihood", None) is not None else probabilities(decode, p, z[rows])
     if beta is not None:
         return Question(decode, p, beta, "given", z[rows], rows, codes, q, M, columns, stats, active, notes)
-    found = None if q is None else implied_beta(M.pullback, each(q, lambda t: t[rows]), active)
+    found = None if q is None else implied_beta(M.pullback, each_tensor(q, lambda t: t[rows]), active)
     source = "none" if not has_beta else "unit" if found is None else "estimated"
     return Question(decode, p, found or 1.0, source, z[rows], rows, codes, q, M, columns, stats, active, notes)
 
@@ -126,7 +126,7 @@ def grams(decode: Decoder, z: Tensor, rows: Tensor, p: Likelihood, chunk: int | 
     return Grams(M.gram.cpu(), M.pullback.cpu())
 
 
-def each(q: Posterior, change: Any) -> Posterior:
+def each_tensor(q: Posterior, change: Any) -> Posterior:
     """The same family with every tensor changed."""
     kind: Any = type(q)
     changed: Posterior = kind(*(change(getattr(q, f.name)) for f in fields(q)))
@@ -145,7 +145,7 @@ def posterior_of(given: Any, z: Tensor, decoder: Any = None) -> Posterior | None
         return None
     if isinstance(given, Posterior):
         matching(given.variance().shape, z)
-        return each(given, lambda t: t.detach().cpu().double())
+        return each_tensor(given, lambda t: t.detach().cpu().double())
     spread = variances_of(given)
     matching(spread.shape[:2] if spread.shape == (*z.shape, z.shape[1]) else spread.shape, z)
     if not spread.any():
@@ -260,7 +260,7 @@ def _tensor(given: Any) -> Tensor:
 # The door of the room: what a decoder and points must be, refused in one line with the remedy.
 
 
-PROBES = 4  # points at which a decoder is tried
+_PROBES = 4  # points at which a decoder is tried
 _FAILURES = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)  # what a wrong decoder raises
 
 
@@ -297,7 +297,7 @@ def check_decoder(decode: Decoder, z: Tensor) -> str:
     """
     check_mode(module_of(decode))
     check_precision(module_of(decode))
-    probe = z[:: max(1, len(z) // PROBES)][:PROBES]
+    probe = z[:: max(1, len(z) // _PROBES)][:_PROBES]
     with torch.no_grad():
         theta = attempt(decode, probe)
         check_output(theta, probe)

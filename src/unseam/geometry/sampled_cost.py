@@ -27,7 +27,7 @@ from unseam.rng import numpy_generator
 
 SAMPLES = 256  # pairs of a point and a latent
 STEPS = 24  # of Lanczos' algorithm
-NUMBERS = 2**23  # of one block of vectors
+_NUMBERS = 2**23  # of one block of vectors
 
 
 class SampledCost(NamedTuple):
@@ -92,13 +92,13 @@ def sampled_cost(
     rng = numpy_generator(seed, "sampled cost")
     points = np.resize(rng.permutation(len(z)), samples)
     drawn = np.concatenate([rng.permutation(K) for _ in range(-(-samples // K))])[:samples]
-    size = max(1, NUMBERS // ((steps + 1) * z.shape[1]))
+    size = max(1, _NUMBERS // ((steps + 1) * z.shape[1]))
     values, before = [], []
     for rows, chosen in zip(np.array_split(points, -(-samples // size)), np.array_split(drawn, -(-samples // size)),
                             strict=True):  # fmt: skip
         T = tridiagonal(decode, z[torch.from_numpy(rows)], torch.from_numpy(chosen), p, beta, min(steps, K), K)
-        values.append(share(T))
-        before.append(share(T[:, :-1, :-1]) if T.shape[1] > 1 else values[-1])
+        values.append(_share(T))
+        before.append(_share(T[:, :-1, :-1]) if T.shape[1] > 1 else values[-1])
     shares = beta / 2 * torch.cat(values).numpy()
     change = float(np.abs(shares - beta / 2 * torch.cat(before).numpy()).mean() * K)
     error = K * float(shares.std(ddof=1)) / samples**0.5
@@ -132,7 +132,7 @@ def tridiagonal(
     return T
 
 
-def share(T: Tensor) -> Tensor:  # (B, k, k) -> (B,)
+def _share(T: Tensor) -> Tensor:  # (B, k, k) -> (B,)
     """log C_ii - (log C)_ii from Lanczos' matrix, whose first entry is C_ii."""
     values, vectors = torch.linalg.eigh(T)
     quadrature = (vectors[:, 0].square() * values.clamp(min=1.0).log()).sum(1)  # C >= I

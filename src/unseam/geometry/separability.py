@@ -30,7 +30,7 @@ from unseam.geometry.jacobian import Decoder, as_likelihood, gather, push, slice
 from unseam.models.likelihood import Likelihood
 from unseam.rng import numpy_generator
 
-FLOOR = 1e-12  # of the longest column: shorter ones have no direction and no logarithm
+_FLOOR = 1e-12  # of the longest column: shorter ones have no direction and no logarithm
 
 
 def log_lengths(decode: Decoder, z: Tensor, likelihood: Likelihood) -> Tensor:  # (B, K) -> (B, K)
@@ -38,7 +38,7 @@ def log_lengths(decode: Decoder, z: Tensor, likelihood: Likelihood) -> Tensor:  
     theta, D = push(decode, z)
     theta, D = theta.flatten(1), D.flatten(1, -2)
     squares = (likelihood.curvature(theta).unsqueeze(-1) * D.square()).sum(1)
-    return 0.5 * squares.clamp(min=FLOOR * float(torch.finfo(squares.dtype).tiny)).log()
+    return 0.5 * squares.clamp(min=_FLOOR * float(torch.finfo(squares.dtype).tiny)).log()
 
 
 @torch.no_grad()

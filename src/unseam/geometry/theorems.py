@@ -25,7 +25,7 @@ from unseam.geometry.degeneracy import TOO_CLOSE_VALUES, pairs_of, plane_differe
 from unseam.geometry.diagnosis import html_table, three_digits
 from unseam.geometry.jacobian import hessian, jacobian, singular
 from unseam.geometry.orthogonality import distances, haar, rotations, select
-from unseam.geometry.prepare import Question, each
+from unseam.geometry.prepare import Question, each_tensor
 from unseam.geometry.separability import cross_slopes, effective_columns, product_support
 from unseam.rng import numpy_generator
 
@@ -33,7 +33,7 @@ TENTH = 0.1  # of the chance level: a smaller violation counts as none
 SMALL_CHANGE = 0.02  # of log speed over a standard deviation
 EMPTY_CELLS = 0.05  # share of cells above chance
 IDENTITY_ERROR = 0.25  # median relative error of a variance, as for the Sigma law
-SPARSE = 0.1  # of the latents beyond one that an output depends on, relative to random axes
+_SPARSE = 0.1  # of the latents beyond one that an output depends on, relative to random axes
 _DRAWS = 8  # samples of q behind an expected Hessian
 _POINTS = 100  # codes at which the dearer premises are measured
 
@@ -230,7 +230,7 @@ def _identity(q: Question, data: Tensor | None, rows: Tensor, seed: int) -> Prem
     if at is None or data is None:
         missing = "a posterior" if at is None else "observations"
         return Premise("Sigma identity", None, None, None, None, None, f"Sigma identity: needs {missing}")
-    at = each(at, lambda t: t[rows])
+    at = each_tensor(at, lambda t: t[rows])
     x = torch.as_tensor(data)[q.rows[rows]].to(q.z)
     generator = torch.Generator().manual_seed(seed)
     H = torch.zeros(len(rows), q.z.shape[1], q.z.shape[1], dtype=torch.float64)
@@ -263,6 +263,6 @@ def _sparse(q: Question, decode: Any, z: Tensor, seed: int) -> Premise:
     turns = rotations(numpy_generator(seed, "sparse"), 5, K)
     chance = float(np.mean([float(effective_columns(J @ torch.as_tensor(Q)).mean()) for Q in turns]))
     value = float(number_of.mean())
-    holds = value - 1 <= SPARSE * (chance - 1)
+    holds = value - 1 <= _SPARSE * (chance - 1)
     text = f"sparse Jacobian: an output depends on {value:.2f} latents (random axes: {chance:.2f})"
     return Premise("sparse Jacobian", value, float(number_of.std()) / len(z) ** 0.5, chance, bool(holds), None, text)

@@ -14,7 +14,7 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.linear.checks import partition, positive
 
-Groups = tuple[tuple[int, ...], ...]
+LatentGroups = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Scenario:
     """
 
     n: int
-    groups: Groups
+    groups: LatentGroups
     slopes: tuple[float, ...] = (1.0, 1.0)  # alpha, beta, ... of a group's followers in turn, repeated when it has more
     variances: tuple[float, ...] = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5)  # of the groups' roots in turn, repeated likewise
     residual: float = 0.25  # of every z_j
@@ -87,7 +87,7 @@ class Scenario:
         return B @ self.Sy @ B.swapaxes(-1, -2) + Sw, B @ self.Gamma @ self.Sv
 
 
-def even_groups(s: int, count: int) -> Groups:
+def even_groups(s: int, count: int) -> LatentGroups:
     """s factors in `count` runs of nearly equal length, longer ones first.
 
     >>> even_groups(5, 3)
@@ -98,7 +98,7 @@ def even_groups(s: int, count: int) -> Groups:
     return tuple(tuple(int(j) for j in part) for part in np.array_split(np.arange(s), count))
 
 
-def published(s: int, n: int, counts: Sequence[int] = (3, 2, 1)) -> tuple[Groups, ...]:
+def published(s: int, n: int, counts: Sequence[int] = (3, 2, 1)) -> tuple[LatentGroups, ...]:
     """Scenarios 1, 2, 3 of the slides by their number of independent groups: 3, 2 and 1 for both sizes.
 
     >>> published(3, 4)

@@ -19,7 +19,7 @@ from typing import Any
 from unseam.errors import BadInput, MissingPackage
 from unseam.metrics.inputs.read import read_array
 
-FILES = ("sae_weights.safetensors", "sae.safetensors", "ae.pt", "params.npz")  # in the folder of a dictionary
+_FILES = ("sae_weights.safetensors", "sae.safetensors", "ae.pt", "params.npz")  # in the folder of a dictionary
 _KNOWN = ("W_dec", "decoder.weight")  # tensors of directions, in the order in which they are looked for
 _LINEAR = "decoder.weight"  # of torch.nn.Linear: directions are its columns
 
@@ -48,7 +48,7 @@ def open_set(place: str | Path, columns: bool | None = None) -> Any:
     """
     place = str(place)
     if Path(place).is_dir():
-        inside = next((Path(place) / name for name in FILES if (Path(place) / name).is_file()), None)
+        inside = next((Path(place) / name for name in _FILES if (Path(place) / name).is_file()), None)
         return _open_run(place, columns) if inside is None else open_set(inside, columns)
     path, _, key = place.partition(":") if not Path(place).exists() else (place, "", "")
     suffix = Path(path).suffix.lower()

@@ -11,7 +11,7 @@ from unseam.rng import numpy_generator
 from unseam.stats import in_random_axes, matched, matched_codes, rank_correlations
 
 _DRAWS = 20  # rotations behind the chance level
-ROWS = 20_000  # behind the chance level: more would not change it
+_ROWS = 20_000  # behind the chance level: more would not change it
 
 
 class MatchedCodes(NamedTuple):
@@ -36,7 +36,7 @@ def match_codes(a: Array, b: Array, seed: int) -> MatchedCodes:  # (N, A), (N, B
     table = np.abs(rank_correlations(a, b))
     found = matched(table)
     rng = numpy_generator(seed, "chance")
-    rows = np.arange(len(a)) if len(a) <= ROWS else np.sort(rng.choice(len(a), ROWS, replace=False))
+    rows = np.arange(len(a)) if len(a) <= _ROWS else np.sort(rng.choice(len(a), _ROWS, replace=False))
     draws = [matched_codes(*both).values for both in in_random_axes(a[rows], b[rows], rng, _DRAWS)]
     i, j = np.indices(table.shape)
     others = table.copy()

@@ -14,7 +14,7 @@ from unseam.models.networks import conv_decoder, conv_encoder, mlp_decoder, mlp_
 from unseam.models.posterior import POSTERIORS, Point, Posterior, Rotated
 
 
-def likelihood_of(a: Architecture) -> Likelihood:
+def _likelihood_of(a: Architecture) -> Likelihood:
     if a.likelihood == "mixed":
         return Mixed(a.columns, a.s2)
     gaussian = a.likelihood in ("auto", "gaussian")
@@ -44,7 +44,7 @@ class Autoencoder(nn.Module):
             self.register_buffer("aligned_axes", torch.eye(k, dtype=torch.float64))
             self.register_buffer("aligned_shift", torch.zeros(k, dtype=torch.float64))
         self.bfloat16_networks = False  # run the networks, not the likelihood, in bfloat16
-        self.likelihood: Likelihood = likelihood_of(a)
+        self.likelihood: Likelihood = _likelihood_of(a)
 
     def encode(self, x: Tensor) -> Posterior:  # (B, *shape) -> q(z|x)
         if not isinstance(x, Tensor):

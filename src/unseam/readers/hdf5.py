@@ -12,7 +12,7 @@ from unseam.errors import BadInput
 from unseam.readers.limits import refusing
 from unseam.readers.npy import choose
 
-SPARSE = 1200  # HDF5: declared / stored bytes above this were never written (gzip reaches 1032)
+_SPARSE = 1200  # HDF5: declared / stored bytes above this were never written (gzip reaches 1032)
 _SMALL = 1 << 24  # bytes that may be declared by any file
 
 
@@ -73,7 +73,7 @@ def read_hdf5(path: Path, where: str, key: str | None) -> Hdf5Rows:
     if array.shape is None or array.dtype.hasobject or array.is_virtual or array.external:
         raise BadInput(f"{where}: {array.name} is no plain array in this file; store numbers in it")
     declared, stored = array.size * array.dtype.itemsize, array.id.get_storage_size()
-    if declared > _SMALL and declared > SPARSE * stored:
+    if declared > _SMALL and declared > _SPARSE * stored:
         raise BadInput(
             f"{where} declares {array.dtype} {array.shape}, {declared:,} bytes, but stores {stored:,}: most of it was "
             "never written"

@@ -17,8 +17,8 @@ from safetensors import SafetensorError
 
 from unseam.errors import BadInput
 
-TEXT = (".csv", ".tsv", ".json", ".jsonl")
-TABLES = (*TEXT, *(f"{text}.gz" for text in TEXT), ".zip", ".parquet", ".feather", ".arrow", ".xlsx", ".dta", ".sav")
+_TEXT = (".csv", ".tsv", ".json", ".jsonl")
+TABLES = (*_TEXT, *(f"{text}.gz" for text in _TEXT), ".zip", ".parquet", ".feather", ".arrow", ".xlsx", ".dta", ".sav")
 ENDINGS = (".npy", ".npz", ".h5", ".hdf5", *TABLES)
 DAMAGE = (
     OSError,

@@ -14,7 +14,7 @@ from unseam.axes import Array
 from unseam.errors import BadInput, unknown
 from unseam.readers import limits
 
-WHOLE = 1 << 26  # bytes up to which an array is read at once
+READ_WHOLE = 1 << 26  # bytes up to which an array is read at once
 
 
 class Header(NamedTuple):
@@ -102,7 +102,7 @@ class FileRows:
 def in_file(path: Path, header: Header, offset: int, where: str) -> Array | FileRows:
     """The array that begins at the offset: in memory if it is small, else left where it is and read by rows."""
     rows = FileRows(path, header, offset + header.start, where)
-    if header.bytes > WHOLE and not header.fortran:
+    if header.bytes > READ_WHOLE and not header.fortran:
         return rows
     if header.bytes > limits.memory():
         raise BadInput(f"{where} has {header.bytes:,} bytes column by column; save numpy.ascontiguousarray of it")

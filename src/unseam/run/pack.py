@@ -17,15 +17,15 @@ from typing import Any
 
 from unseam.atomic import write_atomic
 from unseam.data.cache import data_folder
-from unseam.data.download.fetch import FAILURES, answer_of, bring, pour, reason, wrong
+from unseam.data.download.fetch import DOWNLOAD_ERRORS, answer_of, bring, pour, reason, wrong
 from unseam.data.download.sources import File
 from unseam.errors import BadInput, unknown
 
 MANIFEST = "pack.json"
 LARGEST_MANIFEST = 1 << 24  # bytes: a study has thousands of files
 _SHOWN = 5  # runs that an error lists
-PART = "[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}"  # of a name; file systems take 255 letters, and we add some
-NAME = re.compile(f"{PART}(/{PART}){{0,9}}")
+_PART = "[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}"  # of a name; file systems take 255 letters, and we add some
+NAME = re.compile(f"{_PART}(/{_PART}){{0,9}}")
 
 
 def local(place: str | Path) -> Path:
@@ -93,7 +93,7 @@ def fetched(address: str) -> Path:
                 raise
             base, _, name = base.rpartition("/")
             content = _asked(base)
-    except FAILURES as error:
+    except DOWNLOAD_ERRORS as error:
         raise BadInput(f"run={address!r} cannot be fetched: {reason(error)}") from None
     document = read_manifest(content, f"{base}/{MANIFEST}")
     name = name or only(document["runs"], base)

@@ -21,7 +21,7 @@ from unseam.geometry.diagnosis import not_finite
 from unseam.progress import bar
 from unseam.readers import load_array
 from unseam.run import Run, load_run
-from unseam.runs.diagnose import SAMPLES, chosen_members, kl_weight_of, needs_decoder, see
+from unseam.runs.diagnose import ROWS_ENCODED, chosen_members, kl_weight_of, needs_decoder, see
 from unseam.runs.represent import without_constants
 from unseam.stats import matched_codes
 
@@ -30,7 +30,7 @@ Aligned = tuple[Alignment, dict[str, Array]]  # a member turned, and its codes b
 
 
 def align_members(
-    run: Run, members: Iterable[int] | None = None, points: int = SAMPLES, seed: int = 0, show: bool | None = None
+    run: Run, members: Iterable[int] | None = None, points: int = ROWS_ENCODED, seed: int = 0, show: bool | None = None
 ) -> dict[int, Aligned]:
     """`align` for some members, or all."""
     chosen, out = chosen_members(run, members), {}
@@ -41,7 +41,7 @@ def align_members(
     return out
 
 
-def align(run: Run, member: int, points: int = SAMPLES, seed: int = 0) -> Aligned:
+def align(run: Run, member: int, points: int = ROWS_ENCODED, seed: int = 0) -> Aligned:
     """A member turned to its preferred axes; its codes before and after and, where known, the factors that vary."""
     needs_decoder(run)
     model = run.model(member)

@@ -24,7 +24,7 @@ from unseam.geometry.sampled_cost import SAMPLES
 from unseam.geometry.theorems import TheoremTable, theorem_table
 from unseam.models.adapters import AdaptedModel, Adapter, adapter_for
 from unseam.models.adapters.base import read_encoder_output
-from unseam.models.adapters.modules import parts
+from unseam.models.adapters.modules import module_parts
 from unseam.models.likelihood import Likelihood
 
 if TYPE_CHECKING:  # what a run needs, metrics and all, is imported when there is a run
@@ -199,7 +199,9 @@ def align(
             decoder_of(model), given, posterior, encoder=encoder, likelihood=likelihood,
             s2=0.5 if s2 is None else s2, beta=1.0 if beta == "auto" else beta, whiten=bool(whiten), **search,
         )  # fmt: skip
-    both = parts(model) if parts(model) is not None else model if isinstance(model, (tuple, list)) else None
+    both = (
+        module_parts(model) if module_parts(model) is not None else model if isinstance(model, (tuple, list)) else None
+    )
     return geometry.align(
         **flat_question(adapted),
         encoder=encoder if encoder is not None else both[0] if both is not None else None,
@@ -314,7 +316,7 @@ def meant_as_codes(adapter: Adapter, model: Any, x: Any) -> bool:
     if adapter.kind not in ("unseam", "module") or not isinstance(x, (Tensor, np.ndarray)) or x.ndim != 2:
         return isinstance(x, torch.distributions.Distribution)
     two = torch.as_tensor(x)[:2].float()
-    encode, decode = parts(model)  # type: ignore[misc]
+    encode, decode = module_parts(model)  # type: ignore[misc]
     width = code_width(encode, two)
     if width is not None and width != x.shape[1]:
         return False
@@ -354,7 +356,7 @@ def decoder_of(model: Any) -> Any:
     """The decoder of a model whose codes were given."""
     if adapter_for(model) is None or hasattr(model, "decode"):
         return model
-    both = model if isinstance(model, (tuple, list)) else parts(model)
+    both = model if isinstance(model, (tuple, list)) else module_parts(model)
     return model if both is None else both[1]
 
 

@@ -24,7 +24,7 @@ from unseam.runs.rank_members import criterion_agreement, rank
 from unseam.runs.represent import RowSample, Seen, represent, sample_rows, some
 
 DIAGNOSIS_POINTS = 1000  # rows at which a member's decoder is differentiated
-SAMPLES = 2000  # rows that are encoded at least
+ROWS_ENCODED = 2000  # rows that are encoded at least
 
 
 def chosen_members(run: Run, members: Iterable[int] | None) -> list[int]:
@@ -136,7 +136,7 @@ def diagnosis(run: Run, member: int, points: int, seed: int) -> Diagnosis:
 
 def _asked(run: Run, points: int = DIAGNOSIS_POINTS, seed: int = 0) -> tuple[RowSample, dict[str, Any]]:
     """The rows of a diagnosis, and what it is found again by."""
-    rows = rows_of(run, max(points, SAMPLES), seed)
+    rows = rows_of(run, max(points, ROWS_ENCODED), seed)
     return rows, {"rows": rows.to_json(), "points": points, "seed": seed}
 
 

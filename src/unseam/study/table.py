@@ -40,7 +40,7 @@ class Study:
 
     def table(self) -> pd.DataFrame:
         """One row a model that is done; the columns are those of docs/study.md."""
-        return read_table(self.path) if self.grid is None else _gather(self.path, self.grid)
+        return _read_table(self.path) if self.grid is None else _gather(self.path, self.grid)
 
     def runs(self) -> dict[str, Run]:
         """The run of every piece that is done, by the piece's name; a file alone has none."""
@@ -70,7 +70,7 @@ def load(path: str | Path) -> Study:
     raise BadInput(f"study={str(path)!r} is neither a study's folder nor a .parquet or .csv file of one")
 
 
-def read_table(path: Path) -> pd.DataFrame:
+def _read_table(path: Path) -> pd.DataFrame:
     where = f"study={str(path)!r}"
     table = load_table(path, where, gaps=True)
     if missing := [name for name in ("data", "method", "strength", "seed", "status") if name not in table.names]:

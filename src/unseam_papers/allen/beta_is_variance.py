@@ -86,7 +86,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     return {
         "steps": steps_of(settings),
         "betas": list(settings.betas),
-        "pairs": work.each(_PAIRS, lambda name: differences(name, settings, work)),
+        "pairs": work.each(_PAIRS, lambda name: _differences(name, settings, work)),
         "binomial": work.once("binomial", lambda: [binomial(kappa, settings.steps) for kappa in KAPPAS]),
         "tempered": work.once("tempered", lambda: temperatures(settings, work)),
     }
@@ -96,7 +96,7 @@ def steps_of(settings: Settings) -> list[int]:
     return [round(settings.steps * (i + 1) / settings.snapshots) for i in range(settings.snapshots)]
 
 
-def differences(name: str, settings: Settings, work: Work) -> list[list[float]]:  # (beta, snapshot)
+def _differences(name: str, settings: Settings, work: Work) -> list[list[float]]:  # (beta, snapshot)
     """The largest relative difference of the weights over the seeds, for each beta and snapshot."""
     same, adjusted, scaled, _ = _PAIRS[name]
     one = trajectories(work, settings, "beta-vae", beta=list(settings.betas), s2=_S2, **same)

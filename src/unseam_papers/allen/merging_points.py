@@ -139,10 +139,10 @@ def compute(settings: Settings, work: Work) -> Numbers:
     return {"layouts": work.each(LAYOUTS, lambda layout: _measure(settings, work, LAYOUTS[layout]))}
 
 
-def nearest(distance: Mapping[str, float]) -> str:
+def met_target(distance: Mapping[str, float]) -> str:
     """The target that is met, or none of these.
 
-    >>> nearest({"own point": 0.1, "mean of neighbours": 0.5}), nearest({"own point": 0.4, "mean of neighbours": 0.41})
+    >>> met_target({"own point": 0.1, "mean of neighbours": 0.5}), met_target({"own point": 0.4, "mean of neighbours": 0.41})
     ('own point', 'none of these')
     """
     best, *others = sorted(distance, key=lambda name: distance[name])
@@ -151,7 +151,7 @@ def nearest(distance: Mapping[str, float]) -> str:
 
 
 def labels(cell: Mapping[str, Any]) -> list[str]:
-    return [nearest(member["distance"]) for member in cell["members"]]
+    return [met_target(member["distance"]) for member in cell["members"]]
 
 
 def _average(cell: Mapping[str, Any], what: str) -> float:

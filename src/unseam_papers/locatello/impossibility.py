@@ -76,7 +76,7 @@ def _scores(codes: Array, u: Array, values: int) -> dict[str, float]:
     return {name: found[name].value for name in METRIC_NAMES}
 
 
-def codes_of(u: Array, a: float | str, seed: int) -> Array:
+def codes_in_axes(u: Array, a: float | str, seed: int) -> Array:
     """The perfect code u itself, u reordered and reflected, f_a(u), or noise that knows nothing."""
     if a == "permuted":
         return 1 - u[:, ::-1]
@@ -91,7 +91,7 @@ def _table(d: int, kinds: Sequence[float | str], settings: Settings) -> dict[str
     for seed in range(settings.repeats):
         u = sample_code(d, settings.rows, seed)
         for kind in kinds:
-            for name, value in _scores(codes_of(u, kind, seed), u, settings.values).items():
+            for name, value in _scores(codes_in_axes(u, kind, seed), u, settings.values).items():
                 out[str(kind)][name].append(value)
     return out
 

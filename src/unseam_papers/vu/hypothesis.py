@@ -12,7 +12,7 @@ from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts
 from unseam_papers.frame.verdicts import control, paired, trend
 from unseam_papers.vu.solutions import CHOICES as SOLUTION_CHOICES
-from unseam_papers.vu.solutions import WAYS, measure_solutions
+from unseam_papers.vu.solutions import TRAININGS, measure_solutions
 from unseam_papers.vu.tables import SERIES
 
 ID, TITLE = "V3", "The hypothesis: I_m beats SAP when independent groups are fewer than latents"
@@ -68,7 +68,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
 
     out = []
     for name, found in work.each(cells, one).items():
-        means = {way: [float(np.mean(found[way][metric])) for metric in ("I", "SAP")] for way in (*WAYS, "exact")}
+        means = {way: [float(np.mean(found[way][metric])) for metric in ("I", "SAP")] for way in (*TRAININGS, "exact")}
         out.append({**dict(zip(("s", "n", "m", "groups"), cells[name], strict=True)), **means})
         out[-1]["converged"] = found["converged"]
     return {"cells": out}
@@ -131,7 +131,7 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: VerdictRows) -> str:
-    gap, (trained, untrained, aligned) = _gaps(numbers), (_lead(numbers, way) for way in WAYS)
+    gap, (trained, untrained, aligned) = _gaps(numbers), (_lead(numbers, way) for way in TRAININGS)
     alike = np.corrcoef(trained, untrained)[0, 1] if np.ptp(trained) and np.ptp(untrained) else 0.0
     three = [rows[key] for key in ("fewer", "grows", "equal")]
     same = sum("untrained codes show it too" in row.rule for row in three)

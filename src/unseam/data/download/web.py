@@ -8,7 +8,7 @@ import urllib.parse
 from pathlib import Path
 
 from unseam.data.cache import data_folder
-from unseam.data.download.fetch import FAILURES, reason, receive
+from unseam.data.download.fetch import DOWNLOAD_ERRORS, reason, receive
 from unseam.errors import BadInput
 from unseam.readers import ENDINGS, ending
 
@@ -65,6 +65,6 @@ def _fetch(address: str, target: Path, where: str) -> None:
         part.unlink(missing_ok=True)
         receive(address, part, _LARGEST, f"fetching {target.name} (MB)")
         part.replace(target)
-    except FAILURES as error:
+    except DOWNLOAD_ERRORS as error:
         part.unlink(missing_ok=True)
         raise BadInput(f"{where}={address!r} cannot be fetched: {reason(error)}") from None

@@ -15,8 +15,8 @@ from unseam.errors import BadInput
 from unseam.models.likelihood import Likelihood
 from unseam.models.posterior import Posterior
 
-CHUNK = 256  # observations encoded at a time
-PROBES = 4  # observations that are encoded twice, to see whether the encoder samples
+_CHUNK = 256  # observations encoded at a time
+_PROBES = 4  # observations that are encoded twice, to see whether the encoder samples
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 FAILURES = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, KeyError)  # what a wrong call raises
@@ -169,7 +169,7 @@ def floating_parameter(module: Any) -> Tensor | None:
     return next((p for p in both if p.is_floating_point()), None)
 
 
-def as_observations(x: Any, module: Any = None) -> Iterator[Tensor]:
+def _as_observations(x: Any, module: Any = None) -> Iterator[Tensor]:
     """Batches of x as the model takes them: an array, a table, a torch Dataset or a DataLoader."""
     parameter = floating_parameter(module)
     for part in _batches(x):
@@ -188,8 +188,8 @@ def _batches(x: Any) -> Iterator[Tensor]:
         x = np.asarray(x)
     if isinstance(x, torch.utils.data.Dataset):
         count = len(x)  # type: ignore[arg-type]
-        for first in range(0, count, CHUNK):
-            rows = [_observation(x[i]) for i in range(first, min(first + CHUNK, count))]
+        for first in range(0, count, _CHUNK):
+            rows = [_observation(x[i]) for i in range(first, min(first + _CHUNK, count))]
             yield torch.stack(rows)
         return
     array = x.detach() if isinstance(x, Tensor) else _array(x)
@@ -197,7 +197,7 @@ def _batches(x: Any) -> Iterator[Tensor]:
         raise BadInput(f"x has shape {tuple(array.shape)}; give observations (N, ...), one per row")
     if array.is_floating_point() and not torch.isfinite(array).all():
         raise BadInput("x holds NaN or infinite values; drop or fill these rows first")
-    yield from array.split(CHUNK)
+    yield from array.split(_CHUNK)
 
 
 def _array(x: Any) -> Tensor:
@@ -222,7 +222,7 @@ def encode_all(encode: Callable[[Tensor], Any], x: Any, module: Any = None) -> t
     """The posterior of every observation, on the CPU, and the observations; a sampling encoder is refused."""
     parts: list[EncoderOutput] = []
     kept: list[Tensor] = []
-    for batch in as_observations(x, module):
+    for batch in _as_observations(x, module):
         try:
             out = read_encoder_output(encode(batch))
         except BadInput:
@@ -230,7 +230,7 @@ def encode_all(encode: Callable[[Tensor], Any], x: Any, module: Any = None) -> t
         except FAILURES as error:
             raise BadInput(f"encoder fails on x of shape {tuple(batch.shape)} ({one_line(error)})") from error
         if not parts:
-            _check_encoder(encode, batch[:PROBES])
+            _check_encoder(encode, batch[:_PROBES])
         parts.append(EncoderOutput(*(None if t is None else t.detach().cpu() for t in out)))  # type: ignore[arg-type]
         kept.append(batch.cpu())
         if len(out.mean) != len(batch):

@@ -17,7 +17,7 @@ from unseam.models.adapters.base import (
 from unseam.models.likelihood import LIKELIHOODS, Likelihood
 
 
-def parts(model: Any) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
+def module_parts(model: Any) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
     """(encode, decode) of a model: its methods, else its two networks; None where it has neither."""
     for names in (("encode", "decode"), ("encoder", "decoder")):
         found = [getattr(model, name, None) for name in names]
@@ -27,11 +27,11 @@ def parts(model: Any) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
 
 
 def matches(model: Any) -> bool:
-    return isinstance(model, nn.Module) and parts(model) is not None
+    return isinstance(model, nn.Module) and module_parts(model) is not None
 
 
 def adapt(model: Any, x: Any) -> AdaptedModel:
-    encode, decode = parts(model)  # type: ignore[misc]
+    encode, decode = module_parts(model)  # type: ignore[misc]
     return adapt_functions("module", encode, decode, x, model, known_likelihood(model))
 
 

@@ -15,7 +15,7 @@ from unseam.models.adapters.base import AdaptedModel, read_decoder_output
 from unseam.models.adapters.modules import adapt_functions
 from unseam.models.likelihood import Bernoulli, Gaussian, Likelihood
 
-SURE = 1e-6  # probabilities nearer to 0 or 1 count as this far away
+_SURE = 1e-6  # probabilities nearer to 0 or 1 count as this far away
 PLAIN = ("VAEConfig", "VAMPConfig", "IWAEConfig")  # losses in which the KL has weight 1
 
 
@@ -34,7 +34,7 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
 
         def decode(z: Tensor) -> Tensor:
             p = read_decoder_output(model.decoder(z))
-            return torch.logit(p.clamp(SURE, 1 - SURE))
+            return torch.logit(p.clamp(_SURE, 1 - _SURE))
 
     found = adapt_functions("pythae", model.encoder, decode, x, model, likelihood)
     return replace(found, beta=weight_of_kl(config), has_beta=found.variances is not None)

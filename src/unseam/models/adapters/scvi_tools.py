@@ -14,7 +14,7 @@ from unseam.errors import BadInput
 from unseam.models.adapters.base import AdaptedModel, check_mode, check_precision
 from unseam.models.likelihood import Gaussian, Likelihood, NegativeBinomial, Poisson
 
-LEAST = 1e-8  # expected count: smaller ones have this logarithm
+_LEAST = 1e-8  # expected count: smaller ones have this logarithm
 
 
 def matches(model: Any) -> bool:
@@ -51,11 +51,11 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
 
     def decode(points: Tensor) -> Tensor:  # (B, K + c) -> (B, genes)
         mean = expected(generate(points))
-        return mean if gaussian else mean.clamp(min=LEAST).log()
+        return mean if gaussian else mean.clamp(min=_LEAST).log()
 
     first = generate(torch.cat([codes, context], 1)[:256])
     gaussian = type(first).__name__ == "Normal"
-    likelihood, notes = likelihood_of(first)
+    likelihood, notes = _likelihood_of(first)
     return AdaptedModel(
         "scvi-tools", decode, codes, torch.cat(variances), likelihood=likelihood, beta=1.0, context=context,
         data=torch.cat(data), module=module, notes=notes,
@@ -82,7 +82,7 @@ def expected(px: Any) -> Tensor:
     raise BadInput(f"the model generates a {type(px).__name__}, whose mean is not known; give decoder and codes")
 
 
-def likelihood_of(px: Any) -> tuple[Likelihood, tuple[str, ...]]:
+def _likelihood_of(px: Any) -> tuple[Likelihood, tuple[str, ...]]:
     """Ours with the dispersion of each gene; what it leaves out is said."""
     name = type(px).__name__
     if name == "Normal":

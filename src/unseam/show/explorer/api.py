@@ -30,7 +30,7 @@ T = TypeVar("T")
 LARGEST_DOCUMENT = 2**17  # bytes of JSON
 LARGEST_FILE = 2**23  # bytes of a dropped picture
 SLOWEST_BODY = 10  # seconds until a request must be here whole
-PLANE = 3  # data of so few dimensions is drawn as a cloud of points
+_PLANE = 3  # data of so few dimensions is drawn as a cloud of points
 
 
 async def body(request: Request, limit: int) -> bytes:
@@ -102,7 +102,7 @@ class Api:
             return {"broken": str(error), "latents": [], "rows": [], "codes": "", "factors": "", "cloud": ""}
         own = subject is g.subject(model)  # its own axes, which names are of
         named, unread = g.names(model) if own else ({}, "")
-        small = len(g.data.shape) == 1 and g.data.shape[0] <= PLANE
+        small = len(g.data.shape) == 1 and g.data.shape[0] <= _PLANE
         return {
             "latents": [{**row, "name": named.get(row["latent"], "")} for row in subject.latents],
             "own": own,

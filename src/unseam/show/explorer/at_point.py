@@ -14,7 +14,7 @@ from unseam.geometry.curves import CROSSING
 from unseam.geometry.jacobian import jacobian_slices, mean_and_weight
 from unseam.show.explorer.member import Subject
 
-_LENGTH, STEP = 3.0, 0.1  # of a curve, in Z
+_LENGTH, _STEP = 3.0, 0.1  # of a curve, in Z
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ def follow_direction(subject: Subject, z: Tensor, component: int, sign: int) -> 
 
     Where two singular values meet, their vectors are not defined; the curve goes on in the nearest direction.
     """
-    curve = singular_curve(subject.mean, z[None], component, _LENGTH, STEP, crossing=0.0, sign=sign)
+    curve = singular_curve(subject.mean, z[None], component, _LENGTH, _STEP, crossing=0.0, sign=sign)
     path = curve.z[0, : int(curve.steps[0])]
     return {
-        "step": STEP,
+        "step": _STEP,
         "z": np.round(path.double().numpy(), 6).tolist(),
         "reason": curve.reason[0],
         "meets": first_meeting(subject, path),

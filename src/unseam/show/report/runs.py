@@ -39,7 +39,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Group:
+class _Group:
     """Runs on the same data, and their members from best to worst by geometry alone."""
 
     data: str
@@ -104,7 +104,7 @@ def look_at(name: str, folder: Path, number: int, show: bool | None) -> Entry:
         return Entry(name, reason=f"cannot be read ({type(error).__name__}: {text})")
 
 
-def grouped(entries: Sequence[Entry]) -> list[Group]:
+def grouped(entries: Sequence[Entry]) -> list[_Group]:
     """Runs by their data, the data with the most members first."""
     by_data: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -122,12 +122,12 @@ def grouped(entries: Sequence[Entry]) -> list[Group]:
     return sorted(groups, key=lambda g: -len(g.views))
 
 
-def group(label: str, entries: list[Entry]) -> Group:
+def group(label: str, entries: list[Entry]) -> _Group:
     """Order all members of runs on one data set without labels, and ask every metric that they share."""
     found = [entry.found for entry in entries if entry.found]
     views = [view for each in found for view in each.views]
     judged = judge(views, [scores for each in found for scores in scores_of(each.run, each.views)])
-    return Group(label, entries, [views[i] for i in judged.order], judged)
+    return _Group(label, entries, [views[i] for i in judged.order], judged)
 
 
 def settings_words(settings: dict[str, Any]) -> str:
@@ -179,13 +179,13 @@ def report_runs(
     return best, home
 
 
-def group_figures(group: Group) -> dict[str, Figure]:
+def group_figures(group: _Group) -> dict[str, Figure]:
     chosen = [entry.found.chosen for entry in group.entries if entry.found]
     ordered = sorted(group.views, key=lambda view: (view.run, view.member))
     return sweep_figures(ordered, chosen) if len(ordered) > 1 else {}
 
 
-def wanted(groups: Sequence[Group]) -> list[tuple[Run, View, bool]]:
+def wanted(groups: Sequence[_Group]) -> list[tuple[Run, View, bool]]:
     """The best of each data set, the chosen member of every run, then the others in their order."""
     runs = {entry.number: entry.found for group in groups for entry in group.entries if entry.found}
     best, chosen = [group.best for group in groups], [found.chosen for found in runs.values()]
@@ -196,7 +196,7 @@ def wanted(groups: Sequence[Group]) -> list[tuple[Run, View, bool]]:
 def _render(
     folder: Path,
     entries: Sequence[Entry],
-    groups: Sequence[Group],
+    groups: Sequence[_Group],
     album: Album,
     pages: Sequence[Shown],
     shared: Sequence[dict[str, Markup]],
@@ -227,7 +227,7 @@ def _render(
     )
 
 
-def run_rows(group: Group) -> dict[int, dict[str, Any]]:
+def run_rows(group: _Group) -> dict[int, dict[str, Any]]:
     """The rows of the table for runs on one data set, by the run's number."""
     told = provenance.differing([entry.found.run for entry in group.entries if entry.found])
     return {entry.number: run_row(entry, settings) for entry, settings in zip(group.entries, told, strict=True)}
@@ -259,7 +259,7 @@ def run_row(entry: Entry, settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def headline_of(groups: Sequence[Group], names: dict[int, str]) -> str:
+def headline_of(groups: Sequence[_Group], names: dict[int, str]) -> str:
     """The first line: which member geometry prefers and what it holds; with several data sets, what there is."""
     if len(groups) > 1:
         members = sum(len(group.views) for group in groups)
@@ -268,7 +268,7 @@ def headline_of(groups: Sequence[Group], names: dict[int, str]) -> str:
     return f"Geometry prefers {best.name} of run {names[best.run]}: {headline(best)[0].lower()}{headline(best)[1:]}"
 
 
-def _lead(group: Group, names: dict[int, str]) -> str:
+def _lead(group: _Group, names: dict[int, str]) -> str:
     """What the ranking of one data set says, and whether labels agree."""
     best, count = group.best, len(group.views)
     if count == 1:
@@ -284,7 +284,7 @@ def _lead(group: Group, names: dict[int, str]) -> str:
     return f"{text}; by MIG ({migs[0]:.2f}) it is number {place}, and the best has {max(migs):.2f}."
 
 
-def ranking_rows(group: Group) -> list[dict[str, Any]]:
+def ranking_rows(group: _Group) -> list[dict[str, Any]]:
     """Members from best to worst by geometry, with the numbers of each and its place by MIG."""
     migs = group.migs
     return [

@@ -43,7 +43,7 @@ DIRECTIONS = {
     "free.rank": -1,
 }
 _CELL = ["data", "method", "strength", "seed"]
-TEXT = {"data", "method", "strength_name", "piece", "status"}
+_TEXT = {"data", "method", "strength_name", "piece", "status"}
 
 
 def finished_models(frame: pd.DataFrame) -> pd.DataFrame:
@@ -58,7 +58,7 @@ def finished_models(frame: pd.DataFrame) -> pd.DataFrame:
         raise BadInput(f"the table has no column {', '.join(missing)}; a study's has one row a model with {_CELL}")
     found = frame[frame["status"] == "finished"] if "status" in frame else frame
     numbers = {
-        str(name): pd.to_numeric(found[name], errors="coerce").astype(float) for name in found if name not in TEXT
+        str(name): pd.to_numeric(found[name], errors="coerce").astype(float) for name in found if name not in _TEXT
     }
     out = found.assign(**numbers).replace([np.inf, -np.inf], np.nan)
     if (gaps := out[["data", "method", "seed"]].isna().any()).any():
