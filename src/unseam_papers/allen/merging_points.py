@@ -142,7 +142,8 @@ def compute(settings: Settings, work: Work) -> Numbers:
 def met_target(distance: Mapping[str, float]) -> str:
     """The target that is met, or none of these.
 
-    >>> met_target({"own point": 0.1, "mean of neighbours": 0.5}), met_target({"own point": 0.4, "mean of neighbours": 0.41})
+    >>> distances = [{"own point": 0.1, "mean of neighbours": 0.5}, {"own point": 0.4, "mean of neighbours": 0.41}]
+    >>> tuple(met_target(distance) for distance in distances)
     ('own point', 'none of these')
     """
     best, *others = sorted(distance, key=lambda name: distance[name])
