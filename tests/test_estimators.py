@@ -96,6 +96,9 @@ def test_finder_takes_what_find_takes() -> None:
         assert np.allclose(finder.transform(frame.to_numpy(object)), codes)
     assert finder.n_features_in_ == 10
     assert finder.n_components_ == codes.shape[1] == len(finder.get_feature_names_out())
+    assert finder.components_.shape == (finder.n_components_, 10)
+    assert np.array_equal(finder.components_[:, :5], finder.loadings_.to_numpy()[:5].T)
+    assert not finder.components_[:, [5, 7, 8, 9]].any()  # left out
     rows = finder.inverse_transform(codes)
     assert rows.shape == (400, 10)
     assert np.isnan(rows[:, 7]).all()

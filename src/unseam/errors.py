@@ -6,11 +6,14 @@ machine's: one line, the way on, exit code 1. Anything else is a bug and keeps i
 
 import errno
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from functools import wraps
+from inspect import signature
+from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 ENVIRONMENT = (OSError, sqlite3.Error, MemoryError)  # what the machine does to us
 PATH_ERRORS = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
@@ -84,6 +87,27 @@ def unknown(what: str, name: object, known: Iterable[str], state: str = "is unkn
     close = get_close_matches(str(name), names, n=1, cutoff=0.6)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     return BadInput(f"{what}={name!r} {state}{hint} Known: {', '.join(names)}")
+
+
+def named_options(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The same function; an option that it does not have is an error that says what was probably meant.
+
+    >>> @named_options
+    ... def find(data, *, network=True): ...
+    >>> find([], networks=False)
+    Traceback (most recent call last):
+    unseam.errors.BadInput: find: option='networks' is unknown; did you mean 'network'? Known: network
+    """
+    known = [n for n, p in signature(function).parameters.items() if p.kind is p.KEYWORD_ONLY]
+
+    @wraps(function)
+    def call(*args: _P.args, **options: _P.kwargs) -> _T:
+        for name in options:
+            if name not in signature(function).parameters:
+                raise unknown(f"{function.__name__}: option", name, known)
+        return function(*args, **options)
+
+    return call
 
 
 def lookup(registry: Mapping[str, _T], name: str, what: str) -> _T:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -35,6 +36,29 @@ log.addHandler(_StderrHandler())
 log.setLevel(logging.INFO)
 log.propagate = False  # else it is printed twice where the root logger has a handler
 
+_STAGE: ContextVar[str] = ContextVar("stage", default="")
+
+
+@contextmanager
+def stage(name: str, announce: bool = False) -> Iterator[None]:
+    """Name the part of a longer job: every bar inside is called so as well. `announce` says it on stderr at once.
+
+    >>> with stage("find, step 3 of 4, networks"):
+    ...     _named("training 4 x beta-vae")
+    'find, step 3 of 4, networks: training 4 x beta-vae'
+    """
+    token = _STAGE.set(name)
+    if announce:
+        log.info(name)
+    try:
+        yield
+    finally:
+        _STAGE.reset(token)
+
+
+def _named(description: str) -> str:
+    return f"{_STAGE.get()}: {description}" if _STAGE.get() else description
+
 
 @contextmanager
 def bar(description: str, total: float, show: bool | None = None) -> Iterator[_Advance]:
@@ -46,6 +70,7 @@ def bar(description: str, total: float, show: bool | None = None) -> Iterator[_A
     ...     for _ in range(3):
     ...         advance()
     """
+    description = _named(description)
     if show is None and not log.isEnabledFor(logging.INFO):
         show = False
     if show is not False and (display := _notebook_display()) is not None:

@@ -37,9 +37,12 @@ def test_it_goes_the_whole_way(result: DemoResult) -> None:
     assert [factor.grade for factor in result.found.factors] == ["found"] * 3
     assert result.found.rivals["unseam"]["mcc"] > 0.97
     assert Path(result.found.paths["report"]).exists()
-    assert result.wine.count >= 1
-    assert len(result.wine.codes) == 178
-    assert "178 wines" in Path(result.wine.paths["report"]).read_text()
+    assert len(result.tumours.codes) == 569
+    assert "'target' (label)" in " ".join(result.tumours.notes)
+    size = result.tumours.loadings.loc[["mean radius", "mean perimeter", "mean area"]].abs()
+    assert size.idxmax(axis=1).nunique() == 1  # they are one factor
+    assert size.max(axis=1).min() > 0.8
+    assert "569 tumours" in Path(result.tumours.paths["report"]).read_text()
 
 
 def test_again_it_trains_nothing(result: DemoResult) -> None:
@@ -65,11 +68,11 @@ def test_the_verbs(result: DemoResult, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert [row["mig"] for row in document["rows"]] == [row["mig"] for row in result.rows]
     assert Path(document["report"]).exists()
     assert document["found"]["count"] == 3
-    assert document["wine"]["sentence"] == result.wine.sentence
+    assert document["tumours"]["sentence"] == result.tumours.sentence
     assert main(["demo", "--out", str(result.run.folder)]) == 0
     text = capsys.readouterr().out.replace("\n", " ")
     assert "are made of 3 factors: 3 found" in text
-    assert result.wine.sentence.replace(" ", "") in text.replace(" ", "")
+    assert result.tumours.sentence.replace(" ", "") in text.replace(" ", "")
     assert main(["report", str(result.run.folder), "--json", "--out", str(result.run.folder / "again.html")]) == 0
     assert json.loads(capsys.readouterr().out)["bytes"] > 10_000
     assert main(["report", str(result.run.folder / "nowhere")]) == 2

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unseam.cli.common import AsJson, emit, stdout
-from unseam.cli.find import factors, rivals
+from unseam.cli.find import factors, loadings, rivals
 
 if TYPE_CHECKING:
     from unseam.show.demo import DemoResult
@@ -47,7 +47,7 @@ class Command:
         result = demo(self.out, self.seed)
         if self.json:
             document = {f.name: getattr(result, f.name) for f in fields(result)}
-            found = {"found": result.found.to_json(), "wine": result.wine.to_json()}
+            found = {"found": result.found.to_json(), "tumours": result.tumours.to_json()}
             emit(document | {"run": result.run.folder, **found})
             return
         stdout.print(members_table(result))
@@ -61,9 +61,10 @@ class Command:
         stdout.print(factors(result.found))
         stdout.print(rivals(result.found))
         stdout.print(f"report: {result.found.paths['report']}", soft_wrap=True)
-        stdout.print("\nAnd on a real one, 178 wines from scikit-learn:")
-        stdout.print(Text(result.wine.sentence))
-        stdout.print(f"report: {result.wine.paths['report']}", soft_wrap=True)
+        stdout.print("\nAnd on a real one, the cell nuclei of 569 tumours (scikit-learn's breast_cancer):")
+        stdout.print(Text(result.tumours.sentence))
+        stdout.print("", loadings(result.tumours), "", sep="\n")
+        stdout.print(f"report: {result.tumours.paths['report']}", soft_wrap=True)
 
 
 def members_table(result: DemoResult) -> Table:

@@ -92,11 +92,13 @@ class Command:
             return
         stdout.print(Text(findings.sentence))
         if findings.count:
-            stdout.print(factors(findings))
-            stdout.print(rivals(findings))
-        for note in [*axes(findings), *findings.notes]:
+            for table in (factors(findings), loadings(findings), rivals(findings)):
+                if table is not None:
+                    stdout.print("", table, sep="\n")
+            stdout.print("")
+        for note in [*axes(findings), *minor(findings), *findings.notes]:
             stdout.print(Text(f"- {note}"))
-        print(f"codes: {findings.paths['codes']}\nreport: {page}")
+        print(f"codes: {findings.paths['codes']}\nloadings: {findings.paths['loadings']}\nreport: {page}")
 
     def _found(self, find: Callable[..., Findings], folder: Path) -> Findings:
         return find(
@@ -122,23 +124,60 @@ def pairs(text: str | None) -> dict[str, str]:
 
 
 def factors(findings: Findings) -> Table:
-    table = Table("factor", "grade", "nats", "comes back", "chance", "moves (per standard deviation)")
+    """One line for each factor: its grade, the number that it rests on, and what it moves."""
+    from unseam.finding.findings import shown
+
+    table = _plain_table("factor", "grade", "clue", "comes back (needs)", "determined", "nats", "moves")
     for f in findings.factors:
-        moved = Text(", ".join(map(str, f.moves[:5])) if findings.prepared.shape is None else "see the page's pictures")
-        table.add_row(str(f.latent), f.graded(), f"{f.nats:.2f}", f"{f.agreement:.2f}", f"{f.chance:.2f}", moved)
+        moved = Text(", ".join(map(str, f.moves[:3])) if findings.prepared.shape is None else "see the page's pictures")
+        _, value, bar = f.rests_on
+        numbers = (f"{shown(value)} ({shown(bar)})", shown(f.determinacy), shown(f.nats))
+        table.add_row(str(f.latent), f.graded(), f.clue, *numbers, moved)
+    return table
+
+
+def _plain_table(*names: str, numbers: bool = False) -> Table:
+    """Columns without lines; with `numbers` all but the first stand to the right."""
+    table = Table(box=None, padding=(0, 1), pad_edge=False)
+    for i, name in enumerate(names):
+        table.add_column(name, justify="right" if numbers and i else "left", overflow="fold")
+    return table
+
+
+def loadings(findings: Findings, most: int = 4, widest: int = 10) -> Table | None:
+    """The columns that each factor moves most, with their loadings on all factors; None where there is none."""
+    from unseam.show.pages.find import loadings_table
+
+    rows = loadings_table(findings) if findings.prepared.shape is None else []
+    if not rows or findings.count > widest:
+        return None
+    table = _plain_table("loadings", *(str(f.latent) for f in findings.factors), numbers=True)
+    for j in range(findings.count):
+        for name, _, values in [row for row in rows if row[1] == j][:most]:
+            table.add_row(Text(name), *(Text(f"{v:.2f}", style="bold" if abs(v) >= 0.4 else "dim") for v in values))
     return table
 
 
 def axes(findings: Findings) -> list[str]:
-    """Why each factor has its axis, those with the same reason together."""
-    reasons = dict.fromkeys(f.by for f in findings.factors)
-    who = {by: [str(f.latent) for f in findings.factors if f.by == by] for by in reasons}
-    return [f"axis of factor{'s' * (len(them) > 1)} {', '.join(them)}: {by}" for by, them in who.items()]
+    """The certificate of each factor in brief, those with the same one together."""
+    said = {f.latent: str(f.certificate) for f in findings.factors}
+    who: dict[str, list[str]] = {}
+    for latent, text in said.items():
+        who.setdefault(text, []).append(str(latent))
+    return [f"axis of factor{'s' * (len(them) > 1)} {', '.join(them)}: {text}" for text, them in who.items()]
+
+
+def minor(findings: Findings) -> list[str]:
+    """Directions beyond the factors, in one line."""
+    if not findings.minor:
+        return []
+    count, share = len(findings.minor), 100 * sum(m.share for m in findings.minor)
+    return [f"{count} minor direction{'s' * (count > 1)} beyond these, {share:.0f} % of the variance: see the page"]
 
 
 def rivals(findings: Findings) -> Table:
     names = findings.compared
-    table = Table("as many components, unseen rows", *(name.replace("_", " ") for name in names))
+    table = _plain_table("as many components, unseen rows", *(name.replace("_", " ") for name in names), numbers=True)
     for name, row in findings.rivals.items():
         cells = [row.get(what) for what in names]
         table.add_row(name, *("-" if cell is None else f"{cell:.3f}" for cell in cells))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,28 @@ MEANING = {
     "pair": "found together with others, as a group; which axes in its space are right is not identified",
     "unstable": "does not come back",
 }
+
+
+def shown(value: float | None, digits: int = 2) -> str:
+    """A number as it is printed; what was not measured is called so.
+
+    >>> shown(0.917), shown(None), shown(float("nan"))
+    ('0.92', 'not measured', 'not measured')
+    """
+    return "not measured" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _null_for_nan(document: Any) -> Any:
+    """A JSON document in which what was not measured is null.
+
+    >>> _null_for_nan({"a": [1.0, float("nan")]})
+    {'a': [1.0, None]}
+    """
+    if isinstance(document, dict):
+        return {key: _null_for_nan(value) for key, value in document.items()}
+    if isinstance(document, (list, tuple)):
+        return [_null_for_nan(value) for value in document]
+    return None if isinstance(document, float) and math.isnan(document) else document
 
 
 class Model(Protocol):
@@ -201,7 +224,7 @@ class Findings:
         return columns
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        document = {
             "count": self.count,
             "numbers": self.numbers.to_json(),
             "loadings": self.paths.get("loadings"),
@@ -217,6 +240,7 @@ class Findings:
             "model": self.kind,
             "notes": list(self.notes),
         }
+        return dict(_null_for_nan(document))
 
     def table(self) -> pd.DataFrame:
         """One row a factor."""
@@ -238,9 +262,10 @@ class Findings:
             moved = (
                 f"; moves {', '.join(map(str, f.moves[:5])) or 'nothing much'}" if self.prepared.shape is None else ""
             )
+            what, value, bar = f.rests_on
             lines.append(
-                f"  factor {f.latent}: {f.graded()}, {f.nats:.2f} nats, comes back {f.agreement:.2f} (chance "
-                f"{f.chance:.2f}){moved}"
+                f"  factor {f.latent}: {f.graded()} by {f.clue}, {what} {shown(value)} (needs {shown(bar)}), "
+                f"determinacy {shown(f.determinacy)}, {shown(f.nats)} nats{moved}"
             )
         for name, row in self.rivals.items():
             cells = [f"{what} {value:.3g}" for what, value in row.items() if value is not None]
@@ -261,7 +286,10 @@ class Findings:
         """codes.csv (or .parquet), loadings.csv and findings.json in a folder; their paths."""
         path, loads = Path(folder) / f"codes.{codes}", Path(folder) / "loadings.csv"
         with atomic_file(path) as temporary:
-            self.codes.to_csv(temporary, index=False) if codes == "csv" else self.codes.to_parquet(temporary)
+            if codes == "csv":
+                self.codes.to_csv(temporary, index=False, float_format="%.6g")
+            else:
+                self.codes.to_parquet(temporary)
         with atomic_file(loads) as temporary:
             self.loadings.to_csv(temporary, index_label="column", float_format="%.6g")
         paths = {"codes": str(path), "loadings": str(loads), **self.paths}

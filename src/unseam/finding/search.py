@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from unseam.axes import Array
 from unseam.device import device as named
-from unseam.errors import BadInput, unknown
+from unseam.errors import BadInput, named_options, unknown
 from unseam.finding import sentences
 from unseam.finding.axes import NETWORK, begin, bends
 from unseam.finding.columns import Prepared, Scale, prepare
@@ -32,13 +32,16 @@ from unseam.finding.read import read
 from unseam.finding.rivals import compared
 from unseam.finding.table_warnings import KNOWS
 from unseam.lazy import require_torch, torch_is_installed
+from unseam.progress import stage
 from unseam.rng import numpy_generator
 
 EFFORTS = ("quick", "normal", "thorough")
 NO_TORCH = "no network was tried: it needs torch, which is not installed; run: pip install 'unseam[train]'"
+LARGE = 1_000_000  # cells from which a table takes so long that each step is announced
 MOST_ROWS = 20_000  # analysed; codes are given for all
 
 
+@named_options
 def find(
     data: Any,
     *,
@@ -114,10 +117,12 @@ def examine(
     x = prepared.x
     shaped = shaped_columns(np.where(prepared.gaps, np.nan, x)[rows], prepared.gaps[rows])
     table = Table(x, prepared.gaps, rows, train, test, shaped)
-    linear, numbers = _linear(table, numbers, latents is not None, orthogonal, seed, prepared.shape is not None)
+    with _step(1, "linear model", prepared, show):
+        linear, numbers = _linear(table, numbers, latents is not None, orthogonal, seed, prepared.shape is not None)
     best, settled, overfitting = linear, True, False
     if prepared.shape is None and prepared.positive and len(rows) >= KNOWS:
-        best, said = with_parts(prepared, linear, rows, train, test, latents, seed)
+        with _step(2, "non-negative parts", prepared, show):
+            best, said = with_parts(prepared, linear, rows, train, test, latents, seed)
         notes += said
     d = numbers.evidence or numbers.major
     why = _without_network(prepared, linear, best, rows, d, effort, network, seed)
@@ -125,15 +130,18 @@ def examine(
     if why is None:
         with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
             ask = Ask(d, rows, effort, orthogonal, beta, device, seed, show)
-            other, settled, overfitting, said = network_answer(prepared, ask, Path(folder) / "run")
+            with _step(3, "networks", prepared, show):
+                other, settled, overfitting, said = network_answer(prepared, ask, Path(folder) / "run")
         notes += said
         best = other or best
     found = graded(best, prepared, table.enough and not prepared.doubtful)
     numbers = replace(numbers, major=len(found))
     differ = numbers.disagreement() if prepared.shape is None else None
     notes = [*prepared.says(), *([differ] if differ else []), *notes]
-    beside = compared(prepared, best, len(found), truth, seed) if with_rivals else {}
-    sentence = sentences.sentence(found, best.kind, _size(prepared), KNOWS)
+    with _step(4, "other methods", prepared, show):
+        beside = compared(prepared, best, len(found), truth, seed) if with_rivals else {}
+    kept = beside["unseam"]["variance_kept"] if beside else None
+    sentence = sentences.sentence(found, best.kind, _size(prepared), KNOWS, kept)
     own = encoded(best.model, prepared, np.where(prepared.gaps, np.nan, x))
     names = [f"factor{f.latent}" for f in found]
     loadings = pd.DataFrame(best.loadings(prepared), index=list(prepared.features), columns=names)
@@ -142,6 +150,11 @@ def examine(
         prepared, best.model, {}, numbers, loadings, best.correlations, _minor(prepared, rows, numbers),
     )  # fmt: skip
     return _written(findings, out, codes)
+
+
+def _step(number: int, name: str, prepared: Prepared, show: bool | None) -> AbstractContextManager[None]:
+    """Names the bars inside; said at once where the table is large."""
+    return stage(f"find, step {number} of 4, {name}", announce=show is not False and prepared.x.size > LARGE)
 
 
 def _linear(

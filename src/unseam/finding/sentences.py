@@ -52,8 +52,20 @@ class Size(NamedTuple):
         return "pixel" if self.images else "column"
 
 
-def sentence(factors: Sequence[FoundFactor], kind: str, size: Size, knows: int) -> str:
-    """How many, how sure; and what the strongest does."""
+LITTLE = 0.25  # share of the variance of the columns below which little is shared
+
+
+def headline(factors: Sequence[FoundFactor]) -> str:
+    """The title of the page."""
+    found = sum(factor.grade == "found" for factor in factors)
+    if not factors:
+        return "No factors"
+    many = "none of them found" if not found else "all found" if found == len(factors) else f"{found} found"
+    return f"{plural(len(factors), 'factor')}, {many if len(factors) > 1 else 'found' if found else 'not found'}"
+
+
+def sentence(factors: Sequence[FoundFactor], kind: str, size: Size, knows: int, kept: float | None = None) -> str:
+    """How many, how sure; and what the strongest does. `kept` is the share of the columns' variance that they hold."""
     N = size.N
     if knows > N:
         vary = "varies" if len(factors) == 1 else "vary"
@@ -63,24 +75,24 @@ def sentence(factors: Sequence[FoundFactor], kind: str, size: Size, knows: int) 
             f"{knows} {size.row}s, better 1,000."
         )
     grades = [factor.grade for factor in factors]
+    together = "known only together (their axes are not identified)"
     counted = [
         f"{grades.count('found')} found" if "found" in grades else "",
-        f"{grades.count('pair')} known only together (their axes are not identified)"
-        if "pair" in grades else "",
+        f"{grades.count('pair')} {together}" if "pair" in grades else "",
         f"{grades.count('unstable')} unstable" if "unstable" in grades else "",
-    ]  # fmt: skip
+    ]
     first = (
         f"{size} are made of {plural(len(factors), 'factor')}: "
         f"{', '.join(part for part in counted if part)}, by a {kind} model."
     )
+    little = kept is not None and kept < LITTLE and not size.images
+    last = f" Little is shared: together they hold {100 * max(kept or 0, 0):.0f} % of the columns' variance." * little
     found = [factor for factor in factors if factor.grade == "found"]
     if not found:
-        many = len(factors) >= max(size.n - 1, 4)
-        each = "That is nearly one for each column, so that little is shared; no" if many else "No"
-        return f"{first} {each} single axis can be believed."
+        return f"{first} No single axis can be believed.{last}"
     best = max(found, key=lambda factor: factor.nats)
     does = "is shown on the page" if size.images else f"moves {listed(best.moves[:3])} per standard deviation"
-    return f"{first} The strongest found, factor {best.latent}, {does}."
+    return f"{first} The strongest found, factor {best.latent}, {does}.{last}"
 
 
 def listed(things: Sequence[object]) -> str:

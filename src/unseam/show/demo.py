@@ -63,7 +63,7 @@ class DemoResult:
     why: tuple[str, ...]  # two sentences
     report: Path
     found: Findings  # of a table made of three factors
-    wine: Findings  # of 178 real wines
+    tumours: Findings  # of 569 real ones
     seconds: float  # of this call; training that was already done is not in it
 
 
@@ -93,7 +93,7 @@ def demo(out: str | Path = "demo", seed: int = 0, show: bool | None = None, plan
         why=() if found.other is None else why(found.chosen, found.other),
         report=path,
         found=small_find(run.folder / "found", seed),
-        wine=wine_find(run.folder / "wine", seed),
+        tumours=tumours_find(run.folder / "tumours", seed),
         seconds=monotonic() - began,
     )
 
@@ -107,12 +107,13 @@ def small_find(out: Path, seed: int) -> Findings:
     return with_page(found, "a table of three factors", out)
 
 
-def wine_find(out: Path, seed: int) -> Findings:
-    """`unseam find` on a real table that comes with scikit-learn: 13 measurements of 178 wines, and a label."""
-    from sklearn.datasets import load_wine
+def tumours_find(out: Path, seed: int) -> Findings:
+    """`unseam find --no-network` on a real table that comes with scikit-learn, Wisconsin's breast cancer data: 30
+    measurements of the cell nuclei of 569 tumours, and a label, which is left out."""
+    from sklearn.datasets import load_breast_cancer
 
-    found = find_factors(load_wine(as_frame=True).frame, out=out, seed=seed, show=False)
-    return with_page(found, "178 wines", out)
+    found = find_factors(load_breast_cancer(as_frame=True).frame, out=out, seed=seed, network=False, show=False)
+    return with_page(found, "569 tumours", out)
 
 
 def with_page(found: Findings, name: str, out: Path) -> Findings:

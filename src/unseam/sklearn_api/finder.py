@@ -48,6 +48,10 @@ class FactorFinder(Codes):
         All that `unseam.find` returns.
     n_components_ : int
         Columns of `transform`.
+    components_ : array (n_components_, n)
+        Loadings of the columns on each factor; 0 for columns that were left out.
+    loadings_ : DataFrame
+        The same, used columns x factors.
     count_ : int
         Factors; 0 if there are none.
     grades_ : list of str
@@ -99,6 +103,8 @@ class FactorFinder(Codes):
         self.count_ = found.count
         self.grades_ = [f.grade for f in self.findings_.factors]
         self.explained_information_ = np.array([f.nats for f in self.findings_.factors])
+        self.loadings_ = self.findings_.loadings
+        self.components_ = self._components()
         self.mean_ = np.array([_mean(table[name]) for name in table])
         self.n_components_ = self._n_features_out = self.findings_.count
         return self
@@ -122,6 +128,15 @@ class FactorFinder(Codes):
             if prepared.kinds[i] != "categorical":
                 rows[:, self._names.index(prepared.names[i])] = made[:, j]
         return rows
+
+    def _components(self) -> Array:  # (n_components_, n)
+        """Loadings in the columns of X; of classes, that of the class with the largest."""
+        prepared, values = self.findings_.prepared, self.loadings_.to_numpy()
+        out = np.zeros((values.shape[1], self.n_features_in_))
+        for row, i in zip(values, prepared.used, strict=True):
+            j = self._names.index(prepared.names[i])
+            out[:, j] = np.where(np.abs(row) > np.abs(out[:, j]), row, out[:, j])
+        return out
 
     @property
     def _names(self) -> list[str]:
