@@ -263,8 +263,9 @@ class Findings:
                 f"; moves {', '.join(map(str, f.moves[:5])) or 'nothing much'}" if self.prepared.shape is None else ""
             )
             what, value, bar = f.rests_on
+            decided = f" by {f.clue}" if f.grade == "found" else ""
             lines.append(
-                f"  factor {f.latent}: {f.graded()} by {f.clue}, {what} {shown(value)} (needs {shown(bar)}), "
+                f"  factor {f.latent}: {f.graded()}{decided}, {what} {shown(value)} (needs {shown(bar)}), "
                 f"determinacy {shown(f.determinacy)}, {shown(f.nats)} nats{moved}"
             )
         for name, row in self.rivals.items():
