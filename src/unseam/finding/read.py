@@ -48,8 +48,6 @@ def read(source: Any, key: str | None = None, channels: int | None = None) -> So
         return Source(_annotated(source, "data"))
     if (frame := as_frame(source, "data")) is not None:
         return Source(load_table(frame, "data", gaps=True))
-    if hasattr(source, "detach"):
-        source = source.detach().cpu().numpy()
     return _array(np.asarray(as_array(source, "data")), "data")
 
 

@@ -19,6 +19,7 @@ from unseam.geometry.polarized import ACTIVE_VARIANCE, LatentStatistics, active_
 from unseam.models.adapters.base import check_mode, check_precision, one_line, wrong_output
 from unseam.models.likelihood import Bernoulli, Likelihood
 from unseam.models.posterior import Diagonal, Full, Posterior
+from unseam.readers import as_array, as_frame
 
 _MOVES = 0.01  # without a posterior: a latent is active if it moves the output by this share of the strongest
 LOOKED_AT = 200  # outputs that are looked at for probabilities given as logits
@@ -230,7 +231,9 @@ def _mean_of(given: Any) -> Any:
 
 
 def _plain(given: Any) -> Any:
-    """pandas becomes NumPy; everything else stays."""
+    """pandas and masked arrays become NumPy; everything else stays."""
+    if isinstance(given, np.ma.MaskedArray):
+        return as_array(given, "codes")
     return given.to_numpy() if hasattr(given, "to_numpy") else given
 
 
@@ -270,13 +273,27 @@ def module_of(decoder: Any) -> nn.Module | None:
     return owner if isinstance(owner, nn.Module) else None
 
 
+def _numbers(codes: Any) -> Array:
+    """Codes of any container as an array of numbers that torch takes."""
+    frame = None if isinstance(codes, (np.ndarray, Tensor)) else as_frame(codes, "codes")
+    found = np.asarray(as_array(codes, "codes") if frame is None else frame)
+    try:
+        # a copy: torch writes where NumPy may not
+        return np.array(found, dtype=found.dtype if found.dtype in (np.float32, np.float64) else np.float64)
+    except (TypeError, ValueError):
+        raise BadInput(f"codes are of type {found.dtype}, not numbers; give points (N, K)") from None
+
+
 def as_points(codes: Any, decoder: Any = None) -> Tensor:  # (N, K)
     """Codes as a tensor (N, K) in the precision, and on the device, of the decoder's parameters.
 
     >>> as_points([[0.0, 1.0]]).shape
     torch.Size([1, 2])
     """
-    z = codes.detach() if isinstance(codes, Tensor) else torch.from_numpy(np.array(codes))
+    if not isinstance(codes, Tensor) or "sparse" in str(codes.layout) or codes.is_meta:
+        z = torch.from_numpy(_numbers(codes))
+    else:
+        z = codes.detach()
     if z.ndim != 2 or 0 in z.shape:
         raise BadInput(f"codes have shape {tuple(z.shape)}; give points (N, K): N points of K latents")
     if not torch.isfinite(z).all():

@@ -131,7 +131,23 @@ def series_values(series: Any) -> Array:  # (N,)
 
 
 def as_array(source: Any, where: str) -> Any:
-    """What is no table but holds numbers: a sparse matrix becomes dense if it fits, pictures of a data set an array."""
+    """What is no table but holds numbers, as NumPy has it, with nothing that it says lost.
+
+    Masked cells become NaN (a missing cell), sparse matrices and tensors dense ones if they fit, tensors that require
+    a gradient their values, bfloat16 single precision, lists an array, pictures of a data set an array.
+
+    >>> as_array(np.ma.array([1, -9999], mask=[False, True]), "data")
+    array([ 1., nan])
+    """
+    if isinstance(source, np.ma.MaskedArray):
+        return _unmasked(source, where)
+    if hasattr(source, "detach"):
+        return _from_tensor(source, where)
+    if isinstance(source, (list, tuple, memoryview)):
+        try:
+            return np.asarray(source)
+        except ValueError:
+            raise BadInput(f"{where} has rows of different lengths; give a full (rows, columns) table") from None
     if hasattr(source, "toarray") and hasattr(source, "nnz"):
         needed = int(np.prod(source.shape, dtype=object)) * source.dtype.itemsize
         if needed > limits.memory():
@@ -143,6 +159,29 @@ def as_array(source: Any, where: str) -> Any:
     if hasattr(source, "column_names") and hasattr(source, "features") and (name := _picture_column(source)):
         return _pictures(source, name, where)
     return source
+
+
+def _unmasked(source: Any, where: str) -> Array:
+    """A masked array with NaN where it is masked."""
+    if not np.ma.getmaskarray(source).any():
+        return np.asarray(source.data)
+    if source.dtype.kind not in "fiub":
+        raise BadInput(f"{where} is a masked array of {source.dtype}; only masked numbers can be read")
+    kind = source.dtype if source.dtype.kind == "f" else np.float64
+    return np.asarray(source.astype(kind).filled(np.nan))
+
+
+def _from_tensor(source: Any, where: str) -> Array:
+    tensor = source.detach()
+    if tensor.device.type == "meta":
+        raise BadInput(f"{where} is a tensor on the meta device, which holds no values")
+    if "sparse" in str(tensor.layout):
+        needed = int(np.prod(tuple(tensor.shape), dtype=object)) * tensor.element_size()
+        if needed > limits.memory():
+            raise BadInput(f"{where} is sparse {tuple(tensor.shape)}; dense it needs {needed:,} bytes, more than fit")
+        tensor = tensor.to_dense()
+    tensor = tensor.cpu()
+    return np.asarray(tensor.float().numpy() if "bfloat16" in str(tensor.dtype) else tensor.resolve_conj().numpy())
 
 
 def _pictures(source: Any, name: str, where: str) -> Array:  # (N, H, W) or (N, H, W, 3) uint8

@@ -10,8 +10,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unseam.axes import Array
+from unseam.readers import as_array
 
 DTYPES = [np.float64, np.float32]
+
+
+def plain_input(X: Any) -> Any:
+    """Masked arrays with NaN, which scikit-learn then refuses or takes, and tensors as arrays; all else as it is."""
+    masked = isinstance(X, np.ma.MaskedArray)
+    return as_array(X, "X") if masked or hasattr(X, "detach") else X
 
 
 class Codes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -19,7 +26,7 @@ class Codes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Codes:
         """Fit to rows X (N, n); y is not looked at."""
-        X = validate_data(self, X, dtype=DTYPES, ensure_min_samples=2)
+        X = validate_data(self, plain_input(X), dtype=DTYPES, ensure_min_samples=2)
         self.n_iter_ = 1
         self._fit(X.astype(np.float64))
         return self
@@ -27,7 +34,7 @@ class Codes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Array:  # (N, n) -> (N, K)
         """Codes: posterior means, the most informative latent first."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=DTYPES, reset=False)
+        X = validate_data(self, plain_input(X), dtype=DTYPES, reset=False)
         return np.asarray(self._encode(X.astype(np.float64)), X.dtype)
 
     def inverse_transform(self, X: Any) -> Array:  # (N, K) -> (N, n)

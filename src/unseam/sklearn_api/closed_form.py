@@ -12,7 +12,7 @@ from unseam.errors import BadInput
 from unseam.linear.evidence import best_dimension
 from unseam.linear.linear_vae import learned_variance
 from unseam.linear.ppca import principal_axes
-from unseam.sklearn_api.base import DTYPES, Codes
+from unseam.sklearn_api.base import DTYPES, Codes, plain_input
 
 _FLOOR = 1e-9  # of the mean eigenvalue: a table without noise still has rounding
 
@@ -50,7 +50,7 @@ class PPCA(Codes):
     def score_samples(self, X: Any) -> Array:  # (N, n) -> (N,)
         """log N(x; mean, W W' + s2 I) in nats, in closed form (Woodbury)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=DTYPES, reset=False).astype(np.float64) - self.mean_
+        X = validate_data(self, plain_input(X), dtype=DTYPES, reset=False).astype(np.float64) - self.mean_
         W, s2 = self.components_, self.noise_variance_
         n, d = X.shape[1], len(W)
         M = W @ W.T + s2 * np.eye(d)

@@ -16,7 +16,7 @@ from unseam.finding.columns import names_of, prepare
 from unseam.finding.findings import Findings
 from unseam.finding.read import read
 from unseam.finding.search import EFFORTS, examine
-from unseam.sklearn_api.base import DTYPES, Codes, seed_of
+from unseam.sklearn_api.base import DTYPES, Codes, plain_input, seed_of
 
 
 class FactorFinder(Codes):
@@ -145,6 +145,7 @@ class FactorFinder(Codes):
 
     def _table(self, X: Any, reset: bool) -> pd.DataFrame:
         """The input as a table: pandas' as it is, an array by its columns, checked by scikit-learn."""
+        X = plain_input(X)
         if hasattr(X, "iloc") and hasattr(X, "columns"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return pd.DataFrame(X)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from unseam.axes import Array
 from unseam.errors import BadInput, lookup
 from unseam.lazy import require_torch
-from unseam.sklearn_api.base import DTYPES, Codes, seed_of
+from unseam.sklearn_api.base import DTYPES, Codes, plain_input, seed_of
 
 if TYPE_CHECKING:
     from unseam.finding.network import Turned
@@ -129,7 +129,7 @@ class VAE(Codes):
         from unseam.finding.network import log_bound
 
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=DTYPES, reset=False).astype(np.float64)
+        X = validate_data(self, plain_input(X), dtype=DTYPES, reset=False).astype(np.float64)
         return log_bound(self.model(), (X - self.mean_) / self.scale_, samples=16, shared=True)
 
     def score(self, X: Any, y: Any = None) -> float:

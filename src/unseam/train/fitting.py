@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from unseam.atomic import free_path, remove_leftovers, write_array, write_atomic
 from unseam.axes import Array
 from unseam.data import config as data_config
@@ -25,6 +27,7 @@ from unseam.models import Architecture
 from unseam.models.likelihood import COUNTS
 from unseam.objectives import OBJECTIVES, Objective, Optimiser
 from unseam.progress import log
+from unseam.readers import as_array, as_frame, frame_columns
 from unseam.run import pack, user_files
 from unseam.run.config import RunConfig, Training, split, sweep_members
 from unseam.run.load import load_run
@@ -197,11 +200,21 @@ def _on_disk(data: Dataset, folder: Path) -> Dataset:
         return data
     for name in ("source", "factor_table"):
         array = getattr(data, name)
-        if hasattr(array, "__array__"):
+        if array is not None and not isinstance(array, (str, Path)):
             path = folder.resolve() / f"{name}.npy"
-            write_array(path, array)
+            write_array(path, _plain(array, name, data))
             data = replace(data, **{name: str(path)})  # type: ignore[arg-type]
     return data
+
+
+def _plain(array: Any, name: str, data: UserData) -> Array:
+    """What `UserData` reads of an array or a table in memory, as NumPy writes it."""
+    frame = as_frame(array, name)
+    if frame is None:
+        return np.asarray(as_array(array, name))
+    if name == "source" and data.key is None and data.labels is None:
+        return frame_columns(frame).numbers(data.where)
+    return np.asarray(frame)
 
 
 def _label(data: Any) -> str:

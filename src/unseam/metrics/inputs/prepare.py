@@ -7,6 +7,7 @@ names the argument, the value, the limit and the remedy; what was decided for th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from unseam.axes import FACTOR_KINDS, Array, Factor, FactorSpace
 from unseam.errors import BadInput, unknown
 from unseam.metrics.inputs.base import Inputs, Observations
 from unseam.metrics.inputs.latents import active_mask, loadings, passive_latents, passive_note
-from unseam.readers import as_array, as_frame
+from unseam.readers import as_array, as_frame, frame_columns
 from unseam.stats import unique_values
 
 _LARGEST = 1e15  # of codes
@@ -128,21 +129,22 @@ def _stack(columns: list[Array], n: int, dtype: Any) -> Array:
 
 def _known_kind(x: Any) -> Any:
     """Tables of other libraries as pandas', sparse matrices as arrays; anything else as it is."""
+    if isinstance(x, (list, tuple)):
+        return x  # its cells may have types of their own
     frame = as_frame(x, "a table")
     return as_array(x, "a matrix") if frame is None else frame
 
 
 def plain_array(x: Any) -> Array:
     """A NumPy array from a NumPy, torch or pandas object, or from nested lists."""
-    if hasattr(x, "detach"):
-        x = x.detach().cpu()
-        return np.asarray(x.float().numpy() if str(x.dtype) == "torch.bfloat16" else x.numpy())
+    x = _known_kind(x)
     if hasattr(x, "to_numpy"):
-        return np.asarray(x.to_numpy())
-    try:
-        return np.asarray(x)
-    except ValueError:
-        raise BadInput("an array has rows of different lengths; give a full (rows, columns) table") from None
+        found = np.asarray(x.to_numpy())
+        if found.dtype != object or not hasattr(x, "iloc") or found.ndim != 2:
+            return found
+        columns = frame_columns(x).columns  # nullable and Arrow's numbers
+        return np.stack(columns, axis=1) if all(c.dtype.kind in "biuf" for c in columns) else found
+    return np.asarray(as_array(x, "an array"))
 
 
 def check_codes(x: Any, what: str, notes: list[str]) -> Array:  # (N, K)
@@ -182,6 +184,25 @@ def check_variances(x: Any, z: Array) -> Array:
     return v
 
 
+def _of_objects(x: Any, what: str) -> Array:
+    v = np.empty(0, object)
+    with suppress(ValueError):
+        v = np.array(x, dtype=object)
+    if v.ndim != 2:
+        raise BadInput(f"{what} have rows of different lengths; give a full (rows, columns) table")
+    return v
+
+
+def _of_cells(column: Array, what: str) -> Array:  # (N,) of objects -> (N,)
+    """The column with the type of its cells."""
+    cells: Any = None
+    with suppress(ValueError):
+        cells = np.array(column.tolist())
+    if cells is None or cells.ndim != 1:
+        raise BadInput(f"{what} have a column whose cells are lists; give one number or word a cell")
+    return np.asarray(cells)
+
+
 def columns_of(x: Any, n: int, what: str) -> tuple[list[str] | None, list[Array]]:
     """Factor columns, each with its own type, and their names if the table has them."""
     if x is None:
@@ -192,12 +213,12 @@ def columns_of(x: Any, n: int, what: str) -> tuple[list[str] | None, list[Array]
         names, columns = list(x.dtype.names), [x[c] for c in x.dtype.names]
     else:
         mixed = isinstance(x, (list, tuple)) and x and isinstance(x[0], (list, tuple))
-        v = np.array(x, dtype=object) if mixed else plain_array(x)
+        v = _of_objects(x, what) if mixed else plain_array(x)
         v = v[:, None] if v.ndim == 1 else v
         if v.ndim != 2:
             raise BadInput(f"{what} have shape {v.shape}; give one row per observation, one column per factor (N, F)")
         names, columns = None, [v[:, f] for f in range(v.shape[1])]
-    columns = [np.array(c.tolist()) if c.dtype == object else c for c in columns]
+    columns = [_of_cells(c, what) if c.dtype == object else c for c in columns]
     if any(len(c) != n for c in columns):
         raise BadInput(
             f"{what} have {len(columns[0])} rows but the codes have {n}; give one row of each per observation"
