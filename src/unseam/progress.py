@@ -42,12 +42,16 @@ _STAGE: ContextVar[str] = ContextVar("stage", default="")
 @contextmanager
 def stage(name: str, announce: bool = False) -> Iterator[None]:
     """Name the part of a longer job: every bar inside is called so as well. `announce` says it on stderr at once.
+    Parts of a part are named after it.
 
     >>> with stage("find, step 3 of 4, networks"):
     ...     _named("training 4 x beta-vae")
     'find, step 3 of 4, networks: training 4 x beta-vae'
+    >>> with stage("find, step 3 of 4"), stage("network 1 of at most 3"):
+    ...     _named("training 4 x beta-vae")
+    'find, step 3 of 4, network 1 of at most 3: training 4 x beta-vae'
     """
-    token = _STAGE.set(name)
+    token = _STAGE.set(", ".join(part for part in (_STAGE.get(), name) if part))
     if announce:
         log.info(name)
     try:

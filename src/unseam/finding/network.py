@@ -16,17 +16,19 @@ import numpy as np
 import torch
 
 from unseam.axes import Array
-from unseam.finding.density import rotation_by_independence
+from unseam.finding.spacings import rotation_by_entropy
 from unseam.geometry import align, jacobian
 from unseam.geometry.align import Frame
 from unseam.geometry.polarized import active_latents
 from unseam.models import Autoencoder
+from unseam.progress import stage
 from unseam.rng import generator
 from unseam.run import Run
 from unseam.train import fit, resume
 
-FALLING = 0.05  # nats of held-out loss per 1,000 steps that count as falling
+FALLING = 0.1  # nats by which a held-out loss that still falls goes down in the last third of the training
 RISEN = 0.1  # nats above its lowest that count as overfitting
+_ERRORS = 2.0  # standard errors of a slope, and standard deviations of a loss about it, that noise hardly reaches
 
 
 @dataclass(frozen=True)
@@ -36,44 +38,52 @@ class Effort:
     seeds: int = 4
     steps: int = 3000
     width: int = 64
-    again: int = 0  # times that training goes on while the held-out loss falls
+    again: int = 4  # times that training goes on while the held-out loss falls
     beta: float = 1.0  # weight of the KL
     linear: bool = False  # a decoder without hidden layers
     device: str = "auto"
+    stage: str = ""  # what the progress bar calls it
 
 
-EFFORTS = {"quick": Effort(2, 2000, 64), "normal": Effort(), "thorough": Effort(6, 12_000, 128, again=2)}
+EFFORTS = {"quick": Effort(2, 2000, 64), "normal": Effort(), "thorough": Effort(6, 6000, 128)}
+HELD_OUT = 0.2  # of the rows
 SNAPSHOTS = 6  # weights are kept this often, to see whether axes still turn
-START = 0.01  # the variance that learning begins with: too small rather than too large, or latents die early
+START = 0.1  # the variance that learning begins with: rather too small than too large, or latents die early
+LINEAR_START = 1.0  # the same for a linear decoder, which has no latents to lose
+LR, LINEAR_LR = 3e-3, 1e-2  # a linear decoder stands larger steps, and has settled after 2,000 of them
 
 
 def train(
-    y: Array, latents: int, effort: Effort, likelihood: Mapping[str, Any], seed: int, folder: Path, holdout: float,
-    show: bool | None,
+    y: Array, latents: int, effort: Effort, likelihood: Mapping[str, Any], seed: int, folder: Path, show: bool | None
 ) -> Run:  # fmt: skip
     """One stacked training of all seeds."""
     widths = (effort.width, effort.width)
-    return fit(
-        y.astype(np.float32), "beta-vae", beta=effort.beta, **likelihood, scale="none",
-        seeds=range(seed, seed + effort.seeds), out=folder, latents=latents, encoder=widths,
-        decoder=() if effort.linear else widths, encoder_activation="tanh", decoder_activation="tanh",
-        steps=effort.steps, batch=min(64 if likelihood["likelihood"] == "bernoulli" else 256, len(y) // 2),
-        holdout=holdout, log_every=max(1, effort.steps // 60), watch=2048, workers=1, how="stacked", show=show, lr=3e-3,
-        snapshots=SNAPSHOTS, device=effort.device,
-    )  # fmt: skip
+    with stage(effort.stage):
+        return fit(
+            y.astype(np.float32), "beta-vae", beta=effort.beta, **likelihood, scale="none",
+            seeds=range(seed, seed + effort.seeds), out=folder, latents=latents, encoder=widths,
+            decoder=() if effort.linear else widths, encoder_activation="tanh", decoder_activation="tanh",
+            steps=effort.steps, batch=min(64 if likelihood["likelihood"] == "bernoulli" else 256, len(y) // 2),
+            holdout=HELD_OUT, log_every=max(1, effort.steps // 60), watch=2048, workers=1, how="stacked", show=show,
+            lr=LINEAR_LR if effort.linear else LR, snapshots=SNAPSHOTS, device=effort.device,
+        )  # fmt: skip
+
+
+def go_on(run: Run, effort: Effort, show: bool | None) -> Run:
+    """Train for as long again, up to `effort.again` times, while the held-out loss of any member falls."""
+    for times in range(2, 2 + effort.again):
+        if all(settled_run(run, m).word != "still falling" for m in range(effort.seeds)):
+            break
+        with stage(effort.stage):
+            run = resume(run.folder, steps=times * effort.steps, show=show)
+    return run
 
 
 def until_settled(
-    y: Array, latents: int, effort: Effort, likelihood: Mapping[str, Any], seed: int, folder: Path, holdout: float,
-    show: bool | None, again: int,
+    y: Array, latents: int, effort: Effort, likelihood: Mapping[str, Any], seed: int, folder: Path, show: bool | None
 ) -> Run:  # fmt: skip
-    """The training, which goes on for as long again, up to `again` times while held-out losses fall."""
-    run = train(y, latents, effort, likelihood, seed, folder, holdout, show)
-    for times in range(2, 2 + again):
-        if all(settled_run(run, m).word != "still falling" for m in range(effort.seeds)):
-            break
-        run = resume(run.folder, steps=times * effort.steps, show=show)
-    return run
+    """One training, which goes on until the held-out losses rest."""
+    return go_on(train(y, latents, effort, likelihood, seed, folder, show), effort, show)
 
 
 class Settled(NamedTuple):
@@ -92,7 +102,8 @@ class Settled(NamedTuple):
 
 
 def settled(steps: Array, losses: Array) -> Settled:  # (T,), (T,)
-    """Judge a held-out loss over time: its slope over the last third, and how far it rose from its lowest.
+    """Judge a held-out loss over time: its slope over the last third, and how far it rose from its lowest, each beyond
+    what the noise about that slope explains.
 
     >>> t = np.arange(0, 3000, 50)
     >>> settled(t, np.exp(-t / 100.0)).word, settled(t, -t / 1000).word, settled(t, np.abs(t - 1000) / 1000).word
@@ -100,18 +111,40 @@ def settled(steps: Array, losses: Array) -> Settled:  # (T,), (T,)
     """
     smooth = np.convolve(losses, np.ones(3) / 3, "valid") if len(losses) >= 6 else losses
     last = max(3, len(losses) // 3)
-    (slope, _), spread = np.polyfit(steps[-last:], losses[-last:], 1, cov=True) if last > 4 else ((0.0, 0.0), np.eye(2))
-    per_1000, error = float(-1000 * slope), float(1000 * np.sqrt(abs(spread[0, 0])))
     above = float(smooth[-1] - smooth.min())
-    if above > RISEN and per_1000 < 0:
+    if last <= 4:
+        return Settled("settled", 0.0, above)
+    (slope, start), spread = np.polyfit(steps[-last:], losses[-last:], 1, cov=True)
+    per_1000, error = float(-1000 * slope), float(1000 * np.sqrt(abs(spread[0, 0])))
+    noise = float(np.std(losses[-last:] - start - slope * steps[-last:]))
+    if per_1000 < -_ERRORS * error and above > max(RISEN, _ERRORS * noise):
         return Settled("overfitting", per_1000, above)
-    return Settled("still falling" if per_1000 > max(FALLING, 2 * error) else "settled", per_1000, above)
+    falls = per_1000 * (steps[-1] - steps[-last]) / 1000 > FALLING and per_1000 > _ERRORS * error
+    return Settled("still falling" if falls else "settled", per_1000, above)
 
 
 def settled_run(run: Run, member: int) -> Settled:
     log = run.log()
     rows = log[(log["member"] == member) & (log["name"] == "held-out/loss")].sort_values("step")
     return settled(rows["step"].to_numpy(float), rows["value"].to_numpy(float))
+
+
+def rested_step(run: Run, member: int) -> int:
+    """The step whose weights are used: the last one, or, where the held-out loss rose again, the kept one at which it
+    was lowest."""
+    kept = run.kept_steps(member)
+    if settled_run(run, member).word != "overfitting":
+        return int(kept[-1])
+    log = run.log()
+    rows = log[(log["member"] == member) & (log["name"] == "held-out/loss")].sort_values("step")
+    steps, losses = rows["step"].to_numpy(float), rows["value"].to_numpy(float)
+    near = [losses[np.argsort(np.abs(steps - step))[:3]].mean() for step in kept]
+    return int(kept[int(np.argmin(near))])
+
+
+def rested_model(run: Run, member: int) -> Autoencoder:
+    """The member with its weights of `rested_step`."""
+    return run.model(member, rested_step(run, member))
 
 
 def _tensor(model: Autoencoder, x: Array | torch.Tensor) -> torch.Tensor:
@@ -161,12 +194,17 @@ class Turned:
 
     @torch.no_grad()
     def nats(self, x: Array) -> Array:  # (N, n) -> (k,)
-        """Mean KL of each latent's own posterior in these axes."""
+        """Mean KL of each new latent's posterior from its prior, both as these axes have them:
+
+        z' = (z - shift) A,  z ~ N(0, I):   z'_j ~ N(-(shift A)_j, (A'A)_jj)
+        """
         q = self.model.encode(_tensor(self.model, x))
         A = self.frame.linear()
-        variance = (q.variance().double() @ A.square()).numpy()[:, self.kept]
-        mean = self.frame.new(q.mean.double()).numpy()[:, self.kept]
-        return np.asarray(0.5 * (mean**2 + variance - np.log(variance) - 1).mean(0))
+        prior = A.square().sum(0).numpy()[self.kept]
+        variance = (q.variance().double() @ A.square()).numpy()[:, self.kept] / prior
+        mean = self.frame.new(q.mean.double()) - self.frame.new(torch.zeros_like(self.frame.shift))
+        square = mean.numpy()[:, self.kept] ** 2 / prior
+        return np.asarray(0.5 * (square + variance - np.log(variance) - 1).mean(0))
 
     def columns(self, x: Array, points: int = 500) -> tuple[Array, Array]:  # -> (n, k), (p, k, k)
         """What one standard deviation of each factor does to x on average; and J'J in these axes, at some rows."""
@@ -202,7 +240,7 @@ def by_independence(model: Autoencoder, x: Array, seed: int = 0) -> Turned:
     K, mean = codes.shape[1], codes.mean(0)
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(codes[:, used].T)))
     root = (vectors * np.sqrt(np.maximum(values, 1e-9))) @ vectors.T
-    R = rotation_by_independence((codes[:, used] - mean[used]) @ np.linalg.inv(root), seed)
+    R = rotation_by_entropy((codes[:, used] - mean[used]) @ np.linalg.inv(root), seed)
     T, whole = np.eye(K), np.eye(K)
     T[np.ix_(used, used)], whole[np.ix_(used, used)] = root, R
     frame = Frame(torch.as_tensor(whole), torch.as_tensor(T), torch.as_tensor(mean))

@@ -3,8 +3,10 @@ clues, and whether they and the loss had settled."""
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -15,22 +17,22 @@ import numpy as np
 from unseam.axes import Array
 from unseam.errors import lookup
 from unseam.finding import sentences
-from unseam.finding.axes import fit_axes, not_gaussian, subspace
+from unseam.finding.axes import not_gaussian, subspace
 from unseam.finding.columns import Prepared
 from unseam.finding.density import gain, less_dependent
 from unseam.finding.dimension import dependent
 from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Unseen, together
+from unseam.finding.latent_count import BETTER, LATENTS, Choice, Cohort, fewest_latents
+from unseam.finding.linear_rival import Rival, linear_rival
 from unseam.finding.separation import separations
 from unseam.finding.stability import Twice, agreement
 from unseam.stats import matched_codes
 
 if TYPE_CHECKING:
     from unseam.finding.encoding import Mixing, Pixels, Projection, Through
+    from unseam.finding.network import Effort
     from unseam.run import Run
 
-HELD_OUT = 0.2
-LATENTS = 10  # of a network, at most
-BETTER = 0.05  # nats a row by which a network must beat the linear model
 WITNESS = 1.0  # nats a row: a seed that ends worse by more is no witness (images: ten times)
 STEADY = 0.02  # by which axes of independence may come back worse than those of geometry
 TURNS = 0.95  # rank correlation of a factor with itself a sixth of the training ago: below, it still turns
@@ -47,6 +49,7 @@ class Ask(NamedTuple):
     device: str
     seed: int
     show: bool | None
+    fixed: bool = False  # whether the number of latents was asked for
 
 
 class Rows(NamedTuple):
@@ -65,40 +68,115 @@ class Rows(NamedTuple):
 
 def network_answer(prepared: Prepared, ask: Ask, folder: Path) -> tuple[Answer | None, bool, bool, list[str]]:
     """(the answer if it beats the linear model, settled, overfitting, what to say)."""
+    with _one_torch_thread():
+        return _network_answer(prepared, ask, folder)
+
+
+def _network_answer(prepared: Prepared, ask: Ask, folder: Path) -> tuple[Answer | None, bool, bool, list[str]]:
     from unseam.finding import network as net
 
     how, images = lookup(net.EFFORTS, ask.effort, "effort"), prepared.shape is not None
     how = replace(how, beta=ask.beta, device=ask.device)
     rows, likelihood = given(prepared, ask)
-    latents = LATENTS if images else min(ask.d, LATENTS)
-    run = net.until_settled(rows.y, latents, how, likelihood, ask.seed, folder, HELD_OUT, ask.show, how.again)
-    alive = [m for m, status in enumerate(run.table()["status"]) if status == "finished"]
-    bounds = {m: net.log_bound(run.model(m), rows.y[rows.test], ask.seed) for m in alive}
-    used = {m: int(net.in_use(run.model(m), rows.y[rows.test]).sum()) for m in alive}
-    best = max((m for m in alive if used[m]), key=lambda m: float(bounds[m].mean()), default=None)
-    if best is None:
+    choice = _chosen(rows, likelihood, how, ask, folder, images)
+    cohort = choice.cohort
+    if cohort is None or cohort.best is None:
         return None, False, False, ["no network could be trained; the linear model stands"]
-    if images:
-        won, better = keeps_more(run.model(best), rows, used[best])
+    rival = None if images else linear_rival(rows, likelihood, how, ask, "the linear model, as a network")
+    if rival is None or not _hopeless(cohort, rival, how):
+        how = replace(how, stage=f"the network with {sentences.plural(cohort.latents, 'latent')}, until it settles")
+        cohort = _measured(net.go_on(cohort.run, how, ask.show), cohort.latents, rows, ask.seed)
+    best, bounds, state = cohort.best, cohort.bounds, net.settled_run(cohort.run, cohort.best or 0)
+    if best is None:
+        return None, False, False, ["no network uses any of its latents; the linear model stands"]
+    models = {m: net.rested_model(cohort.run, m) for m in bounds}
+    if rival is None:
+        won, better = keeps_more(models[best], rows, cohort.used[best])
     else:
-        won, better = likelier(bounds[best], linear_logs(rows, likelihood, latents, how, ask))
-    state = net.settled_run(run, best)
+        won, better = likelier(bounds[best], rival.logs)
     said = [f"a network ({sentences.plural(how.seeds, 'seed')}) {better} on {len(rows.test):,} unseen rows"]
+    said = [said[0], choice.says()] if choice.says() else said
     if not won:
         return None, True, False, [f"{said[0]}: not taken (its training: {state.says()})"]
+    if rival is not None and (state.word == "still falling" or not rival.settled):
+        why = state.says() if rival.settled else f"the linear model to compare it with: {rival.state}"
+        return None, False, False, [*said, f"not taken, because training had not settled: {why}"]
     said.append(state.says())
     level = float(bounds[best].mean()) - WITNESS * (10 if images else 1)
-    models = {m: run.model(m) for m in alive if used[m] and float(bounds[m].mean()) >= level}
-    said += sentences.witnesses(how.seeds, len(models), WITNESS * (10 if images else 1))
-    answer, clues, turning = turned_answer(models, best, earlier(run, best), rows, ask, bounds[best])
-    settled = state.word == "settled" and not turning.still
+    stayed = {m: models[m] for m in bounds if cohort.used[m] and float(bounds[m].mean()) >= level}
+    said += sentences.witnesses(how.seeds, len(stayed), WITNESS * (10 if images else 1))
+    before, rests = earlier(cohort.run, best), state.word == "settled"
+    answer, clues, turning = turned_answer(stayed, best, before, rows, ask, bounds[best], rests)
+    settled = rests and not turning.still
     return answer, settled, state.word == "overfitting", [*said, turning.says(), clues]
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """On matrices as small as these, threads that share cores stall."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _chosen(
+    rows: Rows, likelihood: dict[str, Any], how: Effort, ask: Ask, folder: Path, images: bool
+) -> Choice:  # fmt: skip
+    """The cohort with the number of latents that unseen rows ask for; its run is moved to `folder`."""
+    from unseam.finding import network as net
+    from unseam.run import load_run
+
+    most = LATENTS if images else min(ask.d, LATENTS)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
+
+        def trained(latents: int) -> Cohort:
+            words = f"network {most - latents + 1} of at most {most} with {sentences.plural(latents, 'latent')}"
+            place, named = Path(aside) / f"run{latents}", replace(how, stage="the network" if alone else words)
+            run = net.train(rows.y, latents, named, likelihood, ask.seed, place, ask.show)
+            return _measured(run, latents, rows, ask.seed)
+
+        alone = images or ask.fixed
+        if alone:
+            only = trained(most)
+            choice = Choice(only, {})
+        else:
+            choice = fewest_latents(most, trained)
+        if choice.cohort is None:
+            return choice
+        shutil.move(choice.cohort.run.folder, folder)
+    return replace(choice, cohort=choice.cohort._replace(run=load_run(folder)))
+
+
+def _measured(run: Run, latents: int, rows: Rows, seed: int) -> Cohort:
+    """Bounds of the unseen rows by every member that was trained."""
+    from unseam.finding import network as net
+
+    alive = [m for m, status in enumerate(run.table()["status"]) if status == "finished"]
+    models = {m: net.rested_model(run, m) for m in alive}
+    unseen = rows.y[rows.test]
+    bounds = {m: net.log_bound(model, unseen, seed) for m, model in models.items()}
+    return Cohort(latents, run, bounds, {m: int(net.in_use(model, unseen).sum()) for m, model in models.items()})
+
+
+def _hopeless(cohort: Cohort, rival: Rival, how: Effort) -> bool:
+    """Whether the network stays behind the linear model even if its loss falls as fast as now to the last step."""
+    from unseam.finding import network as net
+
+    assert cohort.best is not None
+    falls = max(net.settled_run(cohort.run, cohort.best).per_1000, 0.0) * how.again * how.steps / 1000
+    return float(cohort.bounds[cohort.best].mean()) + falls < float(rival.logs.mean())
 
 
 def given(prepared: Prepared, ask: Ask) -> tuple[Rows, dict[str, Any]]:
     """The rows as the network sees them, and the likelihood that fits."""
     from unseam.finding import encoding as to
-    from unseam.finding.network import START
+    from unseam.finding.network import HELD_OUT, START
     from unseam.run.config import split
 
     x, gaps = prepared.x[ask.rows], prepared.gaps[ask.rows]
@@ -113,36 +191,6 @@ def given(prepared: Prepared, ask: Ask) -> tuple[Rows, dict[str, Any]]:
     onto = to.mix(replace(prepared, x=x, gaps=gaps), ask.d)
     y = to.blurred(onto(x, gaps), ask.seed, onto.gaussian)
     return Rows(onto, x, y, train, test), {"likelihood": "mixed", "columns": onto.columns, "s2": START}
-
-
-def linear_logs(rows: Rows, likelihood: dict[str, Any], latents: int, how: Any, ask: Ask) -> Array:  # -> (M,)
-    """log p of unseen rows by the best linear model: a density, or, where columns have other likelihoods than the
-    Gaussian or cells are missing, the same network with a linear decoder."""
-    from unseam.finding import network as net
-
-    y, train, test = rows.y, rows.train, rows.test
-    if rows.onto.plain:
-        axes = fit_axes(y[train], ask.d, ask.seed)
-        logs = [
-            axes.log_likelihood(y[test]),
-            axes.ppca_log_likelihood(y[test]),
-            by_factor_analysis(y, train, test, ask.d),
-        ]
-        return max(logs, key=lambda rows: float(rows.mean()))
-    one = replace(how, seeds=1, linear=True)
-    with tempfile.TemporaryDirectory() as folder:
-        run = net.train(y, latents, one, likelihood, ask.seed, Path(folder) / "run", HELD_OUT, ask.show)
-        return net.log_bound(run.model(0), y[test], ask.seed)
-
-
-def by_factor_analysis(y: Array, train: Array, test: Array, d: int) -> Array:  # -> (M,)
-    """Columns with noise of their own, as the network has them."""
-    from sklearn.decomposition import FactorAnalysis
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = FactorAnalysis(min(d, y.shape[1] - 1), svd_method="lapack", max_iter=200).fit(y[train])
-    return np.asarray(model.score_samples(y[test]))
 
 
 def likelier(bound: Array, line: Array) -> tuple[bool, str]:  # (M,), (M,)
@@ -164,9 +212,13 @@ def keeps_more(model: Any, rows: Rows, k: int) -> tuple[bool, str]:
 
 
 def earlier(run: Run, member: int) -> tuple[int, Any]:
-    """The last but one snapshot: when, and the model that it was."""
+    """The snapshot before the one that is used (the one after, if it is the first): how far, and what it was."""
+    from unseam.finding.network import rested_step
+
     steps = run.kept_steps(member)
-    return steps[-1] - steps[-2], run.model(member, steps[-2])
+    at = steps.index(rested_step(run, member))
+    other = steps[at - 1 if at else 1]
+    return abs(steps[at] - other), run.model(member, other)
 
 
 class Turning(NamedTuple):
@@ -184,10 +236,11 @@ class Turning(NamedTuple):
 
 
 def turned_answer(
-    models: dict[int, Any], best: int, before: tuple[int, Any], rows: Rows, ask: Ask, bound: Array
+    models: dict[int, Any], best: int, before: tuple[int, Any], rows: Rows, ask: Ask, bound: Array, rests: bool = True
 ) -> tuple[Answer, str, Turning]:
     """Both clues turn every member. Axes are those of independence if the codes are surely less dependent in them, and
-    come back in other seeds as well as those of geometry; else those of geometry."""
+    come back in other seeds as well as those of geometry; else those of geometry. No axis is identified unless the
+    loss and the axes rest."""
     from unseam.finding import network as net
     from unseam.finding.encoding import Through
 
@@ -207,22 +260,24 @@ def turned_answer(
     depends = dependent(own, seed)
     linked = bool(depends.any())
     shaped = np.array([(decides or s) and not_gaussian(c) for s, c in zip(same, own.T, strict=True)])
-    by = tuple(
-        sentences.LINKED if linked else sentences.clue(bool(i), bool(s), bool(a > TOO_CLOSE))
-        for i, s, a in zip(shaped, same, apart, strict=True)
-    )
-    identified = (shaped | (ask.orthogonal & (apart > TOO_CLOSE))) & (not linked)
-    comes_back = together(back[chosen], depends | np.outer(~identified, ~identified))
-    W = rows.onto.moves(moves)
-    model = Through(rows.onto, final)
-    beside = unseen(model, rows, ask, bound)
-    answer = Answer("non-linear", model, W, final.nats(some), apart, identified, by, comes_back, beside)
     was = (
         clues[chosen](before[1], some, seed).encode(y[test])
         if net.in_use(before[1], some).any()
         else 0 * codes[chosen][best]
     )
     turning = Turning(before[0], matched_codes(codes[chosen][best], was).values)
+    rests = rests and not turning.still
+    by = tuple(
+        sentences.LINKED if linked else sentences.clue(bool(i), bool(s), bool(a > TOO_CLOSE))
+        for i, s, a in zip(shaped, same, apart, strict=True)
+    )
+    by = by if rests else (sentences.UNSETTLED,) * len(by)
+    identified = (shaped | (ask.orthogonal & (apart > TOO_CLOSE))) & (not linked) & rests
+    comes_back = together(back[chosen], depends | np.outer(~identified, ~identified))
+    W = rows.onto.moves(moves)
+    model = Through(rows.onto, final)
+    beside = unseen(model, rows, ask, bound)
+    answer = Answer("non-linear", model, W, final.nats(some), apart, identified, by, comes_back, beside)
     return answer, sentences.clues(chosen, back[chosen].mean, back[other].mean, less), turning
 
 

@@ -24,8 +24,9 @@ from unseam.finding.dimension import isotropic
 from unseam.finding.factor_analysis import correlation_matrix
 from unseam.finding.findings import Findings, Minor, encoded
 from unseam.finding.grades import Answer, graded
+from unseam.finding.latent_count import LATENTS
 from unseam.finding.linear import Table, independence_answer, linear_answer, shaped_columns
-from unseam.finding.nonlinear import LATENTS, Ask, network_answer
+from unseam.finding.nonlinear import Ask, network_answer
 from unseam.finding.number import WIDE, Numbers, count_factors
 from unseam.finding.parts import with_parts
 from unseam.finding.read import read
@@ -129,7 +130,7 @@ def examine(
     notes += [why] if why else []
     if why is None:
         with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
-            ask = Ask(d, rows, effort, orthogonal, beta, device, seed, show)
+            ask = Ask(d, rows, effort, orthogonal, beta, device, seed, show, latents is not None)
             with _step(3, "networks", prepared, show):
                 other, settled, overfitting, said = network_answer(prepared, ask, Path(folder) / "run")
         notes += said

@@ -12,6 +12,7 @@ GEOMETRY = "by geometry alone, which is right only if factors act at right angle
 PARTS = "non-negativity decides"
 MIXED = "depends on another part, so that both may be mixtures: non-negativity alone does not separate them"
 LINKED = "depends on other factors: axes that are both independent and at right angles were not found"
+UNSETTLED = "the network had not settled, so that no axis of it can be believed yet"
 DEPENDS = "depends on others that are not correlated with it: a linear model does not separate them"
 
 
