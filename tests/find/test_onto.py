@@ -78,7 +78,7 @@ def test_what_a_factor_moves_is_said_in_the_columns_units() -> None:
 def test_a_mixed_table_is_explained_by_a_network_with_a_likelihood_a_column(
     gaps: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setitem(EFFORTS, "quick", Effort(seeds=2, steps=700, width=32))
+    monkeypatch.setitem(EFFORTS, "quick", Effort(seeds=1, steps=1000, width=32))
     x, s = table(gaps=gaps)
     how = {"visits": "counts", "falls": "counts", "ward": "categorical"}
     found = unseam.find(x, kinds=how, effort="quick", show=False, latents=3, out=tmp_path / "out")
