@@ -67,6 +67,7 @@ def fewest_latents(most: int, trained: Callable[[int], Cohort]) -> Choice:
     Choice
         The smallest cohort that no other surely beats by `BETTER` nats a row, and every bound.
 
+    >>> import numpy as np
     >>> def trained(k):
     ...     return Cohort(k, None, {0: np.full(50, -float(max(3 - k, 0)))}, {0: min(k, 5)})
     >>> choice = fewest_latents(8, trained)
