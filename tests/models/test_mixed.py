@@ -1,5 +1,6 @@
 """A likelihood a column against SciPy's densities and the pure likelihoods; missing cells say nothing."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -102,14 +103,40 @@ def test_classes_are_the_pure_likelihood_with_the_first_of_them_at_0() -> None:
     assert torch.allclose(p.curvature(theta), Categorical().curvature(all_theta)[:, 1:])
 
 
-def test_library_size_scales_the_mean_by_the_rows_known_counts() -> None:
+def test_counts_given_their_sum_have_the_dirichlet_multinomial_of_scipy() -> None:
     p = mixed(("library:3", "seen:3"))
     counts, theta = np.array([[4.0, 9.0, 99.0]]), torch.tensor([[0.2, -0.1, 0.4, 0, 0, 0]]).double()
-    size = (4 + 9 + 1) / (2 + 1)  # the third cell is missing
-    m, r = size * np.exp(theta.numpy()[:, :2]), own(p, 0)[:2]
-    truth = stats.nbinom(r, r / (r + m)).logpmf(counts[:, :2]).sum()
+    a = own(p, 0) * theta[0, :3].softmax(0).numpy()
+    truth = stats.dirichlet_multinomial(a[:2], 13).logpmf([4, 9])  # the third cell is missing
     x = torch.as_tensor(np.concatenate([counts, [[1, 1, 0]]], axis=1))
     assert float(p.log_prob(x, theta).detach()) == pytest.approx(float(truth), rel=1e-10)
+    whole = torch.as_tensor(np.concatenate([counts, [[1, 1, 1]]], axis=1))
+    truth = stats.dirichlet_multinomial(a, 112).logpmf([4, 9, 99])
+    assert float(p.log_prob(whole, theta).detach()) == pytest.approx(float(truth), rel=1e-10)
+    none = torch.as_tensor(np.concatenate([counts, [[0, 0, 0]]], axis=1))
+    assert float(p.log_prob(none, theta).detach()) == 0
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("total", [0, 1, 7])
+def test_counts_given_their_sum_sum_to_one(size: int, total: int) -> None:
+    p = mixed((f"library:{size}",))
+    rows = [r for r in itertools.product(range(total + 1), repeat=size) if sum(r) == total]
+    x, theta = torch.tensor(rows).double(), torch.tensor([[0.7, -1.2, 0.1][:size]]).double().expand(len(rows), -1)
+    assert float(p.log_prob(x, theta).detach().exp().sum()) == pytest.approx(1, abs=1e-9)
+    mean = (p.log_prob(x, theta).exp()[:, None] * x).sum(0).detach() * size / max(total, 1)
+    assert torch.allclose(mean, p.mean(theta)[0] * (total > 0))
+
+
+def test_shares_of_counts_have_the_information_of_their_first_two_moments() -> None:
+    """(dm/dtheta)^2 / variance of each column's count, by summing over all rows with one count a column."""
+    p, theta = mixed(("library:3",)), torch.tensor([[0.7, -1.2, 0.1]]).double()
+    x = torch.tensor([r for r in itertools.product(range(4), repeat=3) if sum(r) == 3]).double()
+    mass = p.log_prob(x, theta.expand(len(x), -1)).exp().detach()
+    mean = (mass[:, None] * x).sum(0)
+    variance = (mass[:, None] * (x - mean) ** 2).sum(0)
+    slope = torch.autograd.functional.jacobian(lambda t: p.mean(t), theta)[0, :, 0].diagonal()
+    assert torch.allclose(p.curvature(theta)[0], slope**2 / variance)
 
 
 def test_the_mask_is_neither_shown_nor_bent() -> None:

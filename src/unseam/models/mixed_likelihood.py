@@ -7,7 +7,8 @@ Columns of one kind stand together; `columns` says how many of which, from left 
     gaussian:5            N(theta, s2_i), every column with a variance of its own, learned
     bernoulli:2           0 or 1, mean sigmoid(theta)
     negative-binomial:3   counts, mean e^theta, variance m + m^2 / r_i, every column with an r of its own, learned
-    library:12            the same given the row's library size l, the mean of its counts: mean l e^theta
+    library:12            counts given their sum L over the row's known cells: a Dirichlet-multinomial of shares
+                          softmax(theta), with one learned concentration c that says how far rows scatter about them
     categorical:3         one variable of four classes, a column each but for the first: shares softmax(0, theta)
     seen:26               the mask m, last, one column for each before; without it every cell is known
 
@@ -28,6 +29,8 @@ from unseam.models.likelihood import LARGEST_LOG_RATE, negative_binomial
 
 _KINDS = ("gaussian", "bernoulli", "negative-binomial", "library", "categorical", "seen")
 START_R = 10.0
+MOST_LOG_C = 10.0  # a concentration of 22,000: nearly multinomial
+_LEAST_A = 1e-6
 MOST_LOG_R = 8.0  # an r of 3,000 is Poisson; more only loses digits
 
 
@@ -82,10 +85,10 @@ class Mixed(nn.Module):
         self.parts = parts_of(columns)
         self.own: list[str] = []  # the learned parameter of each part, if it has one
         for i, part in enumerate(self.parts):
-            start = {"gaussian": math.log(s2), "negative-binomial": math.log(START_R), "library": math.log(START_R)}
-            self.own.append(f"own{i}" if part.kind in start else "")
-            if part.kind in start:
-                self.register_parameter(f"own{i}", nn.Parameter(torch.full((part.size,), start[part.kind])))
+            start = _start(part, s2)
+            self.own.append("" if start is None else f"own{i}")
+            if start is not None:
+                self.register_parameter(f"own{i}", nn.Parameter(start))
 
     def log_prob(self, x: Tensor, theta: Tensor) -> Tensor:  # (B, n), (B, n) -> (B,)
         seen = self._seen(x)
@@ -100,7 +103,7 @@ class Mixed(nn.Module):
         return last.of(x) if last.kind == "seen" else torch.ones_like(x)
 
     def _cells(self, i: int, x: Tensor, theta: Tensor, seen: Tensor) -> Tensor:  # (B, size) -> (B, size)
-        """log p of each cell; of a categorical variable, the columns' sum."""
+        """log p of each cell; of a categorical variable and of counts given their sum, the columns' sum."""
         kind = self.parts[i].kind
         if kind == "gaussian":
             log_s2 = getattr(self, self.own[i])
@@ -110,10 +113,10 @@ class Mixed(nn.Module):
         if kind == "categorical":
             return x * theta - _log_sum(theta) / self.parts[i].size
         if kind == "library":
-            theta = theta + torch.log(((x * seen).sum(-1, keepdim=True) + 1) / (seen.sum(-1, keepdim=True) + 1))
+            return _dirichlet_multinomial(x, theta, seen, getattr(self, self.own[i]).clamp(max=MOST_LOG_C))
         return negative_binomial(x, theta, getattr(self, self.own[i]).clamp(max=MOST_LOG_R))
 
-    def mean(self, theta: Tensor) -> Tensor:  # of counts with a library size: at l = 1; of the mask: 0
+    def mean(self, theta: Tensor) -> Tensor:  # of counts given their sum: if that is one a column; of the mask: 0
         return torch.cat([_mean(part.kind, part.of(theta)) for part in self.parts], -1)
 
     def curvature(self, theta: Tensor) -> Tensor:
@@ -127,12 +130,38 @@ class Mixed(nn.Module):
             return mean * (1 - mean)
         if kind == "seen":
             return torch.zeros_like(theta)
+        if kind == "library":  # (dm/dtheta)^2 / variance, for L = n: the information that first two moments have
+            n, c = theta.shape[-1], getattr(self, self.own[i]).clamp(max=MOST_LOG_C).exp()
+            share = mean / n
+            return n * share * (1 - share) * (1 + c) / (n + c)
         r = getattr(self, self.own[i]).clamp(max=MOST_LOG_R).exp()
         return mean * r / (mean + r)
 
     def inputs(self, x: Tensor) -> Tensor:
         """Logarithms of counts; the mask is not shown."""
         return torch.cat([_shown(part.kind, part.of(x)) for part in self.parts], -1)
+
+
+def _start(part: ColumnBlock, s2: float) -> Tensor | None:
+    """Logarithms that learning begins with: variances, or how little counts scatter."""
+    if part.kind == "gaussian":
+        return torch.full((part.size,), math.log(s2))
+    if part.kind == "negative-binomial":
+        return torch.full((part.size,), math.log(START_R))
+    return torch.full((1,), math.log(START_R * part.size)) if part.kind == "library" else None
+
+
+def _dirichlet_multinomial(x: Tensor, theta: Tensor, seen: Tensor, log_c: Tensor) -> Tensor:  # (B, n) -> (B, n)
+    """a = c softmax(theta), L and A the sums of x and a over known cells (given their sum, these have a
+    Dirichlet-multinomial distribution of their own a):
+
+    log p(x | L) = log L! + log G(A) - log G(L + A) + sum_i [log G(x_i + a_i) - log G(a_i) - log x_i!]
+    """
+    a = (theta.log_softmax(-1) + log_c).exp().clamp(min=_LEAST_A)
+    L, A = (x * seen).sum(-1, keepdim=True), (a * seen).sum(-1, keepdim=True).clamp(min=_LEAST_A)
+    whole = torch.lgamma(L + 1) + torch.lgamma(A) - torch.lgamma(L + A)
+    cells = torch.lgamma(x + a) - torch.lgamma(a) - torch.lgamma(x + 1)
+    return cells + whole / seen.sum(-1, keepdim=True).clamp(min=1)
 
 
 def _log_sum(theta: Tensor) -> Tensor:  # (..., size) -> (..., 1)
@@ -153,4 +182,6 @@ def _mean(kind: str, theta: Tensor) -> Tensor:
         return (theta - _log_sum(theta)).exp()
     if kind == "seen":
         return torch.zeros_like(theta)
+    if kind == "library":
+        return theta.shape[-1] * theta.softmax(-1)
     return theta if kind == "gaussian" else theta.clamp(max=LARGEST_LOG_RATE).exp()
