@@ -319,9 +319,13 @@ def test_parts_stand_on_what_every_row_has() -> None:
     assert np.abs(parts.rows(parts.amounts(x)) - x).max() < 0.3
 
 
-def test_parts_that_depend_on_each_other_are_not_called_found() -> None:
-    grades = {
-        depend: {f.grade for f in unseam.find(amounts(depend)[0] - 0.5, network=False).factors} for depend in (0, 1)
-    }
-    assert grades[0] == {"found"}
-    assert "found" not in grades[1]
+def test_parts_that_depend_on_each_other_are_not_called_found_by_independence_or_non_negativity() -> None:
+    """Amounts that share a size are neither independent nor safe from mixing, but each part moves three columns only:
+    simplicity may find them, and is right."""
+    assert {f.grade for f in unseam.find(amounts(False)[0] - 0.5, network=False).factors} == {"found"}
+    x, h = amounts(True)
+    found = unseam.find(x - 0.5, network=False)
+    assert {f.clue for f in found.factors if f.grade == "found"} == {"simplicity"}
+    both = np.abs(np.corrcoef(h.T, found.codes.to_numpy().T))[:3, 3:]
+    assert matched(both).values.min() > 0.95
+    assert found.factor_correlations is not None  # a common size makes them correlate

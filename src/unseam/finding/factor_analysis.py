@@ -20,7 +20,7 @@ import numpy as np
 
 from unseam.axes import Array
 
-LEAST_UNIQUE = 5e-4  # of a column's variance
+LEAST_UNIQUE = 1e-5  # of a column's variance
 MOST = 200  # columns up to which the likelihood is maximised; above, the noise is the same for all
 
 

@@ -3,6 +3,7 @@ the clue that decides more axes gives them; halves of the rows say whether they 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ FAINT = 0.02  # HSIC below which dependence may be chance (curved tables that th
 SIZES = 0.02  # level of the test that sizes |u| of components are correlated
 STRICT = 4.0  # deviations of HSIC above shuffled columns: what ICA leaves of independent ones reaches 3
 SPLITS = 10
+SOME = 4000  # rows that densities are compared on
 LEVELS = 7  # values up to which a column is levels: its shape is that of its thresholds
 ATOM = 0.05  # share of rows with one and the same value from which on a column has no shape to ask for
 
@@ -59,13 +61,24 @@ def shaped_columns(x: Array, gaps: Array) -> Array:  # (N, n) -> (n,) bool
     return np.array(out)
 
 
-def linear_answer(table: Table, k: int, orthogonal: bool, seed: int, pictures: bool = False) -> Answer:
-    """Both clues' answers with k factors, and the one of them that is given; of pictures only that of independence."""
+def linear_answer(
+    table: Table, k: int, orthogonal: bool, seed: int, pictures: bool = False, fewer: Sequence[int] = ()
+) -> Answer:
+    """Both clues' answers with k factors, and the one of them that is given; of pictures only that of independence.
+
+    Where rules of the number of factors differ, the simplest axes are also asked with `fewer` factors: the number with
+    which more of them are found is taken.
+    """
     free = independence_answer(table, k, orthogonal, seed)
     if orthogonal or pictures:
         return free
     simple = simplicity_answer(table.x, table.gaps, table.rows, table.train, table.test, k, seed)
     found = [sum(g == "found" for g in answer.grades(table.enough)) for answer in (free, simple)]
+    for other in fewer if max(found) < k else ():
+        answer = simplicity_answer(table.x, table.gaps, table.rows, table.train, table.test, other, seed)
+        own = sum(g == "found" for g in answer.grades(table.enough))
+        if own == other > max(found):  # all of them
+            return replace(answer, certificates=both(answer, free, table.x[table.test], False))
     model = free.model
     shows = isinstance(model, Axes) and k > 1 and (model.likelier or not model.gaussian.all())
     kept = bool(shows and found[0] >= found[1])
@@ -102,10 +115,11 @@ def independence_answer(table: Table, d: int, orthogonal: bool, seed: int) -> An
     linked = depend(codes, seed) if table.enough else np.zeros((d, d), bool)
     if linked.any():
         principal = fit_axes(x[rows], d, seed, principal=True)
-        less = less_dependent(codes, principal.encode(x[rows]))
+        less = less_dependent(codes[:SOME], principal.encode(x[rows[:SOME]]))
         faint = hsic(codes).max() < FAINT and less.mean > -less.error
         axes = axes if faint and asked else principal
-    back = agreement(axes.encode(x[test]), _halves(x, axes, train, test, SPLITS if table.enough else 1, seed), seed)
+    splits = SPLITS if table.enough and not linked.any() and not axes.gaussian.all() else 1
+    back = agreement(axes.encode(x[test]), _halves(x, axes, train, test, splits, seed), seed)
     alone = axes.gaussian & (axes.gaussian.sum() > 1)
     back = together(back, np.outer(alone, alone) | linked)
     W = axes.W

@@ -16,6 +16,7 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.finding import sentences
+from unseam.finding.certificates import Certificate, ClueTest
 from unseam.finding.columns import Prepared
 from unseam.finding.density import Gain, gain
 from unseam.finding.dimension import TESTED, hsic
@@ -24,6 +25,7 @@ from unseam.finding.grades import Answer, Unseen, together
 from unseam.finding.missing import hide, ppca_fill
 from unseam.finding.stability import agreement, halves
 from unseam.rng import numpy_generator
+from unseam.stats import rank_correlations
 
 ROUNDS = 300
 ENCODE = 200
@@ -32,6 +34,8 @@ MOST = 10  # parts that are tried
 AHEAD = 3  # parts beyond the best number so far that may yet help together
 ROWS = 1000  # on which their number is decided
 APART = 0.02  # HSIC above which two amounts may be mixtures (tuned: right ones 0.01 or less, wrong ones from 0.05)
+SAME_AS_SUM = 0.95  # rank correlation with the row's sum from which on a part is no more than that
+SUM = "follows the sum of the row: one part, or several that are not seen apart"
 STEADIER = 0.02  # by which parts must come back better than linear axes where both explain the table
 
 
@@ -200,10 +204,27 @@ def parts_answer(
     linked = np.zeros((d, d), bool) if prepared.poisson else hsic(model.amounts(raw[rows[:TESTED]])) > APART
     back = together(agreement(model.amounts(raw[test]), twice, seed), linked)
     moves = prepared.scaled(raw.mean(0) + model.W) - prepared.scaled(raw.mean(0))
-    mixed = np.asarray(linked.any(axis=1))
-    by = tuple(sentences.MIXED if other else sentences.PARTS for other in mixed)
+    mixed, whole = np.asarray(linked.any(axis=1)), _row_sums(model.amounts(raw[test]), raw[test])
+    by = tuple(SUM if whole[j] else sentences.MIXED if mixed[j] else sentences.PARTS for j in range(d))
+    clear = ~mixed & ~whole
+    certificates = tuple(
+        Certificate(
+            "non-negativity" if clear[j] else "none",
+            (ClueTest("non-negativity", bool(clear[j]), float(back.alone[j]), back.chance, None, False,
+                      "rank correlation of amounts from other rows and starts"),),
+        )
+        for j in range(d)
+    )  # fmt: skip
     small = prepared.one_row()
     every, x = np.ones(d), prepared.x
     some = PartsModel(fit_parts(raw[train], d, prepared.poisson, seed, starts=2), small)
     unseen = Unseen(some, train, test, (x[train], x[test]))
-    return Answer("parts", PartsModel(model, small), moves.T, model.nats(), every, ~mixed, by, back, unseen)
+    return Answer(
+        "parts", PartsModel(model, small), moves.T, model.nats(), every, clear, by, back, unseen, certificates
+    )
+
+
+def _row_sums(amounts: Array, raw: Array) -> Array:  # (M, d), (M, n) -> (d,) bool
+    """Parts that are the sum of the row: one part, or several that noise hides, would look the same."""
+    sums = raw.sum(1, keepdims=True)
+    return np.asarray(np.abs(rank_correlations(amounts, sums))[:, 0] > SAME_AS_SUM)

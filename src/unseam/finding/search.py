@@ -125,6 +125,9 @@ def examine(
         with _step(2, "non-negative parts", prepared, show):
             best, said = with_parts(prepared, linear, rows, train, test, latents, seed)
         notes += said
+    if prepared.shape is None and prepared.positive and closed(prepared, rows):
+        best = replace(best, identified=np.zeros_like(best.identified))
+        notes.append("every row has the same sum, so that each column depends on all others: no axis is identified")
     d = numbers.evidence or numbers.major
     why = _without_network(prepared, linear, best, rows, d, effort, network, seed)
     notes += [why] if why else []
@@ -163,11 +166,21 @@ def _linear(
 ) -> tuple[Answer, Numbers]:
     """The linear answer with the major factors; with all directions of the evidence where independence finds each of
     them by itself (a table without noise has as many factors as columns)."""
-    if not (fixed or pictures) and numbers.evidence and numbers.evidence > numbers.major:
-        every = independence_answer(table, numbers.evidence, orthogonal, seed)
+    most = numbers.evidence or 0
+    n = table.x.shape[1]
+    if not (fixed or pictures) and most > numbers.major and (most == n or most <= numbers.major + 2):
+        every = independence_answer(table, most, orthogonal, seed)
         if all(grade == "found" for grade in every.grades(table.enough)):
-            return every, replace(numbers, major=numbers.evidence)
-    return linear_answer(table, numbers.major, orthogonal, seed, pictures), numbers
+            return every, replace(numbers, major=most)
+    rules = {k for k in (numbers.map, numbers.parallel) if k and not fixed}
+    fewer = sorted((k for k in rules if numbers.major - 3 <= k < numbers.major and k > 1), reverse=True)
+    return linear_answer(table, numbers.major, orthogonal, seed, pictures, fewer), numbers
+
+
+def closed(prepared: Prepared, rows: Array) -> bool:
+    """Whether rows are shares: non-negative, with the same sum."""
+    sums = prepared.raw(prepared.x[rows]).sum(1)
+    return bool(sums.std() < 1e-3 * abs(sums.mean()))
 
 
 def _minor(prepared: Prepared, rows: Array, numbers: Numbers) -> tuple[Minor, ...]:

@@ -1,7 +1,7 @@
 """The answer of simplicity: factor analysis, turned to simple structure, oblique where factors correlate.
 
 One factor cannot be turned; it is found if a one-factor model explains the correlations, in a table where a second
-factor half as strong would have been seen.
+factor SECOND as strong would have been seen.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ FAINT = 0.02  # communality of a column below which its direction is noise
 COLUMNS = 2  # columns that a factor must move at least
 LARGE = 0.3  # loading from which on a column is moved
 SPLITS = 10
-SECOND = 0.5  # size of a second factor, relative to the first, that would have to be seen
-LEVEL = 0.05  # of the test of one factor; a second one must be seen with probability 1 - LEVEL
+SECOND = 0.4  # size of a second factor, relative to the first, that would have to be seen
+FITS = 0.2  # p-value from which on one factor explains the correlations
+LEVEL = 0.05  # a second factor must be seen with probability 1 - LEVEL
 SIMPLE = "simple structure decides"
 NOT_SIMPLE = "simplest axes, but loadings that were drawn at random are as simple"
 PLANE = "simple structure as a whole, but not in the plane with others of its group"
@@ -110,7 +111,6 @@ def fit_simple(
     planes = structure.planes[np.ix_(order, order)]
     structure = SimpleStructure(
         structure.rotation[:, order] * sign[order], structure.criterion, structure.null, structure.p_value, planes,
-        structure.plane_bar,
     )  # fmt: skip
     return Turned(FactorModel(mean, scale, turned, Phi, factors.unique), structure, factors)
 
@@ -144,8 +144,8 @@ def _one_factor(factors: Factors, rows: int) -> Tested:
     from scipy.stats import chi2
 
     fit = explains(factors, rows)
-    limit = float(chi2.ppf(1 - LEVEL, fit.freedom)) if fit.freedom > 0 else 0.0
-    found = bool(fit.freedom > 0 and fit.p_value > LEVEL and power_of_second(factors, rows) > 1 - LEVEL)
+    limit = float(chi2.ppf(1 - FITS, fit.freedom)) if fit.freedom > 0 else 0.0
+    found = bool(fit.freedom > 0 and fit.p_value > FITS and power_of_second(factors, rows) > 1 - LEVEL)
     test = ClueTest("simplicity", found, fit.statistic, limit, fit.p_value, False, "misfit of one factor, chi-squared")
     return [test], np.array([found]), (ONE if found else SEVERAL,), ONE_ASSUMPTION
 
@@ -164,4 +164,4 @@ def power_of_second(factors: Factors, rows: int) -> float:
     other = explains(fit_factors(R, 1), rows)
     if other.freedom <= 0 or n < 4:
         return 0.0
-    return float(ncx2.sf(chi2.ppf(1 - LEVEL, other.freedom), other.freedom, max(other.statistic, 1e-9)))
+    return float(ncx2.sf(chi2.ppf(1 - FITS, other.freedom), other.freedom, max(other.statistic, 1e-9)))

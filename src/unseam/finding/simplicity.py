@@ -11,8 +11,9 @@ for rows drawn uniformly on the sphere in R^k. In the plane of factors i and j w
     A_ij = sum (u^2 - v^2) - [(sum u)^2 - (sum v)^2] / n,   u = x^2 - y^2,   v = 2 x y
     T_ij = A_ij / sqrt(sum (x^2 + y^2)^4)
 
-is large if the rows cluster at the two axes: T^2 is Rayleigh's statistic of the fourfold angles. A plane whose T is no
-larger than in the null has no axes of its own, whatever the other planes have.
+is large if the rows cluster at the two axes: T^2 is Rayleigh's statistic of the fourfold angles, exp(-T^2) its p-value
+if the plane's angles are uniform. A plane that is no clearer than that has no axes of its own, whatever the other
+planes have. T is taken in oblique axes (promax): clusters of factors that correlate are less than 90 degrees apart.
 
 A Jacobian that differs from point to point is a stack L (p, n, k): squares are then means over the points, and the
 null turns each column's stack by a rotation of its own.
@@ -34,7 +35,8 @@ DRAWS = 400  # tables of the null distribution; fewer where loadings are large
 CELLS = 2e5  # of all tables of the null distribution together, but at least 100 tables
 STARTS = 2  # rotations that the maximisation begins with
 SWEEPS = 30  # over all planes, at most
-LEVEL = 0.01  # of the test of the whole structure and of each plane
+LEVEL = 0.01  # of the test of the whole structure
+PLANE_LEVEL = 0.2  # of the test of each plane, asked only where the whole is beyond chance
 POWER = 4  # of promax
 
 
@@ -47,7 +49,6 @@ class SimpleStructure:
     null: Array  # (draws,) the same for rows without axes
     p_value: float
     planes: Array  # (k, k) T of each plane; 0 on the diagonal
-    plane_bar: float  # the quantile 1 - LEVEL of T in the null distribution
 
     @property
     def bar(self) -> float:
@@ -63,7 +64,7 @@ class SimpleStructure:
     def undecided(self) -> Array:  # (k, k) bool
         """Planes without axes of their own; all of them where the whole is no simpler than chance."""
         k = len(self.rotation)
-        out = (self.planes <= self.plane_bar) if self.simple else np.ones((k, k), bool)
+        out = (np.exp(-(np.maximum(self.planes, 0) ** 2)) > PLANE_LEVEL) if self.simple else np.ones((k, k), bool)
         return np.asarray(out & ~np.eye(k, dtype=bool))
 
 
@@ -108,15 +109,14 @@ def simple_structure(
     rows, k = _unit_rows(L), L.shape[2]
     draws = int(np.clip(CELLS / L.size, 100, DRAWS)) if draws is None else draws
     if k == 1:
-        return SimpleStructure(np.eye(1), 0.0, np.zeros(0), 1.0, np.zeros((1, 1)), 0.0)
+        return SimpleStructure(np.eye(1), 0.0, np.zeros(0), 1.0, np.zeros((1, 1)))
     begin = [np.eye(k), *([] if start is None else [start]), *_rotations(numpy_generator(seed, "starts"), starts, k)]
     turned, R = varimax(np.stack([rows @ r for r in begin]), np.stack(begin))
     values = criterion(turned)
     best = int(values.argmax())
-    null, planes = _null(rows, draws, starts, seed)
+    null = _null(rows, draws, starts, seed)
     p = (1 + int((null >= values[best]).sum())) / (1 + len(null)) if draws else 1.0
-    bar = float(np.quantile(planes, 1 - LEVEL)) if draws else 0.0
-    return SimpleStructure(R[best], float(values[best]), null, p, _planes(turned[best : best + 1])[0], bar)
+    return SimpleStructure(R[best], float(values[best]), null, p, _planes(_slanted(turned[best : best + 1]))[0])
 
 
 def _unit_rows(L: Array) -> Array:  # (p, n, k)
@@ -175,17 +175,32 @@ def _planes(B: Array) -> Array:  # (D, p, n, k) -> (D, k, k)
     return out
 
 
+def _slanted(B: Array) -> Array:  # (D, p, n, k)
+    """Promax of each table, its rows brought back to length 1.
+
+    T = (B'B)^-1 B' sign(B) |B|^POWER, scaled so that the factors (T'T)^-1 have variance 1.
+    """
+    k = B.shape[-1]
+    flat = B.reshape(len(B), -1, k)
+    target = np.sign(flat) * np.abs(flat) ** POWER
+    T = np.linalg.solve(flat.mT @ flat + 1e-9 * np.eye(k), flat.mT @ target)
+    scale = np.sqrt(np.diagonal(np.linalg.inv(T.mT @ T + 1e-12 * np.eye(k)), axis1=1, axis2=2))
+    out = B @ (T * scale[:, None])[:, None]
+    length = np.sqrt((out**2).sum(3, keepdims=True).mean(1, keepdims=True))
+    return np.asarray(np.divide(out, length, out=np.zeros_like(out), where=length > 1e-12))
+
+
 def _rotations(generator: np.random.Generator, count: int, k: int) -> Array:  # -> (count, k, k)
     """Uniform rotations (Haar): the Q of Gaussian matrices, with the signs that make it unique."""
     Q, R = np.linalg.qr(generator.standard_normal((count, k, k)))
     return np.asarray(Q * np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None])
 
 
-def _null(rows: Array, draws: int, starts: int, seed: int) -> tuple[Array, Array]:  # (p, n, k)
-    """Criterion (draws,) and T of all planes of tables without axes, maximised in the same way."""
+def _null(rows: Array, draws: int, starts: int, seed: int) -> Array:  # (p, n, k) -> (draws,)
+    """The criterion of tables without axes, maximised in the same way."""
     p, n, k = rows.shape
     if not draws:
-        return np.zeros(0), np.zeros(0)
+        return np.zeros(0)
     if p == 1:
         return _sphere(int((np.abs(rows[0]).sum(1) > 0).sum()), k, draws, starts, seed)
     turns = _rotations(numpy_generator(seed, "null"), draws * n, k).reshape(draws, n, k, k)
@@ -193,21 +208,16 @@ def _null(rows: Array, draws: int, starts: int, seed: int) -> tuple[Array, Array
 
 
 @lru_cache(maxsize=64)
-def _sphere(n: int, k: int, draws: int, starts: int, seed: int) -> tuple[Array, Array]:
+def _sphere(n: int, k: int, draws: int, starts: int, seed: int) -> Array:
     rows = numpy_generator(seed, "null").standard_normal((draws, 1, n, k))
     return _maximised(rows / np.linalg.norm(rows, axis=3, keepdims=True), starts, seed)
 
 
-def _maximised(rows: Array, starts: int, seed: int) -> tuple[Array, Array]:  # (D, p, n, k)
+def _maximised(rows: Array, starts: int, seed: int) -> Array:  # (D, p, n, k) -> (D,)
     k = rows.shape[-1]
-    values, planes = np.full(len(rows), -np.inf), np.zeros((len(rows), k, k))
-    for turn in [np.eye(k), *_rotations(numpy_generator(seed, "starts"), starts, k)]:
-        turned, _ = varimax(rows @ turn, np.tile(np.eye(k), (len(rows), 1, 1)), 1e-4)
-        new = criterion(turned)
-        better = new > values
-        values, planes = np.where(better, new, values), np.where(better[:, None, None], _planes(turned), planes)
-    i, j = np.triu_indices(k, 1)
-    return values, planes[:, i, j].ravel()
+    begin = [np.eye(k), *_rotations(numpy_generator(seed, "starts"), starts, k)]
+    own = np.tile(np.eye(k), (len(rows), 1, 1))
+    return np.asarray(np.max([criterion(varimax(rows @ turn, own, 1e-4)[0]) for turn in begin], axis=0))
 
 
 def promax(loadings: Array, power: int = POWER) -> tuple[Array, Array]:  # (n, k) -> (n, k), (k, k)
