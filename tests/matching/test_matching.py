@@ -169,3 +169,35 @@ def test_random_axes_are_not_stable(tmp_path):
     same = match(a, a[:, ::-1] * 2, of="codes", show=False)
     assert same.stable.all()
     assert "at 0.7 or more and above chance" in str(same)
+
+
+def test_codes_in_blocks_and_on_disk_are_matched_as_in_memory(tmp_path, monkeypatch):
+    """Millions of rows are correlated in blocks; small blocks that do not divide the rows give the same numbers."""
+    from unseam.readers import npy
+    from unseam.stats import correlation, correlations, rank_correlations
+
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(1003, 4)).astype(np.float32)
+    b = np.round(a[:, [2, 0, 3]] + 0.5 * rng.normal(size=(1003, 3)), 1).astype(np.float32)  # with ties
+    b[:, 2] = 7  # and a constant
+    whole = [f(a.astype(float), b.astype(float)) for f in (correlations, rank_correlations)]
+    scaled = correlations(1e200 * a.astype(float), 1e-200 * b.astype(float))
+    found = match(a, b, of="codes")
+    for name, array in (("a", a), ("b", b)):
+        np.save(tmp_path / f"{name}.npy", array)
+    monkeypatch.setattr(correlation, "_ROWS", 97)
+    monkeypatch.setattr(correlation, "_RANKS", 16 * 1003 * 2)  # two columns at a time
+    monkeypatch.setattr(npy, "WHOLE", 100)  # every file is large
+    for f, expected in zip((correlations, rank_correlations), whole, strict=True):
+        assert f(a, b) == pytest.approx(expected, abs=1e-12)
+    assert correlations(1e200 * a.astype(float), 1e-200 * b.astype(float)) == pytest.approx(scaled, abs=1e-12)
+    places = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    assert isinstance(unseam.matching.open_set(places[0]), npy.FileRows)
+    on_disk = match(*places, of="codes")
+    assert on_disk.pairs[0].values == pytest.approx(found.pairs[0].values, abs=1e-12)
+    assert on_disk.pairs[0].limit == pytest.approx(found.pairs[0].limit, abs=1e-9)
+    assert match(*places, of="codes").pairs[0].partners.tolist() == found.pairs[0].partners.tolist()
+    directions = [np.ascontiguousarray(x[:60, :3]) for x in (a, b)]
+    for path, array in zip(places, directions, strict=True):
+        np.save(path, array)
+    assert match(*places).pairs[0].values == pytest.approx(match(*directions).pairs[0].values, abs=1e-6)

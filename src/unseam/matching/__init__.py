@@ -25,6 +25,7 @@ from unseam.matching.groups import near_groups, sum_groups
 from unseam.matching.latents import match_codes
 from unseam.matching.result import Match, MatchedPair, Of
 from unseam.progress import bar
+from unseam.readers import FileRows, Hdf5Rows
 
 __all__ = ["AT", "Match", "MatchedPair", "match", "match_codes", "open_set"]
 
@@ -84,11 +85,11 @@ def match(
     if len(labels) != len(sets):
         raise BadInput(f"{len(labels)} names for {len(sets)} sets; give one for each set")
     chosen, found = list(combinations(range(len(sets)), 2)), []
-    with bar("matching", sum(min(len(sets[i]), len(sets[j])) for i, j in chosen), show) as advance:
+    with bar("matching", sum(min(sets[i].shape[0], sets[j].shape[0]) for i, j in chosen), show) as advance:
         for i, j in chosen:
             pair = _pair_of_directions if of == "directions" else _pair_of_codes
             found.append(pair(i, j, sets[i], sets[j], signed, at, seed, advance))
-    sizes = tuple(len(s) if of == "directions" else s.shape[1] for s in sets)
+    sizes = tuple(s.shape[0 if of == "directions" else 1] for s in sets)
     large = of == "directions" and max(sizes) > EXACT
     method = f"auction on lists of the {LISTED} nearest" if large else "by assignment (largest sum)"
     return Match(tuple(labels), sizes, of, signed, at, method, tuple(found))
@@ -109,7 +110,7 @@ def _pair_of_codes(
 ) -> MatchedPair:
     del signed  # codes have no sign: a latent may be learned either way round
     found = match_codes(a, b, seed)
-    advance(min(len(a), len(b)))
+    advance(a.shape[0])
     pair = MatchedPair(i, j, found.values, found.partners, found.random, found.negatives)
     return pair._replace(groups=tuple(near_groups(found.edges, max(at, pair.limit))))
 
@@ -131,7 +132,8 @@ def _gather(things: Sequence[Any], of: Of) -> tuple[list[Array], list[str], Of]:
             members = sum(len(run.members) for run in things)
             raise BadInput(f"{len(found)} of {members} members finished with a latent in use; matching needs 2")
         return list(found.values()), list(found), "codes"
-    arrays = [plain_array(thing) for thing in things]
+    on_disk = (FileRows, Hdf5Rows) if of == "codes" else ()  # codes are read by rows, directions are in memory
+    arrays: list[Any] = [thing if isinstance(thing, on_disk) else plain_array(thing) for thing in things]
     return arrays, [Path(place).name if place else f"set {i}" for i, place in enumerate(places)], of
 
 
@@ -150,4 +152,4 @@ def _check(sets: Sequence[Array], of: Of) -> None:
 
 
 def _finite(s: Array) -> bool:
-    return all(np.isfinite(s[i : i + _CHECKED]).all() for i in range(0, len(s), _CHECKED))
+    return all(np.isfinite(s[i : i + _CHECKED]).all() for i in range(0, s.shape[0], _CHECKED))

@@ -16,8 +16,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unseam.errors import BadInput, MissingPackage
 from unseam.metrics.inputs.read import read_array
+from unseam.readers import load_array
 
 _FILES = ("sae_weights.safetensors", "sae.safetensors", "ae.pt", "params.npz")  # in the folder of a dictionary
 _KNOWN = ("W_dec", "decoder.weight")  # tensors of directions, in the order in which they are looked for
@@ -38,7 +41,7 @@ def open_set(place: str | Path, columns: bool | None = None) -> Any:
     Returns
     -------
     array or Run
-        One direction for each row, or the run.
+        One direction for each row (an array, or rows of a large file), or the run.
 
     Examples
     --------
@@ -61,8 +64,16 @@ def open_set(place: str | Path, columns: bool | None = None) -> Any:
             with zipfile.ZipFile(path) as archive:
                 held = {member.removesuffix(".npy") for member in archive.namelist()}
             key = next((known for known in _KNOWN if known in held), "")
-        name, matrix = key, read_array(f"{path}:{key}" if key else place, "directions").content
-    return matrix.T if columns or (columns is None and name.endswith(_LINEAR)) else matrix
+        name, matrix = key, _array(path, key)
+    turned = columns or (columns is None and name.endswith(_LINEAR))
+    return np.asarray(matrix).T if turned else matrix
+
+
+def _array(path: str, key: str) -> Any:
+    """A matrix of numbers; a large .npy or HDF5 file stays on disk and is read by rows."""
+    if Path(path).is_file() and Path(path).suffix.lower() in (".npy", ".h5", ".hdf5"):
+        return load_array(path, f"directions: {path}", key or None)
+    return read_array(f"{path}:{key}" if key else path, "directions").content
 
 
 def _open_run(place: str, columns: bool | None) -> Any:

@@ -36,8 +36,8 @@ def match_codes(a: Array, b: Array, seed: int) -> MatchedCodes:  # (N, A), (N, B
     table = np.abs(rank_correlations(a, b))
     found = matched(table)
     rng = numpy_generator(seed, "chance")
-    rows = np.arange(len(a)) if len(a) <= _ROWS else np.sort(rng.choice(len(a), _ROWS, replace=False))
-    draws = [matched_codes(*both).values for both in in_random_axes(a[rows], b[rows], rng, _DRAWS)]
+    some = slice(None) if a.shape[0] <= _ROWS else np.sort(rng.choice(a.shape[0], _ROWS, replace=False))
+    draws = [matched_codes(*both).values for both in in_random_axes(a[some], b[some], rng, _DRAWS)]
     i, j = np.indices(table.shape)
     others = table.copy()
     taken = np.flatnonzero(found.columns >= 0)

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 from unseam.axes import Array
 from unseam.errors import BadInput
 
+_ROWS = 1 << 17  # taken at a time; with more, arrays may be files that are read by rows (`unseam.readers.FileRows`)
+_RANKS = 1 << 28  # bytes of ranks in memory at a time
 _TINY = 1e-12  # a standard deviation below this share of a column's largest value is rounding, not variation
 
 
@@ -18,11 +20,41 @@ def correlations(a: Array, b: Array) -> Array:  # (N, A), (N, B) -> (A, B)
     >>> correlations(np.array([[0.0], [1.0], [2.0]]), np.array([[0.0, 5.0], [-1.0, 5.0], [-2.0, 5.0]]))
     array([[-1.,  0.]])
     """
-    a, b = _centred(a), _centred(b)
-    n = len(a) - 1
-    va, vb = (a * a).sum(axis=0) / n, (b * b).sum(axis=0) / n
+    n = a.shape[0] - 1
+    if n < _ROWS:
+        a, b = _centred(a), _centred(b)
+        va, vb, product = (a * a).sum(axis=0), (b * b).sum(axis=0), a.T @ b
+    else:
+        va, vb, product = _moments(a, b)
+    va, vb = va / n, vb / n
     alive = (va > _TINY**2)[:, None] & (vb > _TINY**2)[None]
-    return np.divide(a.T @ b / n, np.sqrt(np.outer(va, vb)), out=np.zeros((len(va), len(vb))), where=alive)
+    return np.divide(product / n, np.sqrt(np.outer(va, vb)), out=np.zeros((len(va), len(vb))), where=alive)
+
+
+def _moments(a: Array, b: Array) -> tuple[Array, Array, Array]:  # (N, A), (N, B) -> (A,), (B,), (A, B)
+    """Sums of squares and of products of columns scaled and centred as in `_centred`, from blocks of rows."""
+    scales = [_largest(x) for x in (a, b)]
+    means = [
+        sum((block / scale).sum(axis=0) for block in _blocks(x)) / x.shape[0]
+        for x, scale in zip((a, b), scales, strict=True)
+    ]
+    va, vb, product = np.zeros(a.shape[1]), np.zeros(b.shape[1]), np.zeros((a.shape[1], b.shape[1]))
+    for blocks in zip(_blocks(a), _blocks(b), strict=True):
+        x, y = (block / scale - mean for block, scale, mean in zip(blocks, scales, means, strict=True))
+        va, vb, product = va + (x * x).sum(axis=0), vb + (y * y).sum(axis=0), product + x.T @ y
+    return va, vb, product
+
+
+def _blocks(x: Array) -> Iterator[Array]:
+    """Rows in blocks, as float64."""
+    for i in range(0, x.shape[0], _ROWS):
+        yield np.asarray(x[i : i + _ROWS], dtype=float)
+
+
+def _largest(x: Array) -> Array:  # (N, A) -> (A,)
+    """Largest absolute value of each column; 1 where all are 0."""
+    found = np.max([np.abs(block).max(axis=0) for block in _blocks(x)], axis=0)
+    return np.where(found > 0, found, 1.0)
 
 
 def _centred(x: Array) -> Array:  # (N, A) -> (N, A)
@@ -43,8 +75,28 @@ def rank_correlations(a: Array, b: Array) -> Array:  # (N, A), (N, B) -> (A, B)
     >>> t = np.arange(5.0)[:, None]
     >>> rank_correlations(t, np.hstack([np.exp(t), -t, 0 * t])).round(12)
     array([[ 1., -1.,  0.]])
+
+    Beyond 131,072 rows the ranks are made column by column and at most 256 MiB of them are in memory at a time.
     """
-    return correlations(_ranks(a), _ranks(b))
+    n = a.shape[0]
+    if n <= _ROWS:
+        return correlations(_ranks(a), _ranks(b))
+    out = np.empty((a.shape[1], b.shape[1]))
+    step = max(1, _RANKS // (16 * n))  # columns of both sides, of 8 bytes each
+    for i in range(0, a.shape[1], step):
+        left = _ranked_columns(a, slice(i, i + step))
+        for j in range(0, b.shape[1], step):
+            out[i : i + step, j : j + step] = correlations(left, _ranked_columns(b, slice(j, j + step)))
+    return out
+
+
+def _ranked_columns(x: Array, columns: slice) -> Array:  # (N, A) -> (N, columns)
+    """Ranks of some columns of an array or of a file that is read by rows."""
+    out = np.concatenate([np.asarray(x[i : i + _ROWS])[:, columns].T for i in range(0, x.shape[0], _ROWS)], axis=1)
+    ranks = np.empty(out.shape)
+    for column, rank in zip(out, ranks, strict=True):
+        rank[:] = scipy.stats.rankdata(column)
+    return ranks.T
 
 
 def pearson(a: ArrayLike, b: ArrayLike) -> float | None:  # (N,), (N,)

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.inputs import Inputs, computed_once
-from unseam.stats import correlations, multiple_correlation
+from unseam.stats import correlations, multiple_correlation, rank_correlations
 
 CorrelationMethod = Literal["pearson", "spearman"]
 
@@ -22,14 +22,12 @@ CorrelationMethod = Literal["pearson", "spearman"]
 @computed_once
 def factor_correlations(inputs: Inputs, method: CorrelationMethod) -> Array:  # (F, K) absolute values
     """|r| of every factor and latent; 0 where either is constant."""
-    codes, values = inputs.rows.codes.astype(np.float64), inputs.rows.values
-    if method == "spearman":
-        codes, values = rankdata(codes, axis=0), rankdata(values, axis=0)
-    out = np.abs(correlations(values, codes))
+    codes, values = inputs.rows.codes.astype(np.float64, copy=False), inputs.rows.values
+    out = np.abs((rank_correlations if method == "spearman" else correlations)(values, codes))
     for f, factor in enumerate(inputs.space):
         if factor.kind == "cyclic" and factor.size:
             angle = 2 * np.pi * inputs.rows.values[:, f] / factor.size
-            out[f] = multiple_correlation(angle, codes)
+            out[f] = multiple_correlation(angle, rankdata(codes, axis=0) if method == "spearman" else codes)
     return out
 
 
