@@ -59,6 +59,7 @@ def _largest(x: Array) -> Array:  # (N, A) -> (A,)
 
 def _centred(x: Array) -> Array:  # (N, A) -> (N, A)
     """Columns with largest value 1, then without their mean: r does not depend on their scale, squares would."""
+    x = np.asarray(x, dtype=float)
     largest = np.abs(x).max(axis=0)
     x = x / np.where(largest > 0, largest, 1.0)
     return x - x.mean(axis=0)
@@ -92,11 +93,13 @@ def rank_correlations(a: Array, b: Array) -> Array:  # (N, A), (N, B) -> (A, B)
 
 def _ranked_columns(x: Array, columns: slice) -> Array:  # (N, A) -> (N, columns)
     """Ranks of some columns of an array or of a file that is read by rows."""
-    out = np.concatenate([np.asarray(x[i : i + _ROWS])[:, columns].T for i in range(0, x.shape[0], _ROWS)], axis=1)
-    ranks = np.empty(out.shape)
-    for column, rank in zip(out, ranks, strict=True):
-        rank[:] = scipy.stats.rankdata(column)
-    return ranks.T
+    parts = (np.asarray(x[i : i + _ROWS])[:, columns].T for i in range(0, x.shape[0], _ROWS))
+    out = np.empty((len(range(*columns.indices(x.shape[1]))), x.shape[0]))
+    for i, part in enumerate(parts):
+        out[:, i * _ROWS : i * _ROWS + part.shape[1]] = part
+    for column in out:
+        column[:] = scipy.stats.rankdata(column)
+    return out.T
 
 
 def pearson(a: ArrayLike, b: ArrayLike) -> float | None:  # (N,), (N,)

@@ -22,7 +22,7 @@ CorrelationMethod = Literal["pearson", "spearman"]
 @computed_once
 def factor_correlations(inputs: Inputs, method: CorrelationMethod) -> Array:  # (F, K) absolute values
     """|r| of every factor and latent; 0 where either is constant."""
-    codes, values = inputs.rows.codes.astype(np.float64, copy=False), inputs.rows.values
+    codes, values = inputs.rows.codes, inputs.rows.values
     out = np.abs((rank_correlations if method == "spearman" else correlations)(values, codes))
     for f, factor in enumerate(inputs.space):
         if factor.kind == "cyclic" and factor.size:
