@@ -187,7 +187,7 @@ def test_codes_in_blocks_and_on_disk_are_matched_as_in_memory(tmp_path, monkeypa
         np.save(tmp_path / f"{name}.npy", array)
     monkeypatch.setattr(correlation, "_ROWS", 97)
     monkeypatch.setattr(correlation, "_RANKS", 16 * 1003 * 2)  # two columns at a time
-    monkeypatch.setattr(npy, "_WHOLE", 100)  # every file is large
+    monkeypatch.setattr(npy, "READ_WHOLE", 100)  # every file is large
     for f, expected in zip((correlations, rank_correlations), whole, strict=True):
         assert f(a, b) == pytest.approx(expected, abs=1e-12)
     assert correlations(1e200 * a.astype(float), 1e-200 * b.astype(float)) == pytest.approx(scaled, abs=1e-12)
