@@ -118,9 +118,9 @@ def test_match_diagnose_traverse_report_and_export_open_it(folder, capsys):
     assert len(told["members"][0]["latents"]) == 3
     assert main(["traverse", str(folder), "--member", "0"]) in (0, None)
     capsys.readouterr()
-    out = verb(capsys, "export", str(folder), "--to", "torchscript", "--member", "0")
+    out = verb(capsys, "export", str(folder), "--to", "pt2", "--member", "0")
     assert out["largest_difference"] < 1e-4
-    again = torch.jit.load(str(folder / "exported" / "member-0" / "encoder.pt"))
+    again = torch.export.load(folder / "exported" / "member-0" / "encoder.pt2").module()
     x = load_run(folder).data.batch(torch.arange(4))
     np.testing.assert_allclose(again(x)[0].detach(), load_run(folder).encode(x, 0), atol=1e-5)
 

@@ -1,6 +1,7 @@
 """A packed run opens here and from an address; what is not what the manifest says does not."""
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -63,7 +64,7 @@ def test_a_pack_is_the_run_without_its_data(run: Run, pack: Path, capsys: pytest
     np.testing.assert_allclose(np.load(pack / "run" / "variances-1.npy"), q.variance().detach(), rtol=1e-4)
     told = np.loadtxt(pack / "run" / "factors.csv", skiprows=1)
     assert (told == np.load(pack / "run" / "rows.npy") % 3).all()  # of the rows that the codes are of
-    card = (pack / "CARD.md").read_text()
+    card = (pack / "README.md").read_text()
     assert "CC0-1.0" in card
     assert "| 0 | mcc |" in card
     everything = b"".join(p.read_bytes() for p in pack.rglob("*") if p.is_file())
@@ -128,3 +129,53 @@ def test_a_pack_is_checked_however_its_run_is_named(pack: Path, place: str, monk
         file.write(b"x")
     with pytest.raises(BadInput, match=r"codes-0\.npy is not what pack\.json says"):
         load_run(place)
+
+
+class FakeHub:
+    """The two functions of huggingface_hub that are used, on a folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.asked = folder, []
+
+    def hf_hub_download(self, repo_id: str, filename: str, revision: str | None = None) -> str:
+        if repo_id != "me/vae":
+            raise LookupError("404 Client Error\nRepository not found")
+        return str(self.folder / filename)
+
+    def snapshot_download(self, repo_id: str, allow_patterns: list[str], revision: str | None = None) -> str:
+        self.asked.append((repo_id, revision, allow_patterns))
+        return str(self.folder)
+
+
+def test_a_pack_on_the_hub(run: Run, pack: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = FakeHub(pack)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    assert same(run, load_run("hf:me/vae"))
+    assert same(run, load_run("hf:me/vae@v1/run"))
+    assert hub.asked == [("me/vae", None, FILES), ("me/vae", "v1", FILES)]
+    with pytest.raises(BadInput, match=r"'hf:you/vae' cannot be fetched: 404 Client Error Repository not found"):
+        load_run("hf:you/vae")
+    with pytest.raises(BadInput, match="run='other' is unknown"):
+        load_run("hf:me/vae/other")
+    (pack / "run" / "codes-0.npy").write_bytes(b"altered")
+    with pytest.raises(BadInput, match=r"is not what pack.json says"):
+        load_run("hf:me/vae")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(BadInput, match=r"needs huggingface_hub; run: pip install 'unseam\[hub\]'"):
+        load_run("hf:me/vae")
+
+
+FILES = ["pack.json", "README.md", "run/*"]
+
+
+def test_a_pack_has_the_layout_of_the_hub(run: Run, pack: Path, tmp_path: Path) -> None:
+    head = (pack / "README.md").read_text().split("---")[1]
+    assert "license: cc0-1.0" in head.splitlines()
+    assert "library_name: unseam" in head.splitlines()
+    assert '- "beta-vae"' in head.splitlines()
+    assert "*.safetensors filter=lfs" in (pack / ".gitattributes").read_text()
+    assert main(["data", "pack", str(run.folder), "--out", str(tmp_path / "two"), "--licence", "mine: ask me"]) == 0
+    assert 'license: other\nlicense_name: "mine: ask me"' in (tmp_path / "two" / "README.md").read_text()
+    (tmp_path / "three").mkdir()
+    (tmp_path / "three" / "README.md").write_text("somebody's own")
+    assert main(["data", "pack", str(run.folder), "--out", str(tmp_path / "three")]) == 2

@@ -22,7 +22,7 @@ def trained(folder: Path, objective: str = "beta-vae", network: str = "mlp"):
                       data_parameters={"size": 16, "shapes": 1}, **widths)  # fmt: skip
 
 
-@pytest.mark.parametrize("to", ["torchscript", "safetensors"])
+@pytest.mark.parametrize("to", ["pt2", "torchscript", "safetensors"])
 @pytest.mark.parametrize("objective", FAMILIES)
 def test_every_family_of_posteriors(tmp_path, objective, to):
     told = room.export(trained(tmp_path, objective), 0, to)
@@ -70,4 +70,4 @@ def test_the_command_and_its_card(tmp_path, capsys):
     assert main(["export", str(run.folder), "--member", "5"]) == 2
     with pytest.raises(SystemExit, match="0"):
         main(["help", "export"])
-    assert "--to {onnx,torchscript,safetensors}" in capsys.readouterr().out
+    assert "--to {onnx,pt2,torchscript,safetensors}" in capsys.readouterr().out

@@ -30,7 +30,7 @@ def test_a_study_is_packed_with_its_table(
     assert len(names) == 3
     assert {f"{name}/codes-3.npy" for name in names} <= set(files)
     pd.testing.assert_frame_equal(study.load(out / "tiny.csv").table(), found.table(), check_dtype=False)
-    assert "tiny.csv" in (out / "CARD.md").read_text()
+    assert "tiny.csv" in (out / "README.md").read_text()
     run = load_run(out / names[1])
     assert len(np.load(out / names[1] / "codes-0.npy")) == len(pd.read_csv(out / names[1] / "factors.csv")) == 32
     assert all(torch.equal(w, run.weights(2)[n]) for n, w in found.runs()[names[1]].weights(2).items())

@@ -33,7 +33,7 @@ VERBS = {
     "report": ("report", "write a run's report.html"),
     "explore": ("explore", "move through a model's latent space on a local page"),
     "traverse": ("traverse", "draw what each latent does: a grid, a moving picture"),
-    "export": ("export", "a member's networks as ONNX, TorchScript or safetensors, for use without unseam"),
+    "export": ("export", "a member's networks as ONNX, torch.export or safetensors, for use without unseam"),
     "reproduce": ("reproduce", "show again what the papers show, published numbers beside ours"),
     "bench": ("bench", "measure ratios against references in the same run"),
     "completion": ("completion", "print a script for your shell that completes verbs and flags"),

@@ -223,7 +223,7 @@ class Pack:
             emit({"pack": out, "files": files})
             return
         place = f"{str(out)!r})" if len(parts) == 1 else f"{str(out / 'RUN')!r}), RUN one of its {len(parts)} runs"
-        print(f"{len(files)} files in {out}; read {out / 'CARD.md'}, open it with unseam.load_run({place}")
+        print(f"{len(files)} files in {out}; read {out / 'README.md'}, open it with unseam.load_run({place}")
 
 
 Command = (

@@ -1,4 +1,4 @@
-"""`unseam export RUN --to onnx|torchscript|safetensors`: a member's networks for use without unseam."""
+"""`unseam export RUN --to onnx|pt2|safetensors`: a member's networks for use without unseam."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Command:
     member: MaybeInt = None
     """Which member; when not given the one that `diagnose` or `report` chose, else the first whole one."""
     to: Format = "onnx"
-    """onnx (needs the extra `onnx`), torchscript, or safetensors: the weights and a card, no graph."""
+    """onnx (needs the extra `onnx`), pt2 (torch.export; torchscript is deprecated) or safetensors: the weights."""
     out: MaybePath = None
     """Where to write; RUN/exported/member-S when not given."""
     json: AsJson = False

@@ -19,7 +19,7 @@ from unseam.atomic import write_atomic
 from unseam.data.cache import data_folder
 from unseam.data.download.fetch import DOWNLOAD_ERRORS, answer_of, bring, pour, reason, wrong
 from unseam.data.download.sources import File
-from unseam.errors import BadInput, unknown
+from unseam.errors import BadInput, MissingPackage, unknown
 
 MANIFEST = "pack.json"
 LARGEST_MANIFEST = 1 << 24  # bytes: a study has thousands of files
@@ -31,9 +31,46 @@ NAME = re.compile(f"{_PART}(/{_PART}){{0,9}}")
 def local(place: str | Path) -> Path:
     """The folder of a run, fetched if it is an address; a packed one is checked first."""
     text = str(place)
-    folder = fetched(text) if re.match(r"https?://", text) else Path(place)
+    if text.startswith("hf:"):
+        folder = _from_hub(text)
+    else:
+        folder = fetched(text) if re.match(r"https?://", text) else Path(place)
     pack = pack_of(folder)
     return folder if pack is None else _checked(pack, folder.resolve())
+
+
+_HUB = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w.-]+))?(/(?P<run>[\w.+/-]+))?")
+
+
+def _from_hub(address: str) -> Path:
+    """The run at `hf:OWNER/NAME[@REVISION][/RUN]`, in the cache of huggingface_hub; of several runs only the one asked.
+
+    >>> _from_hub("hf:nobody")
+    Traceback (most recent call last):
+    unseam.errors.BadInput: run='hf:nobody' must be hf:OWNER/NAME, hf:OWNER/NAME@REVISION or hf:OWNER/NAME/RUN
+    """
+    found = _HUB.fullmatch(address)
+    if found is None:
+        raise BadInput(f"run={address!r} must be hf:OWNER/NAME, hf:OWNER/NAME@REVISION or hf:OWNER/NAME/RUN")
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise MissingPackage(f"run={address!r}", "huggingface_hub", "hub") from None
+    which = {"repo_id": found["repository"], "revision": found["revision"]}
+    try:
+        manifest_path = Path(huggingface_hub.hf_hub_download(filename=MANIFEST, **which))
+        if manifest_path.stat().st_size > LARGEST_MANIFEST:
+            raise BadInput(f"run={address!r}: its {MANIFEST} has more than {LARGEST_MANIFEST:,} bytes")
+        runs = read(manifest_path.read_bytes(), f"{address}/{MANIFEST}")["runs"]
+        run = found["run"] or only(runs, address)
+        if run not in runs:
+            raise unknown("run", run, runs)
+        patterns = [MANIFEST, "README.md", f"{run}/*"]
+        return Path(huggingface_hub.snapshot_download(allow_patterns=patterns, **which)) / run
+    except BadInput:
+        raise
+    except Exception as error:  # of its many kinds some are no OSError, and change with its versions
+        raise BadInput(f"run={address!r} cannot be fetched: {reason(error)}") from None
 
 
 def pack_of(folder: Path) -> Path | None:

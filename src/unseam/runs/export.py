@@ -1,4 +1,4 @@
-"""A member's networks as files that need no unseam: ONNX, TorchScript or safetensors, each run again and compared."""
+"""A member's networks as files that need no unseam: ONNX, torch.export or safetensors, each run again and compared."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from unseam.atomic import write_atomic
 from unseam.axes import Array
 from unseam.errors import BadInput, Failed, lookup
 from unseam.models import Autoencoder
+from unseam.progress import log
 from unseam.run import Run
 from unseam.runs.diagnose import needs_decoder
 
-Format = Literal["onnx", "torchscript", "safetensors"]
+Format = Literal["onnx", "pt2", "torchscript", "safetensors"]
 _LIMIT = 1e-4  # largest difference to the model's own outputs, over their largest value; else nothing is written
 _ROWS = 16  # on which a file is run again; it was made with another number of rows
 
@@ -161,8 +162,22 @@ def quiet() -> Iterator[None]:
         logging.disable(before)
 
 
+def _as_pt2(model: Autoencoder, x: Tensor, scratch: Path) -> tuple[dict[str, bytes], float]:
+    """By torch.export, the batch left open; loaded and run on another number of rows."""
+    contents, far = {}, []
+    for name, module, given in _parts(model, x):
+        path = scratch / f"{name}.pt2"
+        with quiet():
+            program = torch.export.export(module, (given[:2],), dynamic_shapes=({0: torch.export.Dim("batch", min=1)},))
+            torch.export.save(program, path)
+            far.append(apart(module(given), torch.export.load(path).module()(given)))
+        contents[path.name] = path.read_bytes()
+    return contents, max(far)
+
+
 def as_torchscript(model: Autoencoder, x: Tensor, scratch: Path) -> tuple[dict[str, bytes], float]:
-    """Traced on two rows, loaded and run on more."""
+    """Traced on two rows, loaded and run on more. torch has deprecated it: understood until version 0.2."""
+    log.warning("warning: torch has deprecated TorchScript; use --to pt2 (torch.export), this goes in version 0.2")
     contents, far = {}, []
     for name, module, given in _parts(model, x):
         path = scratch / f"{name}.pt"
@@ -187,6 +202,7 @@ def as_safetensors(model: Autoencoder, x: Tensor, scratch: Path) -> tuple[dict[s
 
 EXPORT_FORMATS: dict[str, Callable[[Autoencoder, Tensor, Path], tuple[dict[str, bytes], float]]] = {
     "onnx": as_onnx,
+    "pt2": _as_pt2,
     "torchscript": as_torchscript,
     "safetensors": as_safetensors,
 }

@@ -1,7 +1,7 @@
 """Runs as others can use them: weights, codes, factors, scores and a card, in one folder with checksums.
 
 DIR/pack.json             every file with its size and SHA-256
-DIR/CARD.md               what it is, how it was made, under which licence, with the scores
+DIR/README.md             a model card: what it is, how it was made, under which licence, with the scores
 DIR/NAME/                 a run folder that `unseam.load_run` opens: config.json, weights without optimisers, tables
 DIR/NAME/codes-0.npy      codes of member 0 at rows.npy of the data; variances-0.npy; factors.csv
 DIR/STUDY.csv             of a study: its table, a row a model; its pieces are the runs
@@ -30,6 +30,19 @@ from unseam.run.pack import MANIFEST, NAME, manifest
 from unseam.runs.represent import represent, sample_rows
 
 _ROWS = 10_000  # of the data, whose codes are packed
+_ATTRIBUTES = "".join(f"*.{end} filter=lfs diff=lfs merge=lfs -text\n" for end in ("safetensors", "npy", "sqlite"))
+_LICENCES = [
+    "apache-2.0",
+    "mit",
+    "bsd-2-clause",
+    "bsd-3-clause",
+    "cc0-1.0",
+    "cc-by-4.0",
+    "cc-by-sa-4.0",
+    "cc-by-nc-4.0",
+    "gpl-3.0",
+    "odc-by",
+]
 
 
 def pack(
@@ -62,18 +75,22 @@ def pack(
         raise BadInput(f"out={str(out)!r} holds the runs themselves; choose another folder, they would be written over")
     if (out / MANIFEST).exists():
         raise BadInput(f"out={str(out)!r} already holds a pack; choose another folder")
+    if (out / "README.md").exists():
+        raise BadInput(f"out={str(out)!r} holds a README.md, which the model card would replace; choose another folder")
     with bar("packing", sum(len(run.members) for _, run in parts), show) as advance:
         for name, run in parts:
             write_run(run, out / name, rows, advance)
     for name, frame in tables.items():
         write_atomic(out / name, frame.to_csv(index=False))
-    write_atomic(out / "CARD.md", _card(parts, licence, list(tables)))
+    write_atomic(out / "README.md", _card(parts, licence, list(tables)))
     inside = {
         str(p.relative_to(out).as_posix()): p
-        for part in (*names, *tables, "CARD.md")
+        for part in (*names, *tables, "README.md")
         for p in sorted([out / part, *(out / part).rglob("*")])
         if p.is_file()
     }
+    if not (out / ".gitattributes").exists():
+        write_atomic(out / ".gitattributes", _ATTRIBUTES)
     about = {"unseam": __version__, "licence": licence}
     write_atomic(out / MANIFEST, manifest(inside, names, about))
     return out
@@ -120,9 +137,11 @@ def write_rows(run: Run, out: Path) -> None:
 def _card(runs: Sequence[tuple[str, Run]], licence: str, tables: Sequence[str] = ()) -> str:
     """What, how made, licence: a page that a person reads first."""
     parts = [
+        _front_matter(runs, licence),
         "# Trained models, packed by unseam",
         f"Licence: {licence}. Made with unseam {__version__} and torch {torch.__version__}.",
-        f"Open one with `unseam.load_run(FOLDER or URL)`; every file is checked against `{MANIFEST}` first. "
+        "Open one with `unseam.load_run(FOLDER or URL)`, from the Hugging Face hub `unseam.load_run('hf:OWNER/NAME')`; "
+        f"every file is checked against `{MANIFEST}` first. "
         "`codes-M.npy` are the posterior means of member M at rows `rows.npy` of the data, `factors.csv` the truth.",
     ]
     scores = f"Scores of every model: {', '.join(tables)}." if tables else "No scores were stored."
@@ -140,6 +159,15 @@ def _card(runs: Sequence[tuple[str, Run]], licence: str, tables: Sequence[str] =
             text_table(run.rows.read("scores")[["member", "name", "value"]]) or scores,
         ]
     return "\n\n".join(parts) + "\n"
+
+
+def _front_matter(runs: Sequence[tuple[str, Run]], licence: str) -> str:
+    """What the Hugging Face hub reads of a model card; a licence that it does not know is called other there."""
+    known = licence.lower() in _LICENCES
+    named = f"license: {licence.lower()}" if known else f"license: other\nlicense_name: {json.dumps(licence)}"
+    tags = dict.fromkeys(["unseam", "disentanglement", "vae", *(run.config.objective for _, run in runs)])
+    listed = "\n".join(f"- {json.dumps(tag)}" for tag in tags)
+    return f"---\nlibrary_name: unseam\n{named}\ntags:\n{listed}\n---"
 
 
 def text_table(frame: pd.DataFrame) -> str:
