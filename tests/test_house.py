@@ -144,6 +144,7 @@ NAMES = {
     "sklearn": "scikit-learn",
     "PIL": "pillow",
     "dask_jobqueue": "dask-jobqueue",
+    "huggingface_hub": "huggingface-hub",
 }  # where the import is called otherwise than the distribution
 
 

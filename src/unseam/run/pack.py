@@ -61,7 +61,7 @@ def _from_hub(address: str) -> Path:
         manifest_path = Path(huggingface_hub.hf_hub_download(filename=MANIFEST, **which))
         if manifest_path.stat().st_size > LARGEST_MANIFEST:
             raise BadInput(f"run={address!r}: its {MANIFEST} has more than {LARGEST_MANIFEST:,} bytes")
-        runs = read(manifest_path.read_bytes(), f"{address}/{MANIFEST}")["runs"]
+        runs = read_manifest(manifest_path.read_bytes(), f"{address}/{MANIFEST}")["runs"]
         run = found["run"] or only(runs, address)
         if run not in runs:
             raise unknown("run", run, runs)
