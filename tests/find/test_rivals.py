@@ -95,3 +95,14 @@ def test_promax_axes_follow_correlated_factors() -> None:
     assert abs(np.corrcoef(codes.T)[0, 1]) == pytest.approx(0.55, abs=0.15)  # 0.5 of the factors; varimax: below 0.2
     again, true = promax(z, 2, 0).decode(codes), s @ np.linalg.lstsq(s, z, rcond=None)[0]
     assert (again - true).std() < 0.3
+
+
+def test_pixels_share_a_unit() -> None:
+    g = np.random.default_rng(0)
+    x = (g.normal(size=(N, 2)) @ g.normal(size=(2, 12)) * np.linspace(0.01, 3, 12)).reshape(N, 3, 4)
+    x = x + 0.1 * g.normal(size=x.shape)
+    found = unseam.find(x, network=False, latents=2)
+    rows, (train, test) = x.reshape(N, 12), split_rows()
+    pca = PCA(2).fit(rows[train])
+    again = pca.inverse_transform(pca.transform(rows[test]))
+    assert found.rivals["PCA"]["variance_kept"] == pytest.approx(kept(rows, again), abs=1e-9)

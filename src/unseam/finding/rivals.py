@@ -1,6 +1,7 @@
 """What the usual methods make of the same rows with as many components, beside ours.
 
-All are fitted on the same rows and scored on the same others, in standardised columns z (counts: of their logarithms):
+All are fitted on the same rows and scored on the same others, in standardised columns z (counts: of their logarithms;
+pixels: all divided by one number):
 
     variance_kept    1 - |z - z^|^2 / |z - mean|^2, z^ decoded from the codes of unseen rows
     stability        rank correlation of the codes of unseen rows by fits to two halves of the rows, matched one to one
@@ -111,10 +112,10 @@ def non_negative(prepared: Prepared, spread: Array) -> Method:
 def compared(prepared: Prepared, best: Answer, k: int, truth: Array | None, seed: int) -> dict[str, Row]:
     """Ours and the rivals with as many components."""
     x, own = prepared.x, best.unseen
-    spread = np.maximum(x.std(0), 1e-12)
+    spread = _spread(x, prepared.shape is not None)
     z, train, test = x / spread, own.train, own.test
     given, others = own.given
-    unit = np.maximum(np.concatenate([given, others]).std(0), 1e-12)
+    unit = _spread(np.concatenate([given, others]), prepared.shape is not None)
     same = given.shape[1] == x.shape[1]  # a wide table is given to networks by fewer axes: another density
     log = own.log_likelihood if same else None
     codes = own.model.encode(x[test])
@@ -138,6 +139,12 @@ def compared(prepared: Prepared, best: Answer, k: int, truth: Array | None, seed
             model = fit(given / unit, min(k, x.shape[1]), seed) if same and name != "NMF" else None
             rows[name]["log_likelihood"] = float(model.score(others / unit)) if model and model.score else None
     return rows
+
+
+def _spread(x: Array, pixels: bool) -> Array:  # (N, n) -> (n,)
+    """Standard deviations of the columns; one for all pixels, which share a unit."""
+    own = np.maximum(x.std(0), 1e-12)
+    return np.full(len(own), np.sqrt((own**2).mean())) if pixels else own
 
 
 def _row(fit: Method, z: Array, d: int, train: Array, test: Array, truth: Array | None, seed: int) -> Row:
