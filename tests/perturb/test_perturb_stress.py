@@ -110,7 +110,7 @@ def test_confirm_trains_on_what_it_says(tmp_path, monkeypatch):
 
     monkeypatch.setattr(confirm_room, "train_again", again)
     told = confirm_room.confirm(run, 0, Stress((weakest,), 1.0, 15.0), seeds=(0,))
-    rows = some(torch.arange(100), confirm_room.ROWS)
+    rows = some(torch.arange(100), confirm_room._ROWS)
     z = confirm_room.scaled(represent(run.model(0), run.data, rows).codes)
     assert told.eps == 0.5
     assert torch.equal(given["unchanged"], run.data.batch(rows))

@@ -35,8 +35,8 @@ def test_a_broken_member_is_named_and_the_others_are_looked_at(run, capsys):
         assert sorted(verb(run)) == [0, 2]
         assert f"left out: member 1 diverged: {NOTE}" in capsys.readouterr().err
     assert sorted(diagnose(run, [1])) == [1]  # asked for by name it is shown, and what it is is said
-    assert heading(run, 1) == f"member 1 (seed 1, beta 0.001), diverged: {NOTE}"
-    assert heading(run, 2) == "member 2 (seed 2, beta 0.001)"
+    assert heading(run, 1) == f"member 1 (beta 0.001, seed 1), diverged: {NOTE}"
+    assert heading(run, 2) == "member 2 (beta 0.001, seed 2)"
 
 
 def test_verbs_that_show_name_what_they_leave_out_and_whom_they_take(run, capsys):
@@ -56,7 +56,7 @@ def test_verbs_that_show_name_what_they_leave_out_and_whom_they_take(run, capsys
             assert (document["rows"]["count"], document["geometry_rows"]["which"]) == (300, "held-out")
             assert isinstance(document["warnings"], list)
         if verb in ("traverse", "export"):
-            assert told.out.startswith(f"member {document['chosen']} (seed")
+            assert told.out.startswith(f"member {document['chosen']} (beta")
     assert main(["traverse", str(run.folder), "--member", "0", "--all"]) == 0
     assert f"diverged: {NOTE}" in capsys.readouterr().out
 
@@ -104,3 +104,14 @@ def test_a_linear_model_of_many_rows_does_not_overfit(tmp_path):
     run = unseam.fit("synth-linear", beta=1e-2, steps=300, network="linear", latents=2, lr=1e-2, workers=1, show=False,
                      out=tmp_path / "fair", data_parameters={"size": 3000})  # fmt: skip
     assert not gap(run, run.model(0)).overfits
+
+
+def test_a_run_knows_who_finished_and_who_shares_a_setting(tmp_path):
+    run = unseam.fit("synth-linear", beta=[1e-3, 1e-2], seeds=[0, 1], steps=3, network="linear", latents=2, workers=1,
+                     data_parameters={"size": 100}, out=tmp_path / "run", show=False)  # fmt: skip
+    spoil(run, 1)
+    assert run.finished_members() == [0, 2, 3]
+    by_beta = [[m for m in range(4) if run.members[m].hyper["beta"] == beta] for beta in (1e-3, 1e-2)]
+    assert run.same_setting() == by_beta
+    assert run.same_setting(run.finished_members()) == [[m for m in group if m != 1] for group in by_beta]
+    assert run.label(0) == "member 0 (beta 0.001, seed 0)"

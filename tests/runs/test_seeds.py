@@ -10,8 +10,10 @@ from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.metrics import model_centrality
 from unseam.metrics.centrality import Generative
+from unseam.run import Member, Run
 from unseam.runs import agreement as module
 from unseam.runs.agreement import NOTHING, comparable_groups, median_udr, seeds
+from unseam.runs.represent import Seen
 
 Z = np.random.default_rng(0).normal(size=(600, 4))
 TURN = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
@@ -99,7 +101,7 @@ def test_passive_latents_of_a_run_are_not_compared(tmp_path, monkeypatch):
     run = unseam.fit("synth-linear", "pcl", steps=2, network="linear", latents=3, seeds=[0, 1], workers=1, show=False,
                      data_parameters={"size": 50}, out=tmp_path / "run")  # fmt: skip
     asked = {}
-    monkeypatch.setattr(module, "used", lambda seen: np.array([True, False, True]))
+    monkeypatch.setattr(Seen, "in_use", np.array([True, False, True]))
     monkeypatch.setattr(
         module, "median_udr", lambda codes, seed: asked.update(codes) or dict.fromkeys(codes, (1.0, 0.5))
     )
@@ -110,7 +112,8 @@ def test_passive_latents_of_a_run_are_not_compared(tmp_path, monkeypatch):
 
 def test_members_of_one_setting_are_compared_with_each_other():
     class Fake:
-        members = tuple(type("M", (), {"hyper": {"beta": b}})() for b in (1, 1, 2, 2, 3))
+        members = tuple(Member(0, {"beta": b}) for b in (1.0, 1.0, 2.0, 2.0, 3.0))
+        same_setting = Run.same_setting
 
     assert comparable_groups(Fake(), [0, 1, 2, 3]) == [[0, 1], [2, 3]]
     assert comparable_groups(Fake(), [0, 1, 2, 3, 4]) == [[0, 1, 2, 3, 4]]

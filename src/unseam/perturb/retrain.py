@@ -20,12 +20,13 @@ from unseam.data.wrap import fold
 from unseam.errors import BadInput
 from unseam.perturb.stress import Stress
 from unseam.run import Run
+from unseam.run.settings import NOT_A_FLAG
 from unseam.runs.represent import represent, some
 from unseam.train import fit, resume
 
 TIMES = 2.0  # of the radius, where no eps is given: beyond it, since it holds to first order where decoders are curved
 _ROWS = 5000  # observations that are trained on at most
-_OWN = ("posterior", "learned_s2")  # what an objective sets by itself
+_OWN = ("learned_s2", *NOT_A_FLAG)  # what an objective or `align` sets by itself
 
 
 @dataclass(frozen=True)

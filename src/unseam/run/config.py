@@ -77,6 +77,28 @@ class Member:
     hyper: Mapping[str, float]
     kl_weight: float | None = None  # what its objective says; runs from before it was kept do not know
 
+    @property
+    def setting(self) -> tuple[tuple[str, float], ...]:
+        """Its hyperparameters, sorted by name: equal for members that differ in their seed only."""
+        return tuple(sorted(self.hyper.items()))
+
+    @property
+    def setting_words(self) -> list[str]:
+        """Each hyperparameter with its value.
+
+        >>> Member(1, {"beta": 2.0}).setting_words
+        ['beta 2']
+        """
+        return [f"{name} {value:g}" for name, value in self.hyper.items()]
+
+    def label(self, member: int) -> str:
+        """What tables and pages call a member.
+
+        >>> Member(1, {"beta": 2.0}).label(3)
+        'member 3 (beta 2, seed 1)'
+        """
+        return f"member {member} ({', '.join([*self.setting_words, f'seed {self.seed}'])})"
+
 
 @dataclass(frozen=True)
 class RunConfig:

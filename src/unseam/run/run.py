@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from html import escape
@@ -136,8 +137,24 @@ class Run:
         except BadInput:  # no table yet
             return False
 
+    def finished_members(self) -> list[int]:
+        """Members that trained to the end, in order."""
+        table = self.rows.read("runs")
+        return sorted(int(m) for m in table["member"][table["status"] == "finished"])
+
+    def same_setting(self, members: Iterable[int] | None = None) -> list[list[int]]:
+        """Members (all of them by default) grouped by their hyperparameters: a group differs in its seeds only."""
+        groups: dict[Any, list[int]] = {}
+        for member in range(len(self.members)) if members is None else members:
+            groups.setdefault(self.members[member].setting, []).append(member)
+        return list(groups.values())
+
+    def label(self, member: int) -> str:
+        """What tables and pages call a member: `member 3 (beta 2, seed 1)`."""
+        return self.members[member].label(member)
+
     def table(self) -> pd.DataFrame:
-        """One row a member: seed, hyperparameters, status, final numbers."""
+        """One row for each member: seed, hyperparameters, status, final numbers."""
         import pandas as pd
 
         frame = self.rows.read("runs").sort_values("member").reset_index(drop=True)

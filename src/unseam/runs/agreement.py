@@ -8,7 +8,7 @@ of the member's own, where the other has one latent).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from unseam.rng import numpy_generator
 from unseam.run import Run
 from unseam.run.encode_decode import in_chunks
 from unseam.runs.cache import CachedResult, once
-from unseam.runs.represent import Seen, represent, sample_rows
+from unseam.runs.represent import represent, sample_rows
 from unseam.stats import in_random_axes, rank_correlations
 
 _ROWS = 1000  # encoded by every member
@@ -74,11 +74,8 @@ def seeds(run: Run, members: Iterable[int], seed: int = 0, show: bool | None = N
 
 def comparable_groups(run: Run, members: list[int]) -> list[list[int]]:
     """Members of one setting together; all together where some setting has one member only."""
-    by_setting: dict[Any, list[int]] = {}
-    for member in members:
-        by_setting.setdefault(tuple(sorted(run.members[member].hyper.items())), []).append(member)
-    alone = any(len(group) < 2 for group in by_setting.values())
-    return [members] if alone else list(by_setting.values())
+    groups = run.same_setting(members)
+    return [members] if any(len(group) < 2 for group in groups) else groups
 
 
 def _kept(run: Run, group: list[int], seed: int) -> dict[int, MemberAgreement]:
@@ -99,7 +96,7 @@ def _kept(run: Run, group: list[int], seed: int) -> dict[int, MemberAgreement]:
 def compare_members(run: Run, group: list[int], rows: torch.Tensor, seed: int) -> dict[int, MemberAgreement]:
     """UDR and ModelCentrality of the members of a group that have an active latent."""
     seen = {m: represent(run.model(m), run.data, rows, seed) for m in group}
-    active = {m: used(s) for m, s in seen.items()}
+    active = {m: s.in_use for m, s in seen.items()}
     able = [m for m in group if active[m].any()]
     out = dict.fromkeys(group, NOTHING)
     if len(able) < 2:
@@ -111,11 +108,6 @@ def compare_members(run: Run, group: list[int], rows: torch.Tensor, seed: int) -
         models = [generative(run, m, seen[m].codes, active[m]) for m in able]
         central = {m: (s.value, s.chance) for m, s in zip(able, model_centrality(models, OTHERS, seed), strict=True)}
     return out | {m: MemberAgreement(*found[m], *central[m]) for m in able}
-
-
-def used(seen: Seen) -> Array:  # (K,) bool
-    """Active latents; of a model without a prior, those that vary."""
-    return np.ptp(seen.codes, axis=0) > 0 if seen.active is None else seen.active
 
 
 def median_udr(codes: Mapping[int, Array], seed: int) -> dict[int, tuple[float, float]]:

@@ -66,9 +66,8 @@ def one_member(run: Run, asked: int | None) -> int:
 
 def heading(run: Run, member: int) -> str:
     """A member as every table and page names it, and what is wrong with it, if anything is."""
-    hyper = "".join(f", {name} {value:g}" for name, value in run.members[member].hyper.items())
     wrong = not_whole(run).get(member)
-    return f"member {member} (seed {run.members[member].seed}{hyper})" + (f", {wrong}" if wrong else "")
+    return run.label(member) + (f", {wrong}" if wrong else "")
 
 
 def not_whole(run: Run) -> dict[int, str]:
@@ -143,7 +142,7 @@ def _asked(run: Run, points: int = DIAGNOSIS_POINTS, seed: int = 0) -> tuple[Row
 def chosen_already(run: Run) -> int | None:
     """The member that the label-free choice picks if every finished one was diagnosed before; nothing is computed."""
     settings = _asked(run)[1]
-    parts = {m: if_kept(run, "diagnosis", m, settings) for m in finished(run)}
+    parts = {m: if_kept(run, "diagnosis", m, settings) for m in finished_or_all(run)}
     found = {m: Diagnosis.from_parts(*kept) for m, kept in parts.items() if kept is not None}
     return ranking(run, found)["chosen"] if found and len(found) == len(parts) else None
 
@@ -178,10 +177,10 @@ def ranking(run: Run, found: Mapping[int, Diagnosis], show: bool | None = None) 
 
     `chosen` is None unless every finished member was diagnosed. `seeds`: how far members agree with each other.
     """
-    done = finished(run)
+    done = finished_or_all(run)
     members = [m for m in found if m in done] or list(found)
     agreed = seeds(run, members, show=show) if len(members) > 1 else {}
-    settings = [settings_of(run, m) for m in members]
+    settings = [run.members[m].setting for m in members]
     order, stored = (
         rank([found[m] for m in members], settings, beside([agreed[m] for m in members if m in agreed])),
         stored_scores(run),
@@ -196,15 +195,9 @@ def ranking(run: Run, found: Mapping[int, Diagnosis], show: bool | None = None) 
     }
 
 
-def finished(run: Run) -> list[int]:
-    """Members that trained to the end; all of them while the run has no rows yet."""
-    table = run.table()
-    return table["member"][table["status"] == "finished"].tolist() if len(table) else list(range(len(run.members)))
-
-
-def settings_of(run: Run, member: int) -> tuple[Any, ...]:
-    """What the seeds of one setting share."""
-    return tuple(sorted(run.members[member].hyper.items()))
+def finished_or_all(run: Run) -> list[int]:
+    """Members that trained to the end; while there is none, all of them, as of their last checkpoints."""
+    return run.finished_members() or list(range(len(run.members)))
 
 
 def stored_scores(run: Run) -> dict[int, dict[str, float]]:

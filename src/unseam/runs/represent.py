@@ -127,6 +127,11 @@ class Seen:
         """Latents that vote in scores: those in use; None (all of them) where there is no prior to fall back to."""
         return active_latents(self.codes.std(0), self.variances.mean(0)) if self.posterior.has_prior else None
 
+    @property
+    def in_use(self) -> Array:  # (K,) bool
+        """Active latents; of a model without a prior, those that vary."""
+        return np.ptp(self.codes, axis=0) > 0 if self.active is None else self.active
+
 
 def observation_chunks(data: Dataset, rows: Tensor, seed: int = 0, chunk: int = ROWS_AT_ONCE) -> Iterator[Tensor]:
     """Chunks of x; noise, where the data has some, belongs to the seed and the chunk (with chunk 1: to the row)."""
@@ -196,11 +201,9 @@ def codes_of_members(runs: Sequence[Run], count: int, seed: int = 0) -> dict[str
             raise BadInput(f"{run.folder} was trained on other data than {first.folder}; seeds of one data set compare")
     rows = sample_rows(first, None, count, seed, "match").rows
     for run in runs:
-        table = run.table()
-        for member in table["member"][table["status"] == "finished"].tolist() if len(table) else ():
+        for member in run.finished_members():
             seen = represent(run.model(member), first.data, rows, seed)
-            active = np.ptp(seen.codes, axis=0) > 0 if seen.active is None else seen.active
-            if active.any():
+            if seen.in_use.any():
                 where = "" if len(runs) == 1 else f"{run.folder.name} "
-                out[f"{where}member {member}"] = seen.codes[:, active]
+                out[f"{where}member {member}"] = seen.codes[:, seen.in_use]
     return out

@@ -57,8 +57,8 @@ def test_which_models_are_shown(images):
 def test_without_a_word_the_label_free_choice_is_opened_if_it_was_made_already(images, monkeypatch):
     assert open_gallery([images.folder], [None, None]).shown == ("0.0",)  # nothing kept, nothing computed
     with monkeypatch.context() as patched:
-        patched.setattr("unseam.runs.diagnose.finished", lambda run: [1])
-        patched.setattr("unseam.show.explorer.open_runs.finished", lambda run: [1])
+        patched.setattr("unseam.runs.diagnose.finished_or_all", lambda run: [1])
+        patched.setattr("unseam.show.explorer.open_runs.finished_or_all", lambda run: [1])
         assert open_gallery([images.folder], [None, None]).shown == ("0.1",)  # the first that finished
     found = diagnose(images, show=False)
     chosen = ranking(images, found)["chosen"]

@@ -18,7 +18,7 @@ from unseam.errors import BadInput, lookup
 from unseam.geometry import Alignment
 from unseam.run import Run, load_run
 from unseam.runs.align import align
-from unseam.runs.diagnose import chosen_already, finished, kl_weight_of, needs_decoder
+from unseam.runs.diagnose import chosen_already, finished_or_all, kl_weight_of, needs_decoder
 from unseam.runs.labels import column_units, data_name, latent_names, name_latent
 from unseam.runs.represent import RowSample, sample_rows
 from unseam.show.explorer.member import Broken, Subject, look_at_member, observe
@@ -149,7 +149,7 @@ class Gallery:
     def label(self, model: str) -> dict[str, Any]:
         run, member = self.models[model]
         m = run.members[member]
-        hyper = " · ".join(f"{name} {value:g}" for name, value in m.hyper.items())
+        hyper = " · ".join(m.setting_words)
         return {
             "model": model,
             "run": self.titles[run.folder],
@@ -166,7 +166,7 @@ class Gallery:
 def first_member(run: Run) -> int:
     """Without a word from the user: the label-free choice if it was made already, else the first that finished."""
     chosen = chosen_already(run)
-    return chosen if chosen is not None else (finished(run) or [0])[0]
+    return chosen if chosen is not None else finished_or_all(run)[0]
 
 
 def open_gallery(folders: Sequence[str | Path], members: Sequence[int | None]) -> Gallery:

@@ -31,8 +31,8 @@ def write_codes(
     run: Run, path: Path, member: int | None, figures: Path | None, formats: Any, show: bool | None = None
 ) -> int:
     """Write the page; returns the member it shows, the first unless another is named."""
-    rows, taken = [row for row in records(run) if row["status"] == "finished"], rows_for(run)
-    members = [int(row["member"]) for row in rows]
+    members, taken = run.finished_members(), rows_for(run)
+    rows = [row for row in records(run) if row["member"] in members]
     if not members or member not in (None, *members):
         raise BadInput(f"member={member} is not a finished member of this run; choose one of {members}")
     shown = members[0] if member is None else member

@@ -13,7 +13,7 @@ from unseam.geometry import Diagnosis
 from unseam.metrics import Score, score
 from unseam.metrics.mig import normalised
 from unseam.progress import bar
-from unseam.run import Run
+from unseam.run import Member, Run
 from unseam.runs.agreement import NOTHING, MemberAgreement, beside, seeds
 from unseam.runs.cache import CachedResult, once
 from unseam.runs.diagnose import diagnose, say_left_out
@@ -46,8 +46,7 @@ class View:
     @property
     def name(self) -> str:
         """Member 3 (beta 2, seed 1)."""
-        settings = [f"{name} {value:g}" for name, value in self.hyper.items()]
-        return f"member {self.member} ({', '.join([*settings, f'seed {self.seed}'])})"
+        return Member(self.seed, self.hyper).label(self.member)
 
     @property
     def active(self) -> int:
@@ -89,7 +88,8 @@ def _look(run: Run, members: Iterable[int] | None = None, show: bool | None = No
     """Diagnose and score the members that finished."""
     rows = records(run)
     wanted = set(range(len(run.members)) if members is None else members)
-    finished = [row for row in rows if row["status"] == "finished" and row["member"] in wanted]
+    done = wanted.intersection(run.finished_members())
+    finished = [row for row in rows if row["member"] in done]
     if not finished:
         state = "; ".join(f"member {row['member']} {row['status']}: {row['note']}" for row in rows if row["note"])
         remedy = state or f"go on with: unseam train --resume {run.folder}"
@@ -187,7 +187,7 @@ def _dci(seen: Seen) -> Mapping[str, Score]:
 
 def rank_views(views: Sequence[View]) -> Ranking:
     """The one label-free order (runs/rank_members.py), of one run or of several."""
-    settings = [(v.run, tuple(sorted(v.hyper.items()))) for v in views]
+    settings = [(v.run, Member(v.seed, v.hyper).setting) for v in views]
     return rank([v.diagnosis for v in views], settings, beside(v.seeds for v in views))
 
 
