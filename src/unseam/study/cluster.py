@@ -1,8 +1,9 @@
 """The same pieces on other machines. The only file that knows Dask.
 
 A task advances one piece until it is done or its seconds are up, then it is handed out again; weights never travel.
-Whoever reaches a scheduler's port runs code: everything here listens on loopback unless a cluster needs more, and
-then it speaks TLS. Scheduler state is lost with the scheduler; files are the truth, so the driver only resubmits.
+Whoever reaches a scheduler's port runs code, and every user of a machine reaches its loopback: all clusters that are
+started here speak TLS with keys of their own, which only this user can read.
+Scheduler state is lost with the scheduler; files are the truth, so the driver only resubmits.
 """
 
 from __future__ import annotations
@@ -104,12 +105,20 @@ def queue_cluster(on: str, folder: Path, options: str | None) -> Any:
 
 
 def local_cluster(workers: int) -> Any:
-    """Dask's own processes of this machine, all on loopback."""
-    from distributed import LocalCluster
+    """Dask's own processes of this machine, on loopback and over TLS with keys that live as long as they do.
 
+    The dashboards show what is computed to whoever asks, so there are none.
+    """
+    from distributed import LocalCluster
+    from distributed.security import Security
+
+    try:
+        security = Security.temporary()
+    except ImportError:
+        raise BadInput("on='dask' needs cryptography for its keys; pip install 'unseam[cluster]'") from None
     return LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-        worker_dashboard_address="127.0.0.1:0", memory_limit=0,
+        n_workers=workers, threads_per_worker=1, processes=True, host="tls://127.0.0.1", dashboard_address=None,
+        worker_dashboard_address=None, memory_limit=0, security=security,
     )  # fmt: skip
 
 

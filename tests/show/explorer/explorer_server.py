@@ -30,10 +30,10 @@ class Asker:
 
 
 @contextmanager
-def served(gallery: Gallery) -> Iterator[Asker]:
+def served(gallery: Gallery, token: str = "") -> Iterator[Asker]:
     with listen(0) as sock:
         port = sock.getsockname()[1]
-        running = server(gallery, port)
+        running = server(gallery, port, token)
         thread = Thread(target=running.run, kwargs={"sockets": [sock]}, daemon=True)
         thread.start()
         while not running.started:

@@ -80,7 +80,14 @@ def test_it_prints_its_address_serves_and_ends_with_ctrl_c(images):
     url = urlsplit(json.loads(text)["url"])
     assert url.hostname == "127.0.0.1"
     connection = HTTPConnection(url.hostname, url.port, timeout=120)
-    connection.request("GET", "/api/about")  # the connection stays open, as a browser's does
+    connection.request("GET", "/api/about")
+    reply = connection.getresponse()
+    assert (reply.status, "token" in reply.read().decode()) == (403, True)  # another user of this machine
+    connection.request("GET", f"/?{url.query}")
+    reply = connection.getresponse()
+    reply.read()
+    cookie = reply.headers["set-cookie"].partition(";")[0]
+    connection.request("GET", "/api/about", headers={"cookie": cookie})  # it stays open, as a browser's does
     assert connection.getresponse().status == 200
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=240)

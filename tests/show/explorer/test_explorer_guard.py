@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from explorer_server import served
 from PIL import Image
 
 from unseam.runs.labels import latent_names
@@ -348,3 +349,28 @@ def test_silent_connections_do_not_keep_the_page_waiting(ask, monkeypatch):
     finally:
         for line in lines:
             line.close()
+
+
+def test_without_the_token_nothing_is_given_and_nothing_is_written(gallery):
+    """Other users of the machine reach 127.0.0.1 too: the address that is printed holds a token, as Jupyter's does."""
+    with served(gallery, token="secret-1") as ask:
+        name = f"unseam-{ask.port}"
+        for path in ("/", "/app.js", "/api/about", "/?token=secret-2", "/api/about?token=", "/?token=%ff"):
+            for cookie in ("", f"{name}=secret-2", "other=secret-1", f"{name}", "\x7f=;;", f"{name}=s\u00e9cret"):
+                reply = ask(path, cookie=cookie)
+                assert reply.status == 403
+                assert b"token" in reply.content
+                assert "set-cookie" not in reply.headers
+        assert ask("/api/name", {"latent": 0, "name": "x"}).status == 403
+        opened = ask("/?token=secret-1")
+        assert opened.status == 200
+        told = opened.headers["set-cookie"]
+        assert "HttpOnly" in told
+        assert "SameSite=Strict" in told
+        cookie = told.partition(";")[0]
+        assert cookie == f"{name}=secret-1"
+        for path in ("/", "/app.js", "/api/about"):
+            assert ask(path, cookie=cookie).status == 200
+        assert ask("/api/about", cookie=cookie, origin="http://evil.example").status == 403
+        assert ask("/?token=secret-1", host="evil.example").status == 421
+        assert "set-cookie" not in ask("/?token=secret-1", host="evil.example").headers

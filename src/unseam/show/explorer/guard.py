@@ -2,11 +2,17 @@
 
 A page of another site can make the browser send requests here (cross-origin), and a name it controls can be made to
 point at 127.0.0.1 (DNS rebinding). So the Host must be this server's, and an Origin, if there is one, this page's.
+
+Other users of this machine reach 127.0.0.1 too. So the address that `unseam explore` prints holds a token, as Jupyter's
+does; the page is then known by a cookie, and whoever has neither is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from secrets import compare_digest
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
@@ -68,8 +74,8 @@ def followed_link(method: str, path: str, headers: Mapping[str, str]) -> bool:
 class Guard:
     """Refuse strangers, and send every answer with the policy."""
 
-    def __init__(self, app: ASGIApp, port: int) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, port: int, token: str = "") -> None:
+        self.app, self.token, self.cookie = app, token, f"unseam-{port}"
         self.hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,13 +88,21 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                MutableHeaders(scope=message).update(HEADERS)
+                answer = MutableHeaders(scope=message)
+                answer.update(HEADERS)
+                if by_address and found is None:
+                    answer.append("set-cookie", f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict")
             await send(message)
 
         headers = Headers(scope=scope)
+        asked = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
+        by_address = bool(self.token) and compare_digest(asked.encode(), self.token.encode())
+        known = not self.token or by_address or self._has_cookie(headers)
         found = refusal(scope["method"], scope["path"], headers, self.hosts)
         if len(headers.getlist("host")) > 1:
             found = 400, "more than one Host header"
+        if found is None and not known:
+            found = 403, "open the address that `unseam explore` printed: it holds a token, which this request lacks"
         app = PlainTextResponse(found[1], found[0]) if found else self.app
         try:
             await app(scope, receive, guarded)
@@ -96,3 +110,11 @@ class Guard:
             if not started:
                 await PlainTextResponse("the explorer failed; its terminal says why", 500)(scope, receive, guarded)
             raise
+
+    def _has_cookie(self, headers: Headers) -> bool:
+        """Whether the request comes from a page that was opened with the token."""
+        try:
+            given = SimpleCookie("; ".join(headers.getlist("cookie"))).get(self.cookie)
+        except CookieError:
+            return False
+        return given is not None and compare_digest(given.value.encode(), self.token.encode())

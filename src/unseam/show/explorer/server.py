@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -47,12 +48,12 @@ async def bad_input(request: Request, error: Exception) -> Response:
     return PlainTextResponse(" ".join(str(error).split()), 400)
 
 
-def application(gallery: Gallery, port: int) -> Starlette:
+def application(gallery: Gallery, port: int, token: str = "") -> Starlette:
     """The page, its API and the guard before them."""
     return Starlette(
         routes=[*assets(), *Api(gallery).routes()],
         exception_handlers={BadInput: bad_input},
-        middleware=[Middleware(Guard, port=port)],
+        middleware=[Middleware(Guard, port=port, token=token)],
     )
 
 
@@ -75,10 +76,10 @@ def listen(port: int) -> socket.socket:
     return sock
 
 
-def server(gallery: Gallery, port: int) -> uvicorn.Server:
+def server(gallery: Gallery, port: int, token: str = "") -> uvicorn.Server:
     """An HTTP server without access log, web sockets or a name of its own."""
     config = uvicorn.Config(
-        application(gallery, port),
+        application(gallery, port, token),
         http=Patience,
         log_level="warning",
         access_log=False,
@@ -99,7 +100,7 @@ def warm(gallery: Gallery) -> None:
 
 
 def serve_explorer(gallery: Gallery, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C; `ready` is told the address once the socket listens.
+    """Serve until Ctrl-C; `ready` is told the address, with its token, once the socket listens.
 
     Whatever holds the lock is waited for: a process that ends while a thread is inside torch aborts.
     """
@@ -108,9 +109,10 @@ def serve_explorer(gallery: Gallery, port: int, ready: Callable[[str], None]) ->
         taken = sock.getsockname()[1]
         warming = Thread(target=warm, args=(gallery,))
         warming.start()
-        ready(f"http://{LOOPBACK}:{taken}/")
+        token = secrets.token_urlsafe(16)
+        ready(f"http://{LOOPBACK}:{taken}/?token={token}")
         try:
-            server(gallery, taken).run(sockets=[sock])
+            server(gallery, taken, token).run(sockets=[sock])
         except KeyboardInterrupt:  # the server has ended; Ctrl-C is how one ends it
             return
         finally:
