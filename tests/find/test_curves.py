@@ -161,6 +161,46 @@ def test_axes_of_codes_are_those_of_least_dependence() -> None:
     assert (np.sort(np.abs(found), axis=0)[-1] > 0.97).all()
 
 
+class Sparse(Encoder):
+    """Rows are codes and what is decoded from them: three latents in unknown axes, each bends columns of its own, or
+    all of them bend all."""
+
+    def __init__(self, turn: Array, dense: bool) -> None:
+        super().__init__(np.full(3, 0.01))
+        g = np.random.default_rng(2)
+        W = (
+            g.normal(size=(3, 15))
+            if dense
+            else np.kron(np.eye(3), g.uniform(0.5, 1, 5)) + 0.05 * g.normal(size=(3, 15))
+        )
+        self.turn, self.W = torch.as_tensor(turn), torch.as_tensor(W)
+
+    def encode(self, x: torch.Tensor) -> Posterior:
+        return super().encode(x[:, :3])
+
+    def mean(self, z: torch.Tensor) -> torch.Tensor:
+        u = z @ self.turn @ self.W
+        return u + 0.3 * torch.sin(2 * u)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_sparse_jacobian_has_axes_and_a_dense_one_none(dense: bool) -> None:
+    g = np.random.default_rng(0)
+    turn = np.linalg.qr(g.normal(size=(3, 3)))[0]
+    z = g.normal(size=(300, 3))
+    model: Any = Sparse(turn, dense)
+    x = np.concatenate([z, np.zeros((300, 12))], axis=1)
+    x[:, 3:] = model.mean(torch.as_tensor(z))[:, 3:].numpy()
+    turned, structure = net.simplest(model, x)
+    assert structure.simple is not dense
+    assert bool(structure.undecided.any()) is dense
+    A = turned.frame.linear().numpy()
+    assert np.allclose(A.T @ A, np.eye(3))  # the prior stays what it is
+    if not dense:
+        found = np.abs(np.corrcoef((z @ turn).T, turned.encode(x).T)[:3, 3:])
+        assert (found.max(1) > 0.98).all()
+
+
 def bent() -> Array:  # (400, 5)
     """Two factors that a linear model does not separate."""
     g = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from unseam.axes import Array
+from unseam.finding.simplicity import SimpleStructure, simple_structure
 from unseam.finding.spacings import rotation_by_entropy
 from unseam.geometry import align, jacobian
 from unseam.geometry.align import Frame
@@ -47,6 +48,8 @@ class Effort:
 
 EFFORTS = {"quick": Effort(2, 2000, 64), "normal": Effort(), "thorough": Effort(6, 6000, 128)}
 HELD_OUT = 0.2  # of the rows
+_POINTS = 50  # rows at which the Jacobian's simplicity is asked
+_FAINT = 0.02  # share of a column's variance below which its direction is noise
 SNAPSHOTS = 6  # weights are kept this often, to see whether axes still turn
 START = 0.1  # the variance that learning begins with: rather too small than too large, or latents die early
 LINEAR_START = 1.0  # the same for a linear decoder, which has no latents to lose
@@ -245,6 +248,33 @@ def by_independence(model: Autoencoder, x: Array, seed: int = 0) -> Turned:
     T[np.ix_(used, used)], whole[np.ix_(used, used)] = root, R
     frame = Frame(torch.as_tensor(whole), torch.as_tensor(T), torch.as_tensor(mean))
     return ordered(model, frame, in_use(model, x), x)
+
+
+def by_simplicity(model: Autoencoder, x: Array, seed: int = 0) -> Turned:
+    """The axes in which each column is moved by few latents."""
+    return simplest(model, x, seed, draws=0)[0]
+
+
+def simplest(model: Autoencoder, x: Array, seed: int = 0, draws: int | None = None) -> tuple[Turned, SimpleStructure]:
+    """Axes by simple structure of the decoder's Jacobian at some rows, and their test, in the order of the axes.
+
+    Only rotations of the latents in use are looked at, under which the prior N(0, I) stays what it is. Columns that
+    the latents hardly move have no direction.
+    """
+    used = np.flatnonzero(in_use(model, x))
+    with torch.no_grad():
+        z = model.encode(_tensor(model, x[:_POINTS])).mean
+        J = jacobian(model.mean, z).double().numpy()[:, :, used]  # (p, n, k)
+    moved = (J**2).mean(0).sum(1) > _FAINT * x.var(0)[: J.shape[1]]
+    found = simple_structure(np.where(moved[:, None], J, 0.0), seed=seed, draws=draws)
+    K = z.shape[1]
+    R = np.eye(K)
+    R[np.ix_(used, used)] = found.rotation
+    eye = torch.eye(K, dtype=torch.float64)
+    turned = ordered(model, Frame(torch.as_tensor(R), eye, 0 * eye[0]), in_use(model, x), x)
+    order = np.searchsorted(used, turned.kept)
+    planes, rotation = found.planes[np.ix_(order, order)], found.rotation[:, order] * turned.sign
+    return turned, replace(found, planes=planes, rotation=rotation)
 
 
 def ordered(model: Autoencoder, frame: Frame, used: Array, x: Array) -> Turned:

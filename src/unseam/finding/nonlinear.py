@@ -18,6 +18,7 @@ from unseam.axes import Array
 from unseam.errors import lookup
 from unseam.finding import sentences
 from unseam.finding.axes import not_gaussian, subspace
+from unseam.finding.certificates import Certificate, ClueTest
 from unseam.finding.columns import Prepared
 from unseam.finding.density import gain, less_dependent
 from unseam.finding.dimension import dependent
@@ -238,28 +239,33 @@ class Turning(NamedTuple):
 def turned_answer(
     models: dict[int, Any], best: int, before: tuple[int, Any], rows: Rows, ask: Ask, bound: Array, rests: bool = True
 ) -> tuple[Answer, str, Turning]:
-    """Both clues turn every member. Axes are those of independence if the codes are surely less dependent in them, and
-    come back in other seeds as well as those of geometry; else those of geometry. No axis is identified unless the
-    loss and the axes rest."""
+    """Every clue turns every member. Axes are those of independence if the codes are surely less dependent in them, and
+    come back in other seeds as well as those of geometry; else those of simplicity, if the Jacobian is simpler than
+    chance in them and they come back as well; else those of geometry. No axis is identified unless the loss and the
+    axes rest."""
     from unseam.finding import network as net
     from unseam.finding.encoding import Through
 
     some, y, test, seed = rows.some, rows.y, rows.test, ask.seed
-    clues = {"geometry": net.by_geometry, "independence": net.by_independence}
+    clues = {"geometry": net.by_geometry, "independence": net.by_independence, "simplicity": net.by_simplicity}
     turned = {clue: {m: turn(model, some, seed) for m, model in models.items()} for clue, turn in clues.items()}
     codes = {clue: {m: t.encode(y[test]) for m, t in each.items()} for clue, each in turned.items()}
     back = {clue: agreement(each[best], _pairs(each), seed) for clue, each in codes.items()}
     less = less_dependent(turned["independence"][best].encode(y), turned["geometry"][best].encode(y))
+    structure = net.simplest(models[best], some, seed)[1]
     decides = less.sure() and back["independence"].mean > back["geometry"].mean - STEADY
-    chosen, other = ("independence", "geometry") if decides else ("geometry", "independence")
+    simple = structure.simple and not decides and back["simplicity"].mean > back["geometry"].mean - STEADY
+    chosen = "independence" if decides else "simplicity" if simple else "geometry"
+    other = "geometry" if chosen == "independence" else "independence"
     final = turned[chosen][best]
     moves, gram = final.columns(some)
     apart = separations(gram)
-    same = matched_codes(codes[chosen][best], codes[other][best]).values > SAME
-    own = final.encode(y)
+    near = {clue: matched_codes(codes[chosen][best], codes[clue][best]).values > SAME for clue in clues}
+    same, own = near[other], final.encode(y)
     depends = dependent(own, seed)
     linked = bool(depends.any())
     shaped = np.array([(decides or s) and not_gaussian(c) for s, c in zip(same, own.T, strict=True)])
+    sparse = np.asarray(~structure.undecided.any(1) & bool(simple))
     was = (
         clues[chosen](before[1], some, seed).encode(y[test])
         if net.in_use(before[1], some).any()
@@ -267,17 +273,30 @@ def turned_answer(
     )
     turning = Turning(before[0], matched_codes(codes[chosen][best], was).values)
     rests = rests and not turning.still
+    right = ask.orthogonal & (apart > TOO_CLOSE)
+    identified = (shaped | sparse | right) & (not linked) & rests
     by = tuple(
-        sentences.LINKED if linked else sentences.clue(bool(i), bool(s), bool(a > TOO_CLOSE))
-        for i, s, a in zip(shaped, same, apart, strict=True)
-    )
-    by = by if rests else (sentences.UNSETTLED,) * len(by)
-    identified = (shaped | (ask.orthogonal & (apart > TOO_CLOSE))) & (not linked) & rests
+        sentences.UNSETTLED if not rests else sentences.LINKED if linked else sentences.SIMPLE if p and not i
+        else sentences.clue(bool(i), bool(s), bool(a > TOO_CLOSE))
+        for i, p, s, a in zip(shaped, sparse, same, apart, strict=True)
+    )  # fmt: skip
+    certificates = tuple(
+        Certificate(
+            "none" if not identified[j] else "independence" if shaped[j] else "simplicity" if sparse[j] else "geometry",
+            (ClueTest("independence", bool(shaped[j]), less.mean, 3 * less.error, None, not near["independence"][j],
+                      "nats of total correlation below that of geometry's axes"),
+             ClueTest("simplicity", structure.simple, structure.criterion, structure.bar, structure.p_value,
+                      structure.simple and not near["simplicity"][j], "varimax criterion of the Jacobian"),
+             ClueTest("geometry", bool(right[j]), float(apart[j]), TOO_CLOSE, None, not near["geometry"][j],
+                      "relative difference of singular values")),
+        )
+        for j in range(len(identified))
+    )  # fmt: skip
     comes_back = together(back[chosen], depends | np.outer(~identified, ~identified))
     W = rows.onto.moves(moves)
     model = Through(rows.onto, final)
     beside = unseen(model, rows, ask, bound)
-    answer = Answer("non-linear", model, W, final.nats(some), apart, identified, by, comes_back, beside)
+    answer = Answer("non-linear", model, W, final.nats(some), apart, identified, by, comes_back, beside, certificates)
     return answer, sentences.clues(chosen, back[chosen].mean, back[other].mean, less), turning
 
 

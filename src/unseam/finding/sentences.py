@@ -12,6 +12,7 @@ GEOMETRY = "by geometry alone, which is right only if factors act at right angle
 PARTS = "non-negativity decides"
 MIXED = "depends on another part, so that both may be mixtures: non-negativity alone does not separate them"
 LINKED = "depends on other factors: axes that are both independent and at right angles were not found"
+SIMPLE = "each column is moved by few factors in these axes, more so than by chance"
 UNSETTLED = "the network had not settled, so that no axis of it can be believed yet"
 DEPENDS = "depends on others that are not correlated with it: a linear model does not separate them"
 
@@ -153,7 +154,7 @@ def parts(d: int, better: Gain, poisson: bool, back: float, other: float, won: b
 
 def clues(chosen: str, back: float, other: float, less: Gain) -> str:
     """Which clue was taken, and what the other said."""
-    rest = "independence" if chosen == "geometry" else "geometry"
+    rest = "geometry" if chosen == "independence" else "independence"
     decided = "independence prefers its own axes" if less.sure() else "independence is indifferent between them"
     return (
         f"axes by {chosen}: they come back {back:.2f} over seeds, those by {rest} {other:.2f}; {decided} "
