@@ -17,7 +17,7 @@ from unseam.geometry import Diagnosis
 from unseam.geometry import diagnosis as shapes
 from unseam.geometry.diagnosis import Latent, Pair
 from unseam.runs import diagnose as module
-from unseam.runs.rank_members import Ranking, criterion_agreement, rank, stable_active
+from unseam.runs.rank_members import Ranking, RankInput, criterion_agreement, rank, stable_active
 from unseam.show.demo import Plan, demo
 
 TINY = Plan(betas=(1.0,), seeds=3, steps=3, latents=3, encoder=(8,), decoder=(8,), workers=1, snapshots=0,
@@ -91,7 +91,8 @@ def test_every_verb_gives_the_same_choice(
     ],
 )
 def test_the_stable_number_of_active_latents(members: list[int], settings: str, stable: int) -> None:
-    assert stable_active([member(0.5, 0.1, 0.1, active=k) for k in members], settings) == stable
+    inputs = [RankInput.of(member(0.5, 0.1, 0.1, active=k)) for k in members]
+    assert stable_active(inputs, settings) == stable
 
 
 def test_an_autoencoder_has_no_say_in_what_is_stable() -> None:

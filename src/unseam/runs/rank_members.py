@@ -36,6 +36,25 @@ RULE_WITHOUT_AXES = (
 COMPARABLE = 3  # members, for a rank correlation to say anything
 
 
+class RankInput(NamedTuple):
+    """The numbers of one member that the ranking reads; a `Diagnosis` has them all, a row of a study too."""
+
+    dto: float | None
+    dto_haar: float | None
+    cost: float  # entanglement cost over beta, in nats
+    ima_contrast: float | None
+    active: int
+    latents: int
+    has_kl: bool = True  # whether the objective could have pruned a latent
+
+    @classmethod
+    def of(cls, d: Diagnosis) -> RankInput:
+        """The numbers of a diagnosis."""
+        has_kl = d.latents[0].kl is not None
+        cost = d.entanglement_cost / d.beta
+        return cls(d.dto, d.dto_haar, cost, d.ima_contrast, d.active, len(d.latents), has_kl)
+
+
 class Ranking(NamedTuple):
     """Members from best to worst, and each member's numbers."""
 
@@ -47,7 +66,7 @@ class Ranking(NamedTuple):
 
 
 def rank(
-    members: Sequence[Diagnosis],
+    members: Sequence[Diagnosis | RankInput],
     settings: Sequence[Hashable] | None = None,
     beside: Mapping[str, ArrayLike] | None = None,
 ) -> Ranking:
@@ -65,37 +84,38 @@ def rank(
     """
     if not members:
         raise BadInput("members is empty; give the diagnosis of at least one member")
-    stable = stable_active(members, settings if settings is not None else [()] * len(members))
-    distance = np.array([relative_dto(d) for d in members])
-    cost = np.array([d.entanglement_cost / d.beta for d in members])
-    active = np.array([d.active for d in members])
+    inputs = [d if isinstance(d, RankInput) else RankInput.of(d) for d in members]
+    stable = stable_active(inputs, settings if settings is not None else [()] * len(members))
+    distance = np.array([relative_dto(d) for d in inputs])
+    cost = np.array([d.cost for d in inputs])
+    active = np.array([d.active for d in inputs])
     pruned = np.maximum(stable - active, 0)  # latents that it should use and does not
     order = np.lexsort((cost, distance, pruned, active != stable)).tolist()
     alike = [i for i in order if active[i] == stable]
-    axes = np.where([bool(d.dto_haar) for d in members], distance, np.nan)  # one latent alone has no axes to judge
-    criteria = {"entanglement-cost": cost, "dto": axes, "ima-contrast": contrasts(members), "pruned": pruned}
+    axes = np.where([bool(d.dto_haar) for d in inputs], distance, np.nan)  # one latent alone has no axes to judge
+    criteria = {"entanglement-cost": cost, "dto": axes, "ima-contrast": contrasts(inputs), "pruned": pruned}
     criteria |= {name: -np.asarray(values, dtype=float) for name, values in (beside or {}).items()}
     return Ranking(order, np.argsort(order), criteria, stable, alike[-1] if stable > 1 and len(alike) > 1 else None)
 
 
-def relative_dto(d: Diagnosis) -> float:
+def relative_dto(d: Diagnosis | RankInput) -> float:
     """DtO over its chance level: 0 = orthogonal, 1 = random axes. One active latent has no axes to mix: 1."""
     return d.dto / d.dto_haar if d.dto is not None and d.dto_haar else 1.0
 
 
-def contrasts(members: Sequence[Diagnosis]) -> Array:  # (S,)
+def contrasts(members: Sequence[RankInput]) -> Array:  # (S,)
     return np.array([np.inf if d.ima_contrast is None else d.ima_contrast for d in members])
 
 
-def stable_active(members: Sequence[Diagnosis], settings: Sequence[Hashable]) -> int:
+def stable_active(members: Sequence[RankInput], settings: Sequence[Hashable]) -> int:
     """The largest number of active latents, short of all, on which all seeds of some setting agree; if none agree, all
     latents where a setting that could prune keeps them, else the usual number."""
-    by_setting: dict[Hashable, list[Diagnosis]] = {}
+    by_setting: dict[Hashable, list[RankInput]] = {}
     for d, setting in zip(members, settings, strict=True):
-        if d.latents[0].kl is not None:
+        if d.has_kl:
             by_setting.setdefault(setting, []).append(d)
     agreed = [same[0] for same in by_setting.values() if len(same) > 1 and len({d.active for d in same}) == 1]
-    chose = [d.active for d in agreed if d.active < len(d.latents)] or [d.active for d in agreed]
+    chose = [d.active for d in agreed if d.active < d.latents] or [d.active for d in agreed]
     usual = Counter(d.active for d in members)
     return max(chose) if chose else max(usual, key=lambda count: (usual[count], count))
 

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from unseam.errors import BadInput
 from unseam.metrics.udr import udr
 from unseam.readers import load_array, load_table
 from unseam.run import Run, load_run
-from unseam.runs.rank_members import rank
+from unseam.runs.rank_members import RankInput, rank
 from unseam.study.grid import Grid
 from unseam.study.pieces import open_study, places
 
@@ -140,25 +139,28 @@ def informative(z: Array) -> Array:  # (N, K) -> (K,)
 
 
 def places_in_ranking(frame: pd.DataFrame) -> Array:  # (M,)
-    """Place in the label-free ranking (`runs.choose`) of the finished models of a data set; 1 is best."""
+    """Place in the label-free ranking (`runs.rank_members`) of the finished models of a data set; 1 is best."""
     out = np.full(len(frame), np.nan)
     done = frame[frame["status"] == "finished"]
     for _, part in done.groupby("data"):
-        members: Any = [as_diagnosis(row) for row in part.to_dict("records")]
+        members = [rank_input(row) for row in part.to_dict("records")]
         settings = list(zip(part["method"], part["strength"], strict=True))
         out[part.index.to_numpy()] = rank(members, settings).rank + 1
     return out
 
 
-def as_diagnosis(row: dict[Any, Any]) -> SimpleNamespace:
-    """What the ranking asks of a `Diagnosis`, from a row."""
+def rank_input(row: dict[Any, Any]) -> RankInput:
+    """What the ranking reads, from a row of the table."""
 
     def known(name: str) -> float | None:
         value = row.get(name)
         return None if value is None or np.isnan(value) else float(value)
 
-    return SimpleNamespace(
-        dto=known("free.dto"), dto_haar=known("free.dto-chance"), beta=1.0, active=int(known("free.active") or 0),
-        entanglement_cost=known("free.cost-over-beta") or 0.0, ima_contrast=known("free.ima-contrast"),
-        latents=[SimpleNamespace(kl=0.0)] * max(int(row["latents"]), 1),
-    )  # fmt: skip
+    return RankInput(
+        dto=known("free.dto"),
+        dto_haar=known("free.dto-chance"),
+        cost=known("free.cost-over-beta") or 0.0,
+        ima_contrast=known("free.ima-contrast"),
+        active=int(known("free.active") or 0),
+        latents=max(int(row["latents"]), 1),
+    )
