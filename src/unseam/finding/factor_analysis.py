@@ -32,6 +32,22 @@ class Factors(NamedTuple):
     discrepancy: float
 
 
+CONSTANT = 1e-9  # of the largest spread: less is rounding
+
+
+def standardised(x: Array) -> Array:  # (N, n) -> (N, n)
+    """Columns of mean 0 and variance 1; a column that is constant in these rows is 0.
+
+    >>> standardised(np.array([[1.0, 0.1], [3.0, 0.1], [5.0, 0.1]])).round(3) + 0.0
+    array([[-1.225,  0.   ],
+           [ 0.   ,  0.   ],
+           [ 1.225,  0.   ]])
+    """
+    z = x - x.mean(0)
+    spread = z.std(0)
+    return np.asarray(z / np.where(spread > CONSTANT * spread.max(initial=0.0), spread, np.inf))
+
+
 def correlation_matrix(x: Array, gaps: Array | None = None) -> Array:  # (N, n), (N, n) bool -> (n, n)
     """Of columns; with gaps, each entry by the rows that have both cells, the whole brought back to a positive matrix.
 
@@ -40,9 +56,10 @@ def correlation_matrix(x: Array, gaps: Array | None = None) -> Array:  # (N, n),
     1.0
     """
     if gaps is None or not gaps.any():
-        z = x - x.mean(0)
-        z = z / np.maximum(z.std(0), 1e-300)
-        return np.asarray(z.T @ z / len(z))
+        z = standardised(x)
+        R = np.asarray(z.T @ z / len(z))
+        np.fill_diagonal(R, 1.0)
+        return R
     seen = (~gaps).astype(float)
     mean = np.where(gaps, 0.0, x).sum(0) / np.maximum(seen.sum(0), 1)
     z = np.where(gaps, 0.0, x - mean)
@@ -50,7 +67,8 @@ def correlation_matrix(x: Array, gaps: Array | None = None) -> Array:  # (N, n),
     products, squares = z.T @ z, (z**2).T @ seen  # sum x_i x_j, sum x_i^2 over rows that have both
     sums = z.T @ seen
     covariance = products - sums * sums.T / count
-    spread = np.maximum(squares - sums**2 / count, 1e-300)
+    spread = squares - sums**2 / count
+    spread = np.where(spread > CONSTANT**2 * spread.max(initial=0.0), spread, np.inf)
     R = covariance / np.sqrt(spread * spread.T)
     np.fill_diagonal(R, 1.0)
     return _positive(np.clip(R, -1.0, 1.0))
@@ -98,7 +116,7 @@ def factors_of_rows(x: Array, k: int) -> Factors:  # (N, n)
     """The same for more than MOST columns, with one noise for all: by the rows, without a matrix (n, n)."""
     from unseam.linear.ppca import axes_of_rows
 
-    l, U = axes_of_rows((x - x.mean(0)) / np.maximum(x.std(0), 1e-300))
+    l, U = axes_of_rows(standardised(x))
     k = min(k, U.shape[1])
     noise = float(max(l[k:].mean(), LEAST_UNIQUE)) if k < len(l) else LEAST_UNIQUE
     L = U[:, :k] * np.sqrt(np.maximum(l[:k] - noise, 0))

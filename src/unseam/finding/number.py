@@ -15,7 +15,7 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.finding.dimension import SURE
-from unseam.finding.factor_analysis import correlation_matrix
+from unseam.finding.factor_analysis import correlation_matrix, standardised
 from unseam.rng import numpy_generator
 
 QUANTILE = 0.95
@@ -121,8 +121,7 @@ def _eigenvalues(x: Array, gaps: Array | None) -> Array:  # -> (n,), largest fir
     N, n = x.shape
     if gaps is not None and gaps.any():
         return np.linalg.eigvalsh(correlation_matrix(x, gaps))[::-1]
-    z = x - x.mean(0)
-    z = z / np.maximum(z.std(0), 1e-300)
+    z = standardised(x)
     l = np.linalg.eigvalsh(z @ z.T if n > N else z.T @ z)[::-1] / N
     return np.pad(np.maximum(l, 0), (0, max(0, n - len(l))))[:n]
 
