@@ -3,16 +3,20 @@
 Every picture is written into the page once, as a data URI behind a CSS class, and can be shown in many places.
 """
 
+from __future__ import annotations
+
 import io
 from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
-from torch import Tensor
-from torch.nn import functional
 
 from unseam.axes import Array
+
+if TYPE_CHECKING:  # findings of tables are shown where torch is not installed
+    from torch import Tensor
 
 _LARGEST = 64  # pixels: larger images are averaged down, a report is looked at from afar
 UP, DOWN = (213, 94, 0), (0, 114, 178)  # more and less: vermilion and blue, told apart by every eye
@@ -36,6 +40,8 @@ def as_pixels(
     if c not in (1, 3):
         flat = flat.mean(1, keepdim=True)
     if max(h, w) > largest:
+        from torch.nn import functional
+
         scale = largest / max(h, w)
         flat = functional.interpolate(flat, (max(1, round(h * scale)), max(1, round(w * scale))), mode="area")
     grey = (flat.clamp(0, 1) * 255).round().byte().movedim(1, 3)
@@ -64,6 +70,8 @@ def signed(image: Tensor, largest: float) -> Array:  # (C, H, W) -> (H, W, 4)
 
     Opacity is the square root of |value| / largest, so that faint changes are seen; channels are averaged.
     """
+    from torch.nn import functional
+
     value = functional.avg_pool2d(image.mean(0, keepdim=True)[None], -(-max(image.shape[1:]) // _LARGEST))[0, 0]
     opacity = (value.abs() / max(largest, 1e-12)).clamp(0, 1).sqrt().numpy()
     colour = np.where(value.numpy()[..., None] > 0, np.array(UP), np.array(DOWN))
