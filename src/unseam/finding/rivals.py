@@ -137,7 +137,7 @@ def compared(prepared: Prepared, best: Answer, k: int, truth: Array | None, seed
             warnings.simplefilter("ignore")
             rows[name] = _row(fit, z, min(k, x.shape[1]), train, test, truth, seed)
             model = fit(given / unit, min(k, x.shape[1]), seed) if same and name != "NMF" else None
-            rows[name]["log_likelihood"] = float(model.score(others / unit)) if model and model.score else None
+            rows[name]["log_likelihood"] = _likelihood(model, others / unit)
     return rows
 
 
@@ -145,6 +145,16 @@ def _spread(x: Array, pixels: bool) -> Array:  # (N, n) -> (n,)
     """Standard deviations of the columns; one for all pixels, which share a unit."""
     own = np.maximum(x.std(0), 1e-12)
     return np.full(len(own), np.sqrt((own**2).mean())) if pixels else own
+
+
+def _likelihood(model: Fitted | None, x: Array) -> float | None:  # (M, n)
+    """Mean log likelihood of rows; None where the model has no density of them (columns that depend exactly)."""
+    if model is None or model.score is None:
+        return None
+    try:
+        return float(model.score(x))
+    except np.linalg.LinAlgError:
+        return None
 
 
 def _row(fit: Method, z: Array, d: int, train: Array, test: Array, truth: Array | None, seed: int) -> Row:

@@ -125,7 +125,7 @@ def examine(
         with _step(2, "non-negative parts", prepared, show):
             best, said = with_parts(prepared, linear, rows, train, test, latents, seed)
         notes += said
-    if prepared.shape is None and prepared.positive and closed(prepared, rows):
+    if prepared.shape is None and closed(prepared, rows):
         best = replace(best, identified=np.zeros_like(best.identified))
         notes.append("every row has the same sum, so that each column depends on all others: no axis is identified")
     d = numbers.evidence or numbers.major
@@ -179,8 +179,9 @@ def _linear(
 
 def closed(prepared: Prepared, rows: Array) -> bool:
     """Whether rows are shares: non-negative, with the same sum."""
-    sums = prepared.raw(prepared.x[rows]).sum(1)
-    return bool(sums.std() < 1e-3 * abs(sums.mean()))
+    raw = prepared.raw(prepared.x[rows])
+    sums = raw.sum(1)
+    return bool(raw.min() >= -1e-9 * abs(raw).max() and sums.std() < 1e-3 * abs(sums.mean()))
 
 
 def _minor(prepared: Prepared, rows: Array, numbers: Numbers) -> tuple[Minor, ...]:

@@ -1,0 +1,231 @@
+"""Simple structure, factor analysis and the number of factors, each against another way to the same number."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.decomposition import FactorAnalysis
+
+import unseam
+from unseam.axes import Array
+from unseam.errors import BadInput
+from unseam.finding.factor_analysis import FactorModel, correlation_matrix, explains, fit_factors
+from unseam.finding.linear import depend
+from unseam.finding.number import Numbers, count_factors, minimum_partial, parallel_analysis
+from unseam.finding.simple import power_of_second
+from unseam.finding.simplicity import congruences, criterion, promax, simple_structure
+from unseam.finding.stability import chance_quantile, congruence_agreement
+from unseam.stats import matched
+
+
+def questionnaire(k: int = 3, each: int = 5, N: int = 800, r: float = 0.0, seed: int = 0) -> tuple[Array, Array, Array]:
+    """Gaussian factors that move some items each: items, factors, loadings."""
+    g = np.random.default_rng(seed)
+    L = np.kron(np.eye(k), np.full((each, 1), 0.7)) + 0.05 * g.standard_normal((k * each, k))
+    z = g.multivariate_normal(np.zeros(k), r + (1 - r) * np.eye(k), N)
+    return z @ L.T + 0.7 * g.standard_normal((N, k * each)), z, L
+
+
+def dense(k: int = 3, n: int = 10, N: int = 800, seed: int = 0) -> Array:
+    g = np.random.default_rng(seed)
+    return g.standard_normal((N, k)) @ g.standard_normal((k, n)) + g.standard_normal((N, n))
+
+
+def test_the_simplest_rotation_is_the_best_of_all_angles() -> None:
+    g = np.random.default_rng(0)
+    L = g.standard_normal((12, 2))
+    unit = L / np.linalg.norm(L, axis=1, keepdims=True)
+    angles = np.linspace(0, np.pi / 2, 2001)
+    turns = np.array([[[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]] for a in angles])
+    best = criterion((unit @ turns)[:, None]).max()
+    found = simple_structure(L, draws=0)
+    assert found.criterion == pytest.approx(best, abs=1e-6)
+    assert criterion((unit @ found.rotation)[None, None])[0] == pytest.approx(best, abs=1e-6)
+    assert np.allclose(found.rotation.T @ found.rotation, np.eye(2))
+
+
+def test_sparse_loadings_are_beyond_chance_and_dense_ones_are_not() -> None:
+    g = np.random.default_rng(1)
+    sparse = np.kron(np.eye(3), np.ones((5, 1))) + 0.15 * g.standard_normal((15, 3))
+    assert simple_structure(sparse @ np.linalg.qr(g.standard_normal((3, 3)))[0]).p_value < 0.01
+    chances = [simple_structure(g.standard_normal((15, 3))).p_value for _ in range(40)]
+    assert np.mean(np.array(chances) <= 0.05) < 0.2
+    assert 0.2 < np.median(chances) < 0.8
+
+
+def test_a_stack_of_equal_jacobians_is_one_matrix_of_loadings() -> None:
+    L = np.random.default_rng(2).standard_normal((9, 3))
+    one, many = simple_structure(L), simple_structure(np.stack([L] * 4), draws=100)
+    assert one.criterion == pytest.approx(many.criterion, abs=1e-6)
+    assert np.quantile(many.null, 0.5) == pytest.approx(np.quantile(one.null, 0.5), abs=0.05)
+    with pytest.raises(BadInput, match=r"loadings have shape \(3,\)"):
+        simple_structure(np.ones(3))
+
+
+def test_a_plane_of_dense_factors_beside_sparse_ones_has_no_axes() -> None:
+    g = np.random.default_rng(3)
+    L = np.zeros((24, 4))
+    L[:6, 0], L[6:12, 1] = 1, 1
+    angle = np.linspace(0, np.pi, 12, endpoint=False)  # evenly: no direction is special
+    L[12:, 2], L[12:, 3] = np.cos(angle), np.sin(angle)
+    found = simple_structure(L + 0.02 * g.standard_normal(L.shape))
+    order = matched(np.abs(found.rotation)).columns
+    assert found.simple
+    assert found.undecided[order[2], order[3]]
+    assert not found.undecided[order[0], order[1]]
+
+
+def test_factor_analysis_is_that_of_scikit_learn() -> None:
+    x, _, _ = questionnaire()
+    z = (x - x.mean(0)) / x.std(0)
+    ours = fit_factors(correlation_matrix(x), 3)
+    theirs = FactorAnalysis(3, tol=1e-8, max_iter=5000, svd_method="lapack").fit(z)
+    assert np.allclose(ours.unique, theirs.noise_variance_, atol=2e-3)
+    model = FactorModel(z.mean(0), np.ones(15), ours.loadings, np.eye(3), ours.unique)
+    assert model.log_likelihood(z).mean() == pytest.approx(theirs.score(z), abs=1e-4)
+    turn = np.linalg.lstsq(model.encode(z), theirs.transform(z), rcond=None)[0]
+    assert np.allclose(model.encode(z) @ turn, theirs.transform(z), atol=0.02)
+
+
+def test_an_oblique_model_is_a_density_and_knows_its_determinacy() -> None:
+    _, _, L = questionnaire()
+    Phi = np.full((3, 3), 0.3) + 0.7 * np.eye(3)
+    unique, scale, mean = np.full(15, 0.5), np.linspace(0.5, 2, 15), np.arange(15.0)
+    model = FactorModel(mean, scale, L, Phi, unique)
+    C = (L @ Phi @ L.T + np.diag(unique)) * np.outer(scale, scale)
+    x = np.random.default_rng(0).multivariate_normal(mean, C, 50)
+    assert np.allclose(model.log_likelihood(x), multivariate_normal(mean, C).logpdf(x))
+    W = L * scale[:, None]
+    known = np.diag(Phi @ W.T @ np.linalg.solve(C, W @ Phi))
+    assert np.allclose(model.determinacy, known)
+    assert np.allclose(model.nats(), -0.5 * np.log(1 - known))
+    assert np.allclose(model.encode(x), (x - mean) @ np.linalg.solve(C, W @ Phi))
+
+
+def test_promax_keeps_what_the_loadings_explain() -> None:
+    x, _, L = questionnaire(r=0.4, N=3000)
+    ours = fit_factors(correlation_matrix(x), 3).loadings
+    turned = ours @ simple_structure(ours, draws=0).rotation
+    P, Phi = promax(turned)
+    assert np.allclose(P @ Phi @ P.T, ours @ ours.T)
+    assert np.allclose(np.diag(Phi), 1)
+    assert matched(congruences(L, P)).values.min() > 0.98
+    assert abs(np.abs(Phi[np.triu_indices(3, 1)]).mean() - 0.4) < 0.15
+
+
+def test_correlations_with_gaps_are_those_of_pandas() -> None:
+    x, _, _ = questionnaire(N=300)
+    x[np.random.default_rng(0).uniform(size=x.shape) < 0.2] = np.nan
+    assert np.allclose(correlation_matrix(x, np.isnan(x)), pd.DataFrame(x).corr().to_numpy(), atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_missing_cells_add_no_factors(seed: int) -> None:
+    x = dense(3, 8, 500, seed)
+    x[np.random.default_rng(seed + 10).uniform(size=x.shape) < 0.3] = np.nan
+    found = unseam.find(x, network=False)
+    assert found.count <= 3
+    assert found.numbers.evidence <= 4
+    assert not any(f.grade == "found" for f in found.factors)
+
+
+def test_rules_of_the_number_agree_on_a_questionnaire_and_differ_where_there_is_little_noise() -> None:
+    x, _, _ = questionnaire(4, N=600)
+    none = np.zeros(x.shape, bool)
+    assert (parallel_analysis(x).number, minimum_partial(correlation_matrix(x))) == (4, 4)
+    assert count_factors(x, none, 4).major == 4
+    noise = np.random.default_rng(0).standard_normal((500, 8))
+    assert count_factors(noise, np.zeros(noise.shape, bool), 0).major == 0
+    g = np.random.default_rng(5)
+    weak = g.standard_normal((500, 4)) * [3, 1, 0.5, 0.3] @ g.standard_normal((4, 9))
+    weak += 0.02 * g.standard_normal(weak.shape)
+    few = count_factors(weak, np.zeros(weak.shape, bool), 4)
+    assert few.parallel < 4 == few.major
+    said = Numbers(5, parallel=6, map=5, evidence=8).disagreement()
+    assert said == "number of factors: 5 (5 by MAP, 6 by parallel analysis, 8 by evidence)"
+
+
+def test_chance_of_random_axes_in_a_plane_is_known_in_closed_form() -> None:
+    """The best of |cos| and |sin| of an angle that is uniform in 45 degrees, at its 95 % quantile."""
+    assert chance_quantile(2, 1) == pytest.approx(np.cos(np.pi / 4 * 0.05), abs=1e-3)
+    assert chance_quantile(1, 10) == 0
+    assert 0.95 < chance_quantile(2, 10) < 0.99
+
+
+def test_congruence_knows_swaps_signs_and_planes() -> None:
+    L = np.kron(np.eye(3), np.ones((4, 1)))
+    turn = np.eye(3)
+    turn[:2, :2] = np.array([[1, -1], [1, 1]]) / np.sqrt(2)
+    back = congruence_agreement(L, [(L, (-L @ turn)[:, [2, 0, 1]])] * 3)
+    assert back.alone[2] > 0.999
+    assert back.alone[:2].max() < 0.8
+    assert back.group[0] == back.group[1] != back.group[2]
+    assert back.together.min() > 0.999
+
+
+def test_a_cloud_with_one_scale_for_each_row_depends_however_many_rows() -> None:
+    """Multivariate t with 12 degrees of freedom: any rotation fits as well."""
+    g = np.random.default_rng(0)
+    for N in (5000, 20_000):
+        cloud = g.standard_normal((N, 3)) * np.sqrt(12 / g.chisquare(12, (N, 1)))
+        assert depend(cloud, 0).any(axis=0).all()
+    assert not depend(g.laplace(size=(5000, 3)), 0).any()
+
+
+def test_questionnaires_are_found_by_simplicity(tmp_path: Path) -> None:
+    x, z, L = questionnaire(3, N=1000, r=0.3)
+    found = unseam.find(pd.DataFrame(x, columns=[f"item{i}" for i in range(15)]), network=False, out=tmp_path / "o")
+    assert [(f.grade, f.clue) for f in found.factors] == [("found", "simplicity")] * 3
+    assert matched(congruences(L, found.loadings.to_numpy())).values.min() > 0.97
+    codes = np.abs(np.corrcoef(z.T, found.codes.to_numpy().T))[:3, 3:]
+    roots = [f.determinacy_root for f in found.factors]
+    assert np.allclose(np.sort(matched(codes).values), np.sort(roots), atol=0.04)
+    document = json.loads((tmp_path / "o" / "findings.json").read_text())
+    assert document["count"] == document["numbers"]["major"] == 3
+    assert {"parallel", "map", "evidence", "gap"} <= set(document["numbers"])
+    tests = document["factors"][0]["certificate"]["tests"]
+    assert {test["clue"] for test in tests} == {"independence", "simplicity"}
+    assert [test["decides"] for test in tests if test["clue"] == "simplicity"] == [True]
+    assert pd.read_csv(document["loadings"], index_col=0).shape == (15, 3)
+    assert np.shape(document["factor_correlations"]) == (3, 3)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_levels_of_dense_factors_are_not_found(seed: int) -> None:
+    """Rounding makes everything non-Gaussian: it is no reason to believe in axes."""
+    found = unseam.find(np.clip(np.round(dense(2, 9, 900, seed)), -2, 2), network=False)
+    assert found.count == 2
+    assert not any(f.grade == "found" for f in found.factors)
+
+
+def test_one_direction_is_found_only_if_one_factor_explains_the_correlations() -> None:
+    g = np.random.default_rng(0)
+    L = np.linspace(0.5, 0.85, 10)
+    one = g.standard_normal((1500, 1)) * L + np.sqrt(1 - L**2) * g.standard_normal((1500, 10))
+    found = unseam.find(one, network=False)
+    assert [f.grade for f in found.factors] == ["found"]
+    three = g.standard_normal((1500, 3)) @ g.uniform(0.3, 1.0, (3, 10)) + g.standard_normal((1500, 10))
+    several = unseam.find(three, network=False)
+    assert not any(f.grade == "found" for f in several.factors)
+    few = fit_factors(correlation_matrix(one[:60]), 1)
+    assert explains(few, 60).p_value > 0.001
+    assert power_of_second(few, 60) < 0.9 < power_of_second(few, 5000)
+
+
+def test_shares_and_sums_are_never_found() -> None:
+    g = np.random.default_rng(0)
+    shares = unseam.find(g.dirichlet(np.linspace(0.5, 5, 6), 400), network=False)
+    assert not any(f.grade == "found" for f in shares.factors)
+    assert any("same sum" in note for note in shares.notes)
+    counts = g.poisson(3 * g.gamma(1.0, size=(400, 2)) @ g.uniform(0.2, 1.0, (2, 8))).astype(float)
+    assert not any(f.grade == "found" for f in unseam.find(counts, network=False).factors)
+
+
+def test_a_grade_never_contradicts_the_number_it_rests_on() -> None:
+    for x in (questionnaire()[0], dense(), dense(2, 8, 500, 1)):
+        for f in unseam.find(x, network=False).factors:
+            _, value, bar = f.rests_on
+            assert (value >= bar) == (f.grade in ("found", "pair"))
