@@ -190,7 +190,11 @@ def test_pythae_brings_its_likelihood_and_beta():
 def test_scvi_takes_each_cell_with_its_own_library_and_batch():
     adapter = adapter_for(ScviLike())
     assert adapter.kind == "scvi-tools"
-    found = unseam.diagnose(ScviLike(), X / 4, points=64)
+    model = ScviLike()
+    model.history = {"kl_weight": pd.DataFrame({"kl_weight": [0.1, 0.5, 1.0]})}
+    found = unseam.diagnose(model, X / 4, points=64)
+    assert (found.beta, found.beta_source) == (1.0, "given")  # the weight at the end of its warm-up
+    assert unseam.diagnose(ScviLike(), X / 4, points=64).beta_source == "estimated"
     x = (X / 4).double()
     z = x @ torch.linalg.pinv(W.double()).T
     rate = torch.exp(0.1 * z @ W.T.double() + x[:, :1] + (x[:, :1] > 0))

@@ -10,7 +10,12 @@ from unseam.axes import Pass, Terms
 from unseam.models import Architecture, Autoencoder, Diagonal, Full
 from unseam.objectives import OBJECTIVES, Context, Objective
 
-SMALL = {"factor-vae": {"width": 16, "depth": 2}, "ortho-vae": {"points": 3}, "ima-vae": {"points": 3}}
+SMALL = {
+    "factor-vae": {"width": 16, "depth": 2},
+    "ortho-vae": {"points": 3},
+    "ima-vae": {"points": 3},
+    "sparse-jacobian": {"points": 3},
+}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, SMALL.get(name, {})) for name in OBJECTIVES} | {
     "beta-vae warm-up": ("beta-vae", {"schedule": "warm-up"}),
     "beta-tcvae stratified": ("beta-tcvae", {"estimator": "stratified", "alpha": 0.5, "gamma": 2.0}),

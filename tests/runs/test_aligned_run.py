@@ -175,3 +175,20 @@ def test_arrays_of_the_user_move_with_it(tmp_path):
     (tmp_path / "run" / "source.npy").unlink()
     assert len(load_run(made.folder).data) == 300
     np.testing.assert_allclose(made.reconstruct(x[:5]), run.reconstruct(x[:5]), atol=1e-4)
+
+
+def test_samples_are_decoded_draws_of_the_prior(runs):
+    run, made, _ = runs["beta-vae-sigma"]
+    drawn = run.sample(3000, member=0)
+    again = run.sample(3000, member=0)
+    np.testing.assert_array_equal(drawn, again)
+    assert drawn.shape == (3000, 3)
+    with torch.no_grad():
+        z = torch.randn(20_000, 3, generator=torch.Generator().manual_seed(5))
+        expected = run.model(0).mean(z).numpy()
+    np.testing.assert_allclose(drawn.mean(0), expected.mean(0), atol=0.15 * expected.std())
+    np.testing.assert_allclose(drawn.std(0), expected.std(0), rtol=0.15)
+    with pytest.raises(BadInput, match="has no prior over codes"):
+        runs["ae"][0].sample(3, member=0)
+    with pytest.raises(BadInput, match="n=0 must be at least 1"):
+        run.sample(0, member=0)

@@ -14,6 +14,7 @@ from unseam.geometry.dependence import dependence as dependence
 from unseam.geometry.diagnose import diagnose as diagnose
 from unseam.geometry.diagnosis import Diagnosis as Diagnosis
 from unseam.geometry.diagonalise import joint_rotation as joint_rotation
+from unseam.geometry.entropic import EntropicScores as EntropicScores, entropic_scores as entropic_scores
 from unseam.geometry.orthogonality import haar as haar
 from unseam.geometry.jacobian import hessian as hessian, jacobian as jacobian, metrics as metrics, pullback as pullback
 from unseam.geometry.jacobian import pullbacks as pullbacks, singular as singular
@@ -24,4 +25,6 @@ from unseam.geometry.pushforward import component_density as component_density, 
 from unseam.geometry.polarized import active_latents as active_latents, delta_kl as delta_kl
 from unseam.geometry.polarized import polarized_share as polarized_share, polarized_since as polarized_since
 from unseam.geometry.polarized import statistics as statistics
+from unseam.geometry.sampled_cost import sampled_cost as sampled_cost
+from unseam.geometry.separability import cross_slopes as cross_slopes, product_support as product_support
 from unseam.geometry.self_consistency import self_consistency as self_consistency

@@ -102,8 +102,10 @@ class TheoremTable:
             missing = self.failing(theorem)
             unknown = [name for name in missing if self.premise(name).holds is None]
             word = "unknown" if missing and len(unknown) == len(missing) else "no" if missing else "yes"
-            why = f"{', '.join(missing)} {'was not measured' if word == 'unknown' else 'fails'}" if missing else (
-                theorem.says + (f" (not tested: {theorem.untested})" if theorem.untested else ""))  # fmt: skip
+            many = len(missing) > 1
+            fault = f"{'were' if many else 'was'} not measured" if word == "unknown" else "fail" if many else "fails"
+            untested = f" (not tested: {theorem.untested})" if theorem.untested else ""
+            why = f"{' and '.join(missing)} {fault}" if missing else theorem.says + untested
             rows.append([f"{theorem.name} [{theorem.source}]", word, why])
         return rows
 

@@ -14,6 +14,7 @@ OBJECTIVE_CLASSES = {  # name: module:class
     "sigma-vae": "unseam.objectives.sigma:SigmaVAE",
     "ortho-vae": "unseam.objectives.orthogonal:OrthoVAE",
     "ima-vae": "unseam.objectives.orthogonal:IMAVAE",
+    "sparse-jacobian": "unseam.objectives.sparse:SparseJacobian",
     "qlae": "unseam.objectives.quantised:QLAE",
     "info-vae": "unseam.objectives.info:InfoVAE",
     "ada-gvae": "unseam.objectives.adaptive:AdaGVAE",

@@ -89,6 +89,31 @@ class Run:
         x = x if self.config.scaling is None else self.config.scaling.undo(x)
         return encode_decode.like(z, x, self.config.features or [f"x{i}" for i in range(x[0].numel())])
 
+    def sample(self, n: int, member: int | None = None, seed: int = 0) -> Any:  # -> (n, *shape)
+        """n new observations E[x|z] with z from the prior N(0, I), in the data's own units; a DataFrame for a table.
+
+        >>> import tempfile, unseam
+        >>> run = unseam.fit("synth-linear", steps=5, network="linear", latents=2, data_parameters={"size": 200},
+        ...                  out=tempfile.mkdtemp() + "/run", show=False)
+        >>> run.sample(4).shape
+        (4, 3)
+        """
+        import torch
+
+        from unseam.rng import generator
+
+        if n < 1:
+            raise BadInput(f"n={n} must be at least 1: it is how many observations are drawn")
+        if self.config.architecture.posterior in ("point", "quantised", "rounded"):
+            raise BadInput(f"{self.config.objective} has no prior over codes to draw from; decode codes of your own")
+        z = torch.randn(n, self.config.architecture.latents, generator=generator(seed, "sample"))
+        x = self.decode(z.numpy(), member)
+        if not self.config.features:
+            return x
+        import pandas as pd
+
+        return pd.DataFrame(x.reshape(n, -1), columns=list(self.config.features))
+
     def reconstruct(self, x: Any, member: int | None = None) -> Any:  # (N, ...) -> (N, *shape)
         """What is left of x behind the codes, in the data's own units."""
         return self.decode(self.encode(x, member), member)

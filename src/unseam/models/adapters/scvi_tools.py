@@ -57,9 +57,21 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
     gaussian = type(first).__name__ == "Normal"
     likelihood, notes = _likelihood_of(first)
     return AdaptedModel(
-        "scvi-tools", decode, codes, torch.cat(variances), likelihood=likelihood, beta=1.0, context=context,
-        data=torch.cat(data), module=module, notes=notes,
+        "scvi-tools", decode, codes, torch.cat(variances), likelihood=likelihood, beta=last_weight(model),
+        context=context, data=torch.cat(data), module=module, notes=notes,
     )  # fmt: skip
+
+
+def last_weight(model: Any) -> float | None:
+    """The weight that the KL had when training ended: scvi-tools warms it up, often for longer than it trains.
+
+    None, where its history does not say, so that it is estimated.
+    """
+    history = getattr(model, "history", None)
+    try:
+        return float(history["kl_weight"].iloc[-1].item()) or None  # type: ignore[index]
+    except (TypeError, KeyError, IndexError, AttributeError, ValueError):
+        return None
 
 
 def batches(model: Any, x: Any) -> Iterator[Any]:
