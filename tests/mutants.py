@@ -160,7 +160,7 @@ FAULTS = (  # docs/reliability.md: what each mending of D1 to D18 would let thro
     Mutant("D7: broken files raise what they like", f"{UNSEAM}readers/limits.py",
            "    except DAMAGE as error:\n", "    except OSError as error:\n", "data/test_read.py::test_flipped_bytes_never_end_in_a_traceback"),
     Mutant("D8: paths are read as markup", f"{UNSEAM}cli/common.py",
-           "stdout = Console(markup=False,", "stdout = Console(markup=True,", "cli/test_cli_paths.py"),
+           "stdout = SafeConsole(markup=False,", "stdout = SafeConsole(markup=True,", "cli/test_cli_paths.py"),
     Mutant("D9: every group's number goes into one pipe before a worker runs", f"{UNSEAM}train/workers.py",
            "        staff = [start() for _ in range(workers)]\n",
            "        staff = [start() for _ in range(workers)]\n        for number in todo:\n            staff[0].process.send({'number': number, 'of': 64 * ' '})\n",

@@ -42,6 +42,18 @@ class Failed(RuntimeError):
 DAMAGED_TABLE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 
 
+_CONTROLS = {n: None for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
+
+
+def printable(text: str) -> str:
+    """The text without characters that steer a terminal: names of columns and words of servers come from others.
+
+    >>> printable("a\\x1b]52;c;aGk=\\x07b")
+    'a]52;c;aGk=b'
+    """
+    return text.translate(_CONTROLS)
+
+
 def is_damage(error: BaseException) -> bool:
     """Whether SQLite complains of what a file holds, not of a lock, a full disk or a folder that cannot be written.
 

@@ -7,17 +7,29 @@ logging.getLogger("unseam").setLevel(logging.ERROR)     # no notes and no bars
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from html import escape
 from importlib import import_module
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.segment import Segment
 
-stderr = Console(stderr=True, markup=False, highlight=False)
+from unseam.errors import printable
+
+
+class SafeConsole(Console):
+    """rich's console, which writes its own codes and none that stand in what is printed."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
+stderr = SafeConsole(stderr=True, markup=False, highlight=False)
 REPORT_EVERY = 10.0  # seconds between plain lines
 _QUICK = 2.0  # seconds: what is done sooner needs no bar in a notebook
 _SURE = 0.005  # of the whole: before that, a guess of the time left is off by days

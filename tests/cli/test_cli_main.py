@@ -225,3 +225,26 @@ def test_a_reader_that_left_is_no_error(words: list[str]) -> None:
             [sys.executable, "-m", "unseam", *words], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("steer", ["\x1b]52;c;aGk=\x07", "\x1b[2J", "\x9b31m", "\r"])
+def test_nothing_that_is_printed_steers_the_terminal(steer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A column's name or a server's words could set the clipboard (OSC 52), or hide what was said before."""
+    from io import StringIO
+
+    from rich.table import Table
+
+    from unseam.progress import SafeConsole
+
+    out = StringIO()
+    console = SafeConsole(file=out, markup=False, highlight=False, force_terminal=False)
+    table = Table(f"name{steer}")
+    table.add_row(f"cell{steer}end")
+    console.print(table)
+    console.print(f"said{steer}", soft_wrap=True)
+    assert main(["evaluate", f"nowhere{steer}x"]) == 2
+    for text in (out.getvalue(), capsys.readouterr().err):
+        assert not [c for c in text if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160)]
+        assert text.isprintable() is False  # it has its own line ends
+    assert "cell" in out.getvalue()
+    assert "end" in out.getvalue()

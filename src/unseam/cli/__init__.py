@@ -12,7 +12,17 @@ from importlib import import_module
 from itertools import pairwise
 
 from unseam import __version__
-from unseam.errors import ENVIRONMENT, PATH_ERRORS, BadInput, Failed, MissingPackage, error_text, is_damage, unknown
+from unseam.errors import (
+    ENVIRONMENT,
+    PATH_ERRORS,
+    BadInput,
+    Failed,
+    MissingPackage,
+    error_text,
+    is_damage,
+    printable,
+    unknown,
+)
 from unseam.lazy import needs_torch
 
 # verb -> (module in unseam.cli, what it does)
@@ -134,7 +144,7 @@ def _run(args: list[str]) -> None:
 
 def _tell(what: object, code: int) -> int:
     """One line on stderr, however many the error has."""
-    print(f"unseam: {' '.join(str(what).split())}", file=sys.stderr)
+    print(f"unseam: {printable(' '.join(str(what).split()))}", file=sys.stderr)
     return code
 
 

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, g
 
 import numpy as np
 import tyro
-from rich.console import Console
 
 from unseam.errors import BadInput, unknown
+from unseam.progress import SafeConsole
 
 if TYPE_CHECKING:
     from unseam.data.base import Dataset
 
-stdout = Console(markup=False, highlight=False)  # what is printed may be a path, and paths may hold brackets
+stdout = SafeConsole(markup=False, highlight=False)  # what is printed may be a path, and paths may hold brackets
 LISTS = ("--encoder", "--decoder")  # flags that take several whole numbers
 PYTHON = (  # what Python says of a value, and what it means
     (r"invalid literal for int\(\) with base 10: '(.*)'", "is no whole number"),
