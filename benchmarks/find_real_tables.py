@@ -112,6 +112,7 @@ class Table(NamedTuple):
     keys: Callable[[pd.DataFrame], dict[str, pd.Series]] | None = None  # known scales
 
 
+WORDS = {"pair": "as a group", "unstable": "unstable"}
 REVERSED = {"A1", "C4", "C5", "E1", "E2", "O2", "O5"}
 
 
@@ -155,14 +156,14 @@ TABLES: dict[str, Table] = {
 }  # fmt: skip
 
 
-def measure(name: str) -> dict[str, Any]:
+def measure(name: str, network: bool = True) -> dict[str, Any]:
     """One table as it comes; only images are reduced to 10,000, by `find` itself or here."""
     table = TABLES[name]
     data = table.load()
     began, wall = cpu(), time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        findings = unseam.find(data, effort="quick", show=False)
+        findings = unseam.find(data, effort="quick", network=network, show=False)
     document = findings.to_json()
     factors = [
         {"grade": f["grade"], "clue": f.get("clue", f.get("axis_by")), "features": f["features"][:4]}
@@ -171,7 +172,7 @@ def measure(name: str) -> dict[str, Any]:
     shape = list(getattr(data, "shape", ())) or [len(findings.codes), len(findings.prepared.names)]
     row = {"name": name, "shape": shape, "count": document["count"], "numbers": document.get("numbers")}
     row |= {"model": document["model"], "settled": document["settled"], "sentence": document["sentence"]}
-    row |= {"factors": factors, "notes": document["notes"], "cpu": round(cpu() - began, 1)}
+    row |= {"network": network, "factors": factors, "notes": document["notes"], "cpu": round(cpu() - began, 1)}
     row["wall"] = round(time.monotonic() - wall, 1)
     if table.keys is not None:
         row |= against_scales(findings, data, table.keys(data))
@@ -196,16 +197,17 @@ def against_scales(findings: Any, data: pd.DataFrame, scales: dict[str, pd.Serie
 
 
 def says(row: dict[str, Any]) -> str:
-    """Count, grades and the two or three columns that each of the first factors moves most."""
-    grades = [f["grade"] for f in row["factors"]]
-    order = {g: i for i, g in enumerate(dict.fromkeys(["found", *grades]))}
-    counts = ", ".join(f"{grades.count(g)} {g}" for g in sorted(set(grades), key=order.__getitem__)) or "no factor"
+    """Count, grades with the clue that decides, and the columns that each of the first factors moves most."""
+    factors = sorted(row["factors"], key=lambda f: f["grade"] != "found")
+    words = [f"found by {f['clue']}" if f["grade"] == "found" else WORDS[f["grade"]] for f in factors]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words)) or "no factor"
     images = len(row["shape"]) > 2
-    first = sorted(row["factors"], key=lambda f: f["grade"] != "found")[:4]
-    moved = "; ".join(" ".join(f["features"][:3]) for f in first) if not images else "see its page"
-    more = "; ..." if len(row["factors"]) > 4 else ""
+    moved = "; ".join(" ".join(f["features"][:3]) for f in factors[:5]) if not images else "see its page"
+    more = "; ..." if len(factors) > 5 else ""
     few = "too few rows; " if "too few to know" in row["sentence"] else ""
-    return f"{few}{row['count']} ({counts})" + (f": {moved}{more}" if row["factors"] else "")
+    model = f", {row['model']} model" if row["model"] not in ("linear", "none") else ""
+    model = model or ("" if row.get("network", True) else ", no network tried")
+    return f"{few}{row['count']} ({counts}{model})" + (f": {moved}{more}" if factors else "")
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
@@ -221,7 +223,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run(kinds: str = "", out: Path | None = None, **_: Any) -> dict[str, Any]:
+def run(kinds: str = "", out: Path | None = None, network: bool = True, **_: Any) -> dict[str, Any]:
     """For `unseam bench find-real-tables`: all tables, or those named."""
     folder, code, rows = out or Path("find-real-tables"), fingerprint(), []
     folder.mkdir(parents=True, exist_ok=True)
@@ -232,7 +234,7 @@ def run(kinds: str = "", out: Path | None = None, **_: Any) -> dict[str, Any]:
         row = json.loads(path.read_text()) if path.exists() else {}
         if row.get("code") != code:
             try:
-                row = {"code": code, **measure(name)}
+                row = {"code": code, **measure(name, network)}
             except ModuleNotFoundError as error:
                 print(f"{name}: skipped, because {error.name} is not installed", file=sys.stderr)
                 continue
@@ -247,6 +249,7 @@ def run(kinds: str = "", out: Path | None = None, **_: Any) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kinds", default="", help="names of tables, separated by commas; default all")
+    parser.add_argument("--no-network", dest="network", action="store_false", help="linear models and parts only")
     parser.add_argument("--out", type=Path, help="folder of the results; default find-real-tables")
     print(run(**vars(parser.parse_args()))["text"])
 
