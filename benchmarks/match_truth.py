@@ -30,7 +30,7 @@ class World:
     active: float = 5.0  # features that are active in a row, on average, before the hierarchy
     children: float = 0.0  # share of the features that are active only with their parent
     latents: int = 256
-    steps: int = 2500
+    steps: int = 1500
 
 
 WORLDS = {
@@ -80,6 +80,7 @@ def train(truth: Truth, world: World, seed: int, batch: int = 256) -> tuple[np.n
     bias, mean = torch.zeros(world.latents, requires_grad=True), torch.zeros(world.n, requires_grad=True)
     optimiser = torch.optim.Adam([decoder, encoder, bias, mean], lr=3e-3)
     k = round(world.active)
+    pool = torch.tensor(np.concatenate([truth.draw(2000, rng) for _ in range(20 if world.steps else 1)])).float()
 
     def reconstruct(x: torch.Tensor) -> torch.Tensor:
         z = torch.relu((x - mean) @ encoder.T + bias)
@@ -89,7 +90,7 @@ def train(truth: Truth, world: World, seed: int, batch: int = 256) -> tuple[np.n
     for step in range(world.steps):
         for group in optimiser.param_groups:
             group["lr"] = 3e-3 * min(1.0, 2 * (1 - step / world.steps))
-        x = torch.tensor(truth.draw(batch, rng), dtype=torch.float32)
+        x = pool[torch.randint(len(pool), (batch,))]
         loss = (x - reconstruct(x)).square().sum(dim=1).mean()
         optimiser.zero_grad()
         loss.backward()
