@@ -31,8 +31,8 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.rng import numpy_generator
 
-DRAWS = 400  # tables of the null distribution; fewer where loadings are large
-CELLS = 2e5  # of all tables of the null distribution together, but at least 100 tables
+DRAWS = (100, 2000)  # tables of the null distribution: few where loadings are large, many where they are small
+WORK = 2e5  # about draws n k^2
 STARTS = 2  # rotations that the maximisation begins with
 SWEEPS = 30  # over all planes, at most
 LEVEL = 0.01  # of the test of the whole structure
@@ -78,7 +78,7 @@ def simple_structure(
     loadings : array (n, k) or (p, n, k)
         What each of k factors does to each of n columns, up to a rotation; or the same at p points (a Jacobian).
     draws : int, optional
-        Tables of the null distribution, 100 to 400 by the size of the loadings; 0 leaves the test out.
+        Tables of the null distribution, 100 to 2,000 by the size of the loadings; 0 leaves the test out.
     starts : int
         Random rotations that the maximisation begins with, beside the axes given.
     seed : int
@@ -107,7 +107,7 @@ def simple_structure(
     if L.ndim != 3 or 0 in L.shape or not np.isfinite(L).all():
         raise BadInput(f"loadings have shape {np.shape(loadings)}; give finite numbers, (n, k) or (p, n, k)")
     rows, k = _unit_rows(L), L.shape[2]
-    draws = int(np.clip(CELLS / L.size, 100, DRAWS)) if draws is None else draws
+    draws = int(np.clip(WORK / (L.size * k), *DRAWS)) if draws is None else draws
     if k == 1:
         return SimpleStructure(np.eye(1), 0.0, np.zeros(0), 1.0, np.zeros((1, 1)))
     begin = [np.eye(k), *([] if start is None else [start]), *_rotations(numpy_generator(seed, "starts"), starts, k)]
