@@ -66,5 +66,11 @@ sbom: $(STAMP) $(TOOLS)/.installed
 licences: $(STAMP) $(TOOLS)/.installed
 	$(TOOLS)/bin/pip-licenses --python $(BIN)/python --fail-on "$$(paste -sd ';' tests/packaging/refused-licences.txt)" --order license
 
+# The shipped tables of studies, with what they are, as one file with the same bytes whenever it is made: ready for a DOI.
+study-archive:
+	mkdir -p dist
+	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf - studies CITATION.cff LICENSE | gzip -n9 > dist/unseam-studies.tar.gz
+	cd dist && sha256sum unseam-studies.tar.gz > unseam-studies.tar.gz.sha256
+
 clean:
 	rm -rf $(VENV) .venv-lowest $(TOOLS) demo dist site .pytest_cache .mypy_cache .ruff_cache
