@@ -178,7 +178,7 @@ def test_arrays_of_the_user_move_with_it(tmp_path):
 
 
 def test_samples_are_decoded_draws_of_the_prior(runs):
-    run, made, _ = runs["beta-vae-sigma"]
+    run, *_ = runs["beta-vae-sigma"]
     drawn = run.sample(3000, member=0)
     again = run.sample(3000, member=0)
     np.testing.assert_array_equal(drawn, again)
