@@ -17,13 +17,21 @@ def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def readme() -> str:
-    """The lines of README's Python snippet that train and look at a run, with fewer steps and smaller pictures."""
-    block = re.search(r"```python\n(import unseam\n.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert block is not None
-    lines = block[1].splitlines()
-    first = next(i for i, line in enumerate(lines) if "unseam.fit(" in line)
-    code = "\n".join(["import unseam", *lines[first:]])
+    """README's block that trains, with fewer steps and smaller pictures."""
+    (code,) = (block for block in blocks() if "unseam.fit(" in block)
     return code.replace("steps=5000", "steps=4").replace('"size": 32', '"size": 8, "orientations": 1, "xs": 4, "ys": 4')
+
+
+def blocks() -> list[str]:
+    """README's Python blocks."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+
+
+@pytest.mark.parametrize("block", [block for block in blocks() if "unseam.fit(" not in block])
+def test_a_block_of_the_readme_runs_as_it_is_printed(block: str, tmp_path: Path) -> None:
+    done = run(block, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) > 3
 
 
 def test_the_snippet_of_the_readme_runs_as_it_is_printed(tmp_path: Path) -> None:
