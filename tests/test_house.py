@@ -163,6 +163,53 @@ def test_what_is_imported_is_declared() -> None:
     assert missing == set()
 
 
+_EXHIBIT = "the protocol of an exhibit: `unseam_papers.frame.exhibit` reads it from each exhibit's module"
+_ADAPTER = "the protocol of an adapter: `unseam.models.adapters` asks each module in turn"
+_LEVELS = "the same question, first of arrays, then of a trained run and of anybody's model"
+SHARED = {  # public names that more than one module defines, and why
+    **dict.fromkeys(["ID", "TITLE", "CLAIM", "SOURCE", "PAPER", "CHOICES", "SCALES", "Settings"], _EXHIBIT),
+    **dict.fromkeys(["compute", "judge", "draw", "conclude"], _EXHIBIT),
+    "PUBLISHED": "what the source of an exhibit or analysis prints, beside ours",
+    "RULES": "what the rows of an exhibit test, fixed before its run",
+    "NEEDS": "the columns that an analysis of a study needs; `unseam.study.analyse` reads it",
+    "Command": "the protocol of a verb: `unseam.cli` reads it from each verb's module",
+    "adapt": _ADAPTER,
+    "matches": _ADAPTER,
+    "diagnose": _LEVELS,
+    "align": _LEVELS,
+    "PPCA": "the closed form, and the scikit-learn estimator that wraps it",
+    "LinearVAE": "the closed form, and the scikit-learn estimator that wraps it",
+    "VAE": "the objective, and the scikit-learn estimator that trains it",
+    "entanglement_cost": "the definition, and its closed form for the linear VAE that tests compare it with",
+    "partition_information": "the metric, and the formula of samples that it calls",
+    "fit": "`unseam.fit`, and `ppca.fit` of a closed form, which is used with its module's name",
+}
+
+
+def public_names(tree: ast.Module) -> Iterator[str]:
+    """Names without an underscore that a module defines at its top level."""
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        names = [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names = [node.name]
+        yield from (name for name in names if not name.startswith("_"))
+
+
+def test_a_public_name_stands_in_one_module() -> None:
+    """A search for a name finds one definition. A helper of one module starts with an underscore."""
+    where: dict[str, set[str]] = {}
+    for module, path in modules().items():
+        for name in public_names(ast.parse(path.read_text())):
+            where.setdefault(name, set()).add(module)
+    twice = {name: sorted(places) for name, places in where.items() if len(places) > 1}
+    assert {name: places for name, places in twice.items() if name not in SHARED} == {}
+    assert sorted(set(SHARED) - set(twice)) == [], "no longer shared: remove it from SHARED"
+    assert len(SHARED) <= 40
+
+
 def last_examples() -> dict[str, tuple[str, str | None]]:
     """Section of CONTRIBUTING -> the module of the last example of that kind, and its class where it has one."""
     from unseam.cli import VERBS

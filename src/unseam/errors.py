@@ -85,7 +85,7 @@ def error_text(error: BaseException) -> str:
         return f"results.sqlite: {error}; see that its folder can be written and no other program holds it"
     where, number = getattr(error, "filename", None), getattr(error, "errno", None)
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    remedy = "make room" if number in (errno.ENOSPC, errno.EDQUOT) else "mend that"
+    remedy = "make room" if number in (errno.ENOSPC, errno.EDQUOT) else "fix this"
     return " ".join(f"{f'{where}: ' if where else ''}{reason}; {remedy} and try again".split())
 
 

@@ -80,7 +80,7 @@ def _named(description: str) -> str:
 def bar(description: str, total: float, show: bool | None = None) -> Iterator[_Advance]:
     """A bar with an ETA on a terminal, else lines; yields `advance(n=1, note="")`. `show` False keeps it silent.
 
-    `total` is 0 where nobody knows it: then there is neither a share nor a time left.
+    `total` is 0 if it is unknown; then neither a share nor the remaining time is shown.
 
     >>> with bar("counting", 3, show=False) as advance:
     ...     for _ in range(3):

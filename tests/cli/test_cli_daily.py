@@ -110,7 +110,7 @@ def test_a_strange_flag_is_named_not_taken_for_a_value(tmp_path, capsys):
 
 def test_values_that_cannot_be_read_are_told_in_plain_words(capsys):
     assert main(["train", "sprites", "--steps", "1e4x"]) == 2
-    assert capsys.readouterr().err == "unseam: --steps='1e4x' is no whole number\n"
+    assert capsys.readouterr().err == "unseam: --steps='1e4x' is not an integer\n"
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_show_takes_the_users_own_data(capsys: pytest.CaptureFixture[str], tmp_p
         (["show", "sprits"], "did you mean 'sprites'"),
         (["show", "nowhere.npy"], "no such file"),
         (["show", "sprites", "--data.sise", "3"], "did you mean 'size'"),
-        (["show", "sprites", "--data.size", "x"], "no whole number"),
+        (["show", "sprites", "--data.size", "x"], "not an integer"),
         (["show", "sprites", "--data.size", "3"], "between 8 and 512"),
         (["show", "sprites", "--out", "x.jpg"], "x.jpg"),
         (["show", "nan.npy"], "nan.npy.* NaN"),

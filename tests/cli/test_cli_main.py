@@ -60,7 +60,7 @@ def test_every_verb_has_help_with_an_example_that_parses(
         (["train", "sprites", "--stps", "4"], "did you mean --steps"),
         (
             ["train", "sprites", "--steps", "many"],
-            "--steps='many' is no whole number",
+            "--steps='many' is not an integer",
         ),
         (["train", "sprites", "--steps"], "Missing value for argument '--steps'"),
         (["train", "sprites", "--how", "stack"], "'--how'. Expected one of ('auto', 'stacked', 'side-by-side')"),
@@ -75,7 +75,7 @@ def test_every_verb_has_help_with_an_example_that_parses(
         (["train", "sprites", "--seeds", "1.5"], "'1.5' is not a whole number"),
         (["train", "sprites", "--seeds", "nan"], "'nan' is not a whole number"),
         (["perturb", "sprites", "--seeds", "0.5,1.5", "--out", "p"], "'0.5' is not a whole number"),
-        (["train", "sprites", "--seeds", "0,1,0"], "0 is given twice"),
+        (["train", "sprites", "--seeds", "0,1,0"], "0 is repeated"),
         (["train", "sprites", "--seeds", str(2**63)], "63 bits"),
         (["train", "sprites", "--seeds", "0..99999999999"], "100,000,000,000 numbers"),
         (["train", "--resume", ".", "--latents", "9"], "--latents cannot be changed with --resume"),

@@ -106,6 +106,13 @@ def test_frozen_dataclass_with_the_registered_name(data: Dataset, case: tuple[st
         data.name = "other"
 
 
+@pytest.mark.parametrize("name", DATASETS)
+def test_what_the_contract_fixes_is_not_a_parameter(name: str) -> None:
+    """`likelihood: LikelihoodName = "gaussian"` would be a field, so `--data.likelihood`; write `likelihood = ...`."""
+    fixed = {"name", "shape", "space", "likelihood", "stochastic"}
+    assert {field.name for field in dataclasses.fields(DATASETS[name])} & fixed == set()
+
+
 def test_batches_have_the_promised_shape_type_and_range(data: Dataset, index: torch.Tensor) -> None:
     x = data.batch(index)
     assert x.shape == (len(index), *data.shape)

@@ -197,7 +197,7 @@ def test_show_measures_a_grid(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "why"),
     [
         (["show"], "needs a second word"),
-        (["minute", "hour"], "one word too many"),
+        (["minute", "hour"], "unexpected argument"),
         (["nowhere"], "neither a preset"),
         (["show", "nowhere"], "neither a preset"),
         (["table", "nowhere"], "neither a study's folder nor"),

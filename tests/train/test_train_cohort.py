@@ -216,7 +216,7 @@ def test_a_run_is_not_written_over(finished: Run) -> None:
         ({"likelihood": "bernoulli"}, "needs values in"),
         ({"seeds": []}, "seeds is empty"),
         ({"seeds": [0, 0]}, "given twice"),
-        ({"seeds": [1.5]}, "no whole number"),
+        ({"seeds": [1.5]}, "not an integer"),
         ({"beta": "x"}, "beta='x'"),
         ({"precision": "float16"}, "precision='float16'"),
     ],

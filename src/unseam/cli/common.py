@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 stdout = SafeConsole(markup=False, highlight=False)  # what is printed may be a path, and paths may hold brackets
 LISTS = ("--encoder", "--decoder")  # flags that take several whole numbers
 PYTHON = (  # what Python says of a value, and what it means
-    (r"invalid literal for int\(\) with base 10: '(.*)'", "is no whole number"),
-    (r"could not convert string to float: '(.*)'", "is no number"),
+    (r"invalid literal for int\(\) with base 10: '(.*)'", "is not an integer"),
+    (r"could not convert string to float: '(.*)'", "is not a number"),
     (r"Could not find valid parse for arguments: \['(.*)'\]", "cannot be used; see --help"),
 )
 _MANY = 100_000  # numbers in a list on the command line
@@ -86,7 +86,7 @@ def plainly(line: str) -> str:
     """Python's words for a value that cannot be read, in ours.
 
     >>> plainly("Error parsing --steps: invalid literal for int() with base 10: '1e4x'")
-    "--steps='1e4x' is no whole number"
+    "--steps='1e4x' is not an integer"
     >>> plainly("Error parsing --encoder: Could not find valid parse for arguments: ['64,x']")
     "--encoder='64,x' cannot be used; see --help"
     """
@@ -262,7 +262,7 @@ def convert(word: str, kind: Any, what: str) -> Any:
     (50000, None)
     >>> convert("big", int, "--data.size")
     Traceback (most recent call last):
-    unseam.errors.BadInput: --data.size='big' is no whole number
+    unseam.errors.BadInput: --data.size='big' is not an integer
     """
     kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
     if type(None) in kinds and word.lower() == "none":
@@ -289,6 +289,6 @@ def _number(word: str, kind: type, what: str) -> float:
         raise BadInput(f"{what}={word!r} is no {'whole number' if kind is int else 'number'}") from None
     if kind is int:
         if number != number or number % 1:
-            raise BadInput(f"{what}={word!r} is no whole number")
+            raise BadInput(f"{what}={word!r} is not an integer")
         return int(number)
     return number

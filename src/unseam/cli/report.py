@@ -48,7 +48,7 @@ class Command:
             }
             emit({"run": self.run_folder, **file, **told, **rows})
             return
-        chosen = "nobody: there is no decoder" if done.chosen is None else done.chosen.name
+        chosen = "none, because the objective has no decoder" if done.chosen is None else done.chosen.name
         where = [f"scores on {done.rows}"] * bool(done.rows) + [f"geometry at {done.at}"] * bool(done.at)
         stdout.print(f"chosen without labels: {chosen}; {', '.join(where)}", soft_wrap=True)
         stdout.print(f"report: {done.path}", soft_wrap=True)

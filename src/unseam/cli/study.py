@@ -55,7 +55,7 @@ class Command:
         if self.grid in ACTS and self.target is None:
             raise BadInput(f"unseam study {self.grid} needs a second word: a grid or the folder of a study")
         if self.grid not in ACTS and self.target is not None:
-            raise BadInput(f"{self.target!r} is one word too many; write `unseam study {self.grid} --out DIR`")
+            raise BadInput(f"unexpected argument {self.target!r}; write `unseam study {self.grid} --out DIR`")
         {"show": self.show, "analyse": self.analyse, "table": self.table, "work": self.work}.get(
             self.grid, self.study
         )()

@@ -37,8 +37,8 @@ class Dataset(Asked, ABC):
     """N observations, addressed by index, of one shape: (n,) for vectors, (C, H, W) with values in [0, 1] for images.
 
     A concrete set is a frozen dataclass whose fields are its whole configuration: same fields, same bytes.
-    Nothing needs the whole set in memory; `batch` renders what it is asked for. `space` is None for data whose
-    factors nobody knows; then `factors` and `observe` are not called.
+    Nothing needs the whole set in memory; `batch` renders what it is asked for. `space` is None for data with
+    unknown factors; then `factors` and `observe` are not called.
     """
 
     name: ClassVar[str]

@@ -60,7 +60,7 @@ class Pairing:
 class Pairs(NamedTuple):
     """The second of each pair."""
 
-    factors: Tensor | None  # (B, F), None for data whose factors nobody knows
+    factors: Tensor | None  # (B, F), None for data with unknown factors
     rows: Tensor | None  # (B,), None where the second is no row of the data
     changed: Tensor  # (B, F) bool; (B, 0) without factors
 

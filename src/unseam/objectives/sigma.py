@@ -1,4 +1,4 @@
-"""sigma-VAE: the decoder's variance is learned, so that nobody has to choose beta.
+"""sigma-VAE: the decoder's variance is learned, so beta need not be chosen.
 
 loss = -E_q log N(x; xhat, s2 I) + KL(q(z|x) || p(z))                      s2 one number for all pixels and samples
 

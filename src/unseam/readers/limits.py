@@ -53,7 +53,7 @@ def memory() -> int:
 
 @contextmanager
 def refusing(where: str, what: str) -> Iterator[None]:
-    """Whatever goes wrong inside becomes one line that names the file."""
+    """Turn any error into a one-line message that names the file."""
     try:
         yield
     except BadInput:

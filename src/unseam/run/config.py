@@ -173,9 +173,9 @@ def _seeds(seeds: Sequence[int]) -> list[int]:
         raise BadInput("seeds is empty; give at least one, for instance 0..4")
     strange = [s for s in seeds if not isinstance(s, Integral) or not -(2**63) <= s < 2**63]
     if strange:
-        raise BadInput(f"seeds: {strange[0]!r} is no whole number of at most 63 bits; write 0, 0,1,5 or 0..9")
+        raise BadInput(f"seeds: {strange[0]!r} is not an integer of at most 63 bits; write 0, 0,1,5 or 0..9")
     if twins := [s for s, count in Counter(seeds).items() if count > 1]:
-        raise BadInput(f"seeds: {twins[0]} is given twice, and would train the same member twice; give it once")
+        raise BadInput(f"seeds: {twins[0]} is repeated; name each seed once")
     return [int(s) for s in seeds]
 
 

@@ -124,12 +124,12 @@ def fetched(address: str) -> Path:
     base, name = address.removesuffix(MANIFEST).rstrip("/"), ""
     try:
         try:
-            content = _asked(base)
+            content = _download_manifest(base)
         except urllib.error.HTTPError:  # no pack, so it may be a run in one
             if base.count("/") < 3:
                 raise
             base, _, name = base.rpartition("/")
-            content = _asked(base)
+            content = _download_manifest(base)
     except DOWNLOAD_ERRORS as error:
         raise BadInput(f"run={address!r} cannot be fetched: {reason(error)}") from None
     document = read_manifest(content, f"{base}/{MANIFEST}")
@@ -144,8 +144,8 @@ def fetched(address: str) -> Path:
     return folder / name
 
 
-def _asked(base: str) -> bytes:
-    """The manifest of the pack at an address, or what is there of it."""
+def _download_manifest(base: str) -> bytes:
+    """Download the pack's manifest (truncated at the largest allowed size)."""
     content = BytesIO()
     with answer_of(f"{base}/{MANIFEST}") as answer:
         pour(answer, content, 0, LARGEST_MANIFEST)

@@ -60,7 +60,7 @@ def evaluate(
 
 
 def named_table(run: Run) -> dict[str, str]:
-    """The name of a table of factors that was given; its folder is nobody else's business."""
+    """The file name of a table of factors, without its private folder."""
     if not isinstance(run.given, Labelled):
         return {}
     return {"factors": Path(run.given.table).name if isinstance(run.given.table, str | Path) else "given"}

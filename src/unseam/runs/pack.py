@@ -119,7 +119,7 @@ def write_run(run: Run, out: Path, rows: int, advance: Any) -> None:
 
 
 def paths(run: Run) -> list[Any]:
-    """The user's own files, whose folders are nobody else's business."""
+    """The user's own files, without their private folders."""
     told = (*run.config.data.values(), *run.config.static.values())
     return [v for v in told if isinstance(v, str) and Path(v).is_absolute()]
 

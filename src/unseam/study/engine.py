@@ -97,7 +97,7 @@ def study_summary(folder: Path, todo: Sequence[Place]) -> dict[str, Any]:
 
 
 def watch(todo: Sequence[Place], show: bool | None, alive: Callable[[], bool]) -> None:
-    """A bar over the files until every piece is done or `alive` says that nobody works any more."""
+    """A bar over the files until every piece is done or `alive` says that no worker is left."""
     total, began, left = sum(len(p.piece.models) for p in todo), time.monotonic(), [p for p in todo if not p.done]
     first = shown = total - models_left(left)
     with bar("study", total, show) as tell:

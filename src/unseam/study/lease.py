@@ -111,7 +111,7 @@ def claim(folder: Path) -> Lease | None:
 
 
 def is_free(path: Path) -> bool:
-    """Whether nobody works under this lease any more."""
+    """Whether the owner of this lease is gone."""
     now = time.monotonic()  # before the file is read: a pause in between must not look like the holder's silence
     content = _content(path)
     document = _document(content)

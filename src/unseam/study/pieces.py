@@ -5,7 +5,7 @@
     DIR/pieces/NAME/scores      member-0.json, ...: each model's row, as it is evaluated
     DIR/pieces/NAME/codes.npy   codes of some rows (S, N, K), for scores that compare models
     DIR/pieces/NAME/rows.json   all rows: the piece is done
-    DIR/pieces/NAME/lease-N     who is at work (lease.py)
+    DIR/pieces/NAME/lease-N     the owner and its heartbeat (lease.py)
 
 Files are the truth and each is written whole. Only the newest lease may write: a holder that was paused while another
 took over stops at its next file. What is scored is the checkpoint of the last step, and nothing before it.

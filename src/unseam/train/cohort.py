@@ -152,7 +152,7 @@ SHARE = 0.8  # of the free memory; the rest is the allocator's
 
 
 def members_at_once(config: RunConfig, objective: Objective, shape: tuple[int, ...]) -> int:
-    """Members of which a step fits the device together; all where memory is not the device's own (MPS)."""
+    """How many members fit on the device at once; all of them if it shares the CPU's memory (MPS)."""
     if not config.training.device.startswith("cuda"):
         return len(config.members)
     job = Job(replace(config, groups=((0,),)), type(objective), (0,), 0, Path())

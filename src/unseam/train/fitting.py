@@ -161,7 +161,7 @@ def begin_run(
 
 
 def _warn(data: Dataset, scale: DataScale | None) -> None:
-    """One's own data whose scale rules the loss, and that nobody said a word about."""
+    """Warn if an unscaled column of the user's data dominates the loss."""
     if scale is not None or not isinstance(data, UserData) or data.likelihood != "gaussian":
         return
     if told := uneven(data, data.features) if len(data.shape) == 1 else bright(data):

@@ -1,4 +1,4 @@
-"""The doors into torch that torch does not promise, all of them; where one is missing, training goes on without it.
+"""All uses of torch's private API; each has a fallback.
 
 `make_fx`: without it a step is not written out (slower, the same numbers). `fast_bfloat16`: without it, from the
 processor's own list of what it can do.

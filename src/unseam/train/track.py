@@ -1,7 +1,7 @@
 """A run's rows, passed on to TensorBoard or Weights & Biases while it trains. The rows stay the truth.
 
 A thread of the parent process reads what the run has logged since it last looked (rows reach the table with every
-checkpoint) and hands it on; a tracker that fails is told of once and never stops the training.
+checkpoint) and hands it on; a tracker that fails is reported once and never stops the training.
 """
 
 from __future__ import annotations
@@ -123,6 +123,6 @@ def _watch(folder: Path, config: RunConfig, to: str, done: threading.Event) -> N
             follower.look()
         follower.look()
         follower.writer.close()
-    except Exception as error:  # whatever goes wrong there, the run is not to suffer
+    except Exception as error:  # a tracker error must not stop the run
         what = f"{to} failed ({type(error).__name__}: {error})"
         log.warning(f"{what}; training goes on, and its rows are kept as ever")

@@ -121,4 +121,4 @@ SOURCES: dict[str, tuple[File, ...]] = {
     ),
 }
 FOLDERS = {name: "mpi3d" if name.startswith("mpi3d-") else name for name in SOURCES}
-LARGEST_DOWNLOAD = 64 * 2**30  # bytes; a download whose size nobody knows ends here
+LARGEST_DOWNLOAD = 64 * 2**30  # bytes; a download of unknown size ends here

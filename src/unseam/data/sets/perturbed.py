@@ -119,7 +119,7 @@ class Perturbed(PassThrough):
         return self.base
 
     def whole(self, what: str) -> AbstractContextManager[None]:
-        """Whatever goes wrong inside is one line about this file of the folder."""
+        """Turn any error into a one-line message that names the file."""
         return refusing(f"data={self.folder!r}: {what}", "missing, damaged or does not fit")
 
     @property

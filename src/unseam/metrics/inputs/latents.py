@@ -19,7 +19,7 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 
 _KEPT = 0.95  # of a group's variance: less is said
-_SMALL = 0.05  # of the largest standard deviation: what suggests a latent that nobody uses
+_SMALL = 0.05  # of the largest standard deviation: below it a latent looks unused
 USED_STD, USED_VARIANCE = 0.5, 0.8  # geometry.active_latents' rule; a test compares them
 
 

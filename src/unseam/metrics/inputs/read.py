@@ -79,4 +79,4 @@ def _words(array: Any, where: str) -> Any:
     try:
         return array.astype(str)
     except UnicodeDecodeError:
-        raise BadInput(f"{where} holds bytes that are no ASCII; save words as strings") from None
+        raise BadInput(f"{where} contains non-ASCII bytes; save text columns as strings") from None
