@@ -286,7 +286,7 @@ def _number(word: str, kind: type, what: str) -> float:
     try:
         number = float(word)
     except ValueError:
-        raise BadInput(f"{what}={word!r} is no {'whole number' if kind is int else 'number'}") from None
+        raise BadInput(f"{what}={word!r} is not {'an integer' if kind is int else 'a number'}") from None
     if kind is int:
         if number != number or number % 1:
             raise BadInput(f"{what}={word!r} is not an integer")
