@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal, norm
 
 from unseam.axes import Array
 from unseam.finding.columns import prepare
-from unseam.finding.correlation import bivariate_cdf, correlation_matrix, polychoric
+from unseam.finding.correlation import bivariate_cdf, latent_correlations, polychoric
 from unseam.finding.read import read
 
 
@@ -63,11 +63,11 @@ def test_ordinal_columns_beside_numbers_and_missing_cells() -> None:
     frame.loc[::17, "a"] = np.nan
     made = prepare(read(frame).table)
     assert made.kinds == ("ordinal", "ordinal", "continuous", "binary", "continuous")
-    ours = correlation_matrix(made)
+    ours = latent_correlations(made)
     assert np.abs(ours - C).max() < 0.06
     assert np.allclose(ours, ours.T)
     assert ours[2, 4] == pytest.approx(np.corrcoef(y[:, 2], y[:, 4])[0, 1])
-    assert np.linalg.eigvalsh(correlation_matrix(made, np.arange(30))).min() > 0
+    assert np.linalg.eigvalsh(latent_correlations(made, np.arange(30))).min() > 0
 
 
 def test_items_that_no_row_has_both_of_are_uncorrelated() -> None:

@@ -18,6 +18,7 @@ from scipy.stats import norm
 
 from unseam.axes import Array
 from unseam.finding.columns import Prepared
+from unseam.finding.factor_analysis import positive_definite
 
 MOST_PAIRS = 20_000  # of level columns; above, Pearson's correlations of the levels
 LARGEST = 0.99
@@ -126,7 +127,7 @@ def _attenuation(columns: Array) -> Array:  # (N, m) -> (m,)
     return np.array(out)
 
 
-def correlation_matrix(prepared: Prepared, rows: Array | None = None) -> Array:  # (M,) row numbers -> (n, n)
+def latent_correlations(prepared: Prepared, rows: Array | None = None) -> Array:  # (M,) row numbers -> (n, n)
     """Correlations of the columns: polychoric where both are ordinal or binary, polyserial where one is, Pearson's.
 
     Missing cells are left out pair by pair where both columns have levels, and filled otherwise. The nearest positive
@@ -146,17 +147,3 @@ def correlation_matrix(prepared: Prepared, rows: Array | None = None) -> Array: 
     out[np.ix_(steps, steps)] = polychoric(raw)
     np.fill_diagonal(out, 1.0)
     return positive_definite(out)
-
-
-def positive_definite(r: Array, least: float = 1e-3) -> Array:  # (n, n) -> (n, n)
-    """A correlation matrix whose eigenvalues are at least `least`: smaller ones are raised, the diagonal set to 1.
-
-    >>> np.linalg.eigvalsh(positive_definite(np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]]))).min() > 0
-    np.True_
-    """
-    l, U = np.linalg.eigh(r)
-    if l[0] >= least:
-        return r
-    fixed = (U * np.maximum(l, least)) @ U.T
-    spread = np.sqrt(np.diag(fixed))
-    return np.asarray(fixed / np.outer(spread, spread))

@@ -71,10 +71,10 @@ def correlation_matrix(x: Array, gaps: Array | None = None) -> Array:  # (N, n),
     spread = np.where(spread > CONSTANT**2 * spread.max(initial=0.0), spread, np.inf)
     R = covariance / np.sqrt(spread * spread.T)
     np.fill_diagonal(R, 1.0)
-    return _positive(np.clip(R, -1.0, 1.0))
+    return positive_definite(np.clip(R, -1.0, 1.0))
 
 
-def _positive(R: Array, least: float = 1e-4) -> Array:
+def positive_definite(R: Array, least: float = 1e-4) -> Array:  # (n, n) -> (n, n)
     """The nearest matrix with eigenvalues of at least `least`, with a diagonal of 1."""
     l, U = np.linalg.eigh(R)
     if l[0] >= least:
