@@ -25,7 +25,7 @@ from unseam.show.pictures import DOWN, UP, as_pixels, frames_table, png, signed,
 from unseam.show.report import cohort, figures, provenance
 from unseam.show.report.collect import View, rank_views
 from unseam.show.report.member import Card
-from unseam.show.report.sentences import factor_answers, headline, why
+from unseam.show.report.sentences import Held, factor_answers, headline, spread_words, why
 from unseam.train import fit
 
 
@@ -241,3 +241,12 @@ def test_an_objective_of_the_user_has_no_command(tmp_path: Path) -> None:
               out=tmp_path / "run", show=False)  # fmt: skip
     assert provenance.command(run) is None
     assert "b1=0.5" in provenance.call(run)
+
+
+def test_a_latent_that_knows_little_of_a_factor_or_more_of_another_does_not_hold_it():
+    """The headline said that latent 0 holds light: it knew 0.11 of its entropy, and 0.41 of y's."""
+    light, small = Held("light", 0, 0.11, 1, 0.01, 0.41), Held("light", 0, 0.3, 1, 0.01, 0.8)
+    assert [row.separated for row in (light, small, Held("y", 0, 0.41, 4, 0.1, 0.41))] == [False, False, True]
+    assert spread_words(light) == "no latent holds light (latent 0 knows 0.11 of its entropy)"
+    assert spread_words(Held("light", 0, 0.05, 1, 0.01)).startswith("no latent knows light")
+    assert spread_words(Held("light", 0, 0.5, 1, 0.4)).startswith("light is spread over latents 0 and 1")

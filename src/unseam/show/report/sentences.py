@@ -8,6 +8,8 @@ import numpy as np
 from unseam.geometry.verdict import words
 from unseam.show.report.collect import View
 
+_NOTICED = 0.1  # of a factor's entropy: below it a latent does not know the factor
+_HELD = 0.25  # of a factor's entropy: from here on a latent holds it
 _COLLAPSED = 0.05  # nats of KL a latent, below which it has collapsed onto the prior
 
 
@@ -19,11 +21,14 @@ class Held(NamedTuple):
     share: float
     second: int | None
     second_share: float
+    best_share: float = 0.0  # what that latent knows of the factor it knows best
 
     @property
     def separated(self) -> bool:
-        """One latent knows at least twice as much of the factor as any other, and a noticeable part of it."""
-        return self.share >= 0.1 and self.share >= 2 * self.second_share
+        """One latent knows at least twice as much of the factor as any other, a good part of it, and nothing of another
+        factor that would be twice as much."""
+        enough = self.share >= _HELD and self.share >= 2 * self.second_share
+        return enough and 2 * self.share >= self.best_share
 
 
 def factor_answers(view: View) -> list[Held]:
@@ -34,7 +39,8 @@ def factor_answers(view: View) -> list[Held]:
     for name, share in zip(view.factors, view.share, strict=True):
         order = np.argsort(share)[::-1]
         second = int(order[1]) if len(order) > 1 else None
-        rows.append(Held(name, int(order[0]), share[order[0]], second, 0.0 if second is None else share[second]))
+        first, rest = int(order[0]), 0.0 if second is None else share[second]
+        rows.append(Held(name, first, share[first], second, rest, float(np.max(view.share[:, first]))))
     return rows
 
 
@@ -69,8 +75,10 @@ def _together(rows: Sequence[Held]) -> str:
 
 
 def spread_words(row: Held) -> str:
-    if row.share < 0.1:
+    if row.share < _NOTICED:
         return f"no latent knows {row.factor} (the best holds {row.share:.2f} of its entropy)"
+    if row.share >= 2 * row.second_share:
+        return f"no latent holds {row.factor} (latent {row.latent} knows {row.share:.2f} of its entropy)"
     return (
         f"{row.factor} is spread over latents {row.latent} and {row.second} "
         f"({row.share:.2f} and {row.second_share:.2f} of its entropy)"
