@@ -63,6 +63,17 @@ def test_a_table_of_counts_has_library_sizes_and_plain_numbers_a_density() -> No
     assert mix(prepare(read(g.normal(size=(50, 4))).table), 2).plain
 
 
+@pytest.mark.parametrize(("widest", "ratio"), [(3.0, 3.0), (40.0, 1.0)])
+def test_networks_see_similar_columns_in_their_common_unit(widest: float, ratio: float) -> None:
+    """Spreads that are alike stay what they are, others are all 1; rows go back to what they were."""
+    g = np.random.default_rng(0)
+    p = prepare(read(g.normal(size=(500, 3)) * [1.0, 1.5, widest]).table, "standard")
+    onto = mix(p, 2)
+    spreads = onto(p.x).std(0)
+    assert spreads[2] / spreads[0] == pytest.approx(ratio, rel=0.15)
+    assert np.allclose(onto.back(onto(p.x)), p.x)
+
+
 def test_what_a_factor_moves_is_said_in_the_columns_units() -> None:
     p = prepared(table()[0])
     onto = mix(p, 2)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from unseam.finding.network import Turned
 
 COLUMNS = 100  # up to which each column has its own likelihood
+SIMILAR = 5.0  # largest over smallest spread up to which columns may share a unit
 RESOLUTION = 0.05  # of the rows' spread: finer structure is not modelled, and tables without noise stay comparable
 
 
@@ -92,12 +93,27 @@ def mix(prepared: Prepared, d: int) -> Mixing:
     raw = np.where(prepared.gaps, np.nan, prepared.raw(prepared.x))[:, order]
     two = kinds[order] == "bernoulli"
     low = np.where(two, np.nanmin(raw, axis=0), 0.0)
-    spread = float(np.sqrt(np.linalg.eigvalsh(np.atleast_2d(np.cov(prepared.x.T)))[::-1][: max(d, 1)].mean()))
-    span = np.where(kinds[order] == "gaussian", spread, np.where(two, np.nanmax(raw, axis=0) - low, 1.0))
+    own = _own_units(prepared, kinds == "gaussian")
+    spread = np.sqrt(np.linalg.eigvalsh(np.atleast_2d(np.cov((prepared.x * own).T)))[::-1][: max(d, 1)].mean())
+    span = np.where(kinds[order] == "gaussian", spread / own[order], np.where(two, np.nanmax(raw, axis=0) - low, 1.0))
     columns = _columns(kinds[order], np.array(prepared.used)[order], prepared.poisson)
     columns += (f"seen:{len(order)}",) if prepared.gaps.any() else ()
     made = Mixing(prepared.one_row(), order, columns, low, span, np.zeros(len(order)))
     return replace(made, centre=made(prepared.x)[:, : len(order)].mean(0))
+
+
+def _own_units(prepared: Prepared, numbers: Array) -> Array:  # (n,) bool -> (n,)
+    """What standardised columns of numbers are multiplied with for a network: their own spreads, where these are so
+    much alike that they may share a unit, else 1.
+
+    A likelihood with a variance for each column has no unit, but training has: a curve that was stretched column by
+    column crosses itself more closely, and networks with as few latents as it has factors then fail to unroll it.
+    """
+    own = np.where(numbers, prepared.unit, 1.0)
+    standard = prepared.scale == "standard" and np.allclose(prepared.x.std(0)[numbers], 1, atol=0.2)
+    if not standard or not numbers.any() or own[numbers].max() > SIMILAR * own[numbers].min():
+        return np.ones(len(own))
+    return np.asarray(np.where(numbers, own / np.sqrt((own[numbers] ** 2).mean()), 1.0))
 
 
 def _columns(kinds: Array, source: Array, library: bool) -> tuple[str, ...]:
