@@ -63,6 +63,15 @@ def test_a_table_of_counts_has_library_sizes_and_plain_numbers_a_density() -> No
     assert mix(prepare(read(g.normal(size=(50, 4))).table), 2).plain
 
 
+def test_classes_that_stand_left_of_numbers_stay_variables_of_their_own() -> None:
+    g = np.random.default_rng(0)
+    words = np.array(["a", "b", "c"])
+    x = pd.DataFrame({"one": words[g.integers(0, 3, 90)], "two": words[g.integers(0, 3, 90)]})
+    x[["p", "q", "r"]] = g.normal(size=(90, 3))
+    onto = mix(prepare(read(x).table, kinds={"one": "categorical", "two": "categorical"}), 2)
+    assert onto.columns == ("gaussian:3", "categorical:2", "categorical:2")
+
+
 @pytest.mark.parametrize(("widest", "ratio"), [(3.0, 3.0), (40.0, 1.0)])
 def test_networks_see_similar_columns_in_their_common_unit(widest: float, ratio: float) -> None:
     """Spreads that are alike stay what they are, others are all 1; rows go back to what they were."""
