@@ -16,8 +16,9 @@ from __future__ import annotations
 import json
 import sys
 import time
+import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,7 +26,6 @@ import torch
 import unseam
 from unseam.finding.columns import prepare
 from unseam.finding.read import read
-from unseam.finding.rivals import fitted
 from unseam.finding.search import examine
 from unseam.stats import matched, rank_correlations
 
@@ -127,7 +127,18 @@ def mcc(codes: np.ndarray, s: np.ndarray) -> float:  # (N, k), (N, F)
 
 
 def rival(name: str, x: np.ndarray, s: np.ndarray) -> float:
-    return round(mcc(fitted(name, x, s.shape[1], 0).transform(x), s), 3)
+    """The MCC of a method of scikit-learn with as many components as there are factors."""
+    from sklearn.decomposition import NMF, PCA, FastICA
+
+    d = s.shape[1]
+    models: dict[str, Any] = {
+        "PCA": PCA(d),
+        "FastICA": FastICA(d, whiten="unit-variance", max_iter=300, random_state=0),
+        "NMF": NMF(d, init="nndsvda", max_iter=300, random_state=0),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return round(mcc(models[name].fit(x).transform(x), s), 3)
 
 
 def measure(kind: str, seed: int, effort: str = "quick", **how: object) -> dict:
