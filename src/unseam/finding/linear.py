@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import norm, normaltest
 
 from unseam.axes import Array
 from unseam.finding import sentences
@@ -21,11 +21,13 @@ from unseam.finding.separation import separations
 from unseam.finding.simple import simplicity_answer
 from unseam.finding.stability import Twice, agreement, halves
 from unseam.finding.table_warnings import KNOWS
-from unseam.stats import matched_codes, rank_correlations
+from unseam.rng import numpy_generator
+from unseam.stats import matched_codes, normal_scores, rank_correlations
 
 FAINT = 0.02  # HSIC below which dependence may be chance (curved tables that the rules were tuned on: mostly above)
 SIZES = 0.02  # level of the test that sizes |u| of components are correlated
 STRICT = 4.0  # deviations of HSIC above shuffled columns: what ICA leaves of independent ones reaches 3
+SHAPE = 0.001  # level at which a component of normal scores is called non-Gaussian
 SPLITS = 10
 SOME = 4000  # rows that densities are compared on
 LEVELS = 7  # values up to which a column is levels: its shape is that of its thresholds
@@ -121,6 +123,8 @@ def independence_answer(table: Table, d: int, orthogonal: bool, seed: int) -> An
     splits = SPLITS if table.enough and not linked.any() and not axes.gaussian.all() else 1
     back = agreement(axes.encode(x[test]), _halves(x, axes, train, test, splits, seed), seed)
     alone = axes.gaussian & (axes.gaussian.sum() > 1)
+    if table.enough and d < x.shape[1] and not linked.any() and not axes.gaussian.all():
+        alone = alone | _shape_of_columns(x[rows], axes, seed)
     back = together(back, np.outer(alone, alone) | linked)
     W = axes.W
     apart = separations((W.T @ W)[None])
@@ -145,6 +149,15 @@ def independence_answer(table: Table, d: int, orthogonal: bool, seed: int) -> An
     return Answer(
         "linear", axes, W, axes.nats(), apart, identified, by, back, unseen, certificates, known=axes.determinacy
     )
+
+
+def _shape_of_columns(x: Array, axes: Axes, seed: int) -> Array:  # (N, n) -> (d,) bool
+    """Components whose shape is no more than that of single columns: Gaussian once every column is given normal scores
+    (the exponential of Gaussian columns has shapes, but no axes). One of two is as little known as the other."""
+    y, u = normal_scores(x, numpy_generator(seed, "scores")), axes.encode(x)
+    again = y @ np.linalg.lstsq(y, u - u.mean(0), rcond=None)[0]
+    flat = ~axes.gaussian & (normaltest(again).pvalue > SHAPE)
+    return np.asarray(flat | (flat.any() & (len(flat) == 2)))
 
 
 def depend(u: Array, seed: int) -> Array:  # (N, d) -> (d, d) bool
