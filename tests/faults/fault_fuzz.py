@@ -296,7 +296,7 @@ def command_line(seeds: Seeds, at: Path, rng: random.Random) -> Callable[[], int
         "diagnose": ["--member", "--points", "--seed"],
         "align": ["--member", "--seed", "--points"],
         "report": ["--member", "--formats"],
-        "score": ["--kinds", "--names", "--seed", "--workers", "--test-codes", "--bin-continuous", "--metrics"],
+        "score": ["--kinds", "--names", "--seed", "--threads", "--test-codes", "--bin-continuous", "--metrics"],
     }
     verb = rng.choice((*starts, "train", "train", "evaluate", "score"))
     args = starts[verb]

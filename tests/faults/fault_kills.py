@@ -282,7 +282,7 @@ def acts(place: Path) -> list[Act]:
         reading("report", "report.html"),
         Act("perturb", perturb, going_to_the_page, perturbed, ("manipulation.json", "perturb.html")),
         Act("reproduce", reproduced, reproduced, shown, ("exhibits.json", "exhibits.html", "figures/X1.svg")),
-        reading("traverse", "traversals/member-0.png", more=("--steps", "3")),
+        reading("traverse", "traversals/member-0.png", more=("--frames", "3")),
         reading("export", "exported/member-0/card.json", "exported/member-0/weights.safetensors",
                 more=("--to", "safetensors")),
         Act("data pack", packed, lambda out: done if (out / "pack.json").exists() else packed(out), opened),

@@ -305,7 +305,7 @@ def matched(seeds: Seeds, at: Path, rng: random.Random) -> Act:
             (),
             ("--signed",),
             ("--of", "codes"),
-            ("--columns",),
+            ("--transpose",),
             ("--json",),
             ("--at", rng.choice(NUMBERS)),
             ("--seed", rng.choice(NUMBERS)),
@@ -407,10 +407,10 @@ def later_verbs(seeds: Seeds, at: Path, rng: random.Random) -> Act:
         rewritten(folder / "checkpoints" / "group-000.safetensors", rng)
     verb = rng.choice(
         (
-            ("traverse", "--steps", "3", "--out", out),
-            ("traverse", "--gif", "--steps", "3", "--out", out),
+            ("traverse", "--frames", "3", "--out", out),
+            ("traverse", "--gif", "--frames", "3", "--out", out),
             ("export", "--to", "safetensors", "--out", out),
-            ("export", "--to", "torchscript", "--out", out),
+            ("export", "--to", "pt2", "--out", out),
             ("stress", "--points", "5"),
             ("match",),
             ("data", "pack", "--out", out),
@@ -595,8 +595,8 @@ def later_words(seeds: Seeds, at: Path, rng: random.Random) -> Act:
     run, npy_file, out = str(seeds.folder / "run"), str(seeds.folder / "codes.npy"), str(at / "out")
     factors = str(seeds.folder / "factors.npy")
     starts: dict[str, tuple[list[str], tuple[str, ...]]] = {
-        "match": ([npy_file, npy_file], ("--at", "--of", "--seed", "--columns", "--out")),
-        "traverse": ([run, "--out", out], ("--member", "--row", "--to", "--steps", "--gif", "--all")),
+        "match": ([npy_file, npy_file], ("--at", "--of", "--seed", "--transpose", "--out")),
+        "traverse": ([run, "--out", out], ("--member", "--row", "--to-row", "--frames", "--gif", "--all")),
         "export": ([run, "--to", "safetensors", "--out", out], ("--member", "--to")),
         "stress": ([run, "--points", "5"], ("--member", "--degrees", "--points")),
         "perturb": (
@@ -613,7 +613,7 @@ def later_words(seeds: Seeds, at: Path, rng: random.Random) -> Act:
         ),
         "completion": (["bash"], ("--shell",)),
         "help": (["train"], ()),
-        "data": (["pack", run, "--out", out], ("--rows", "--licence")),
+        "data": (["pack", run, "--out", out], ("--samples", "--licence")),
         "score": (
             [npy_file, factors, "--metrics", "mig"],
             ("--groups", "--components", "--active", "--kinds", "--test-codes", "--names"),

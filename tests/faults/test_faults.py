@@ -126,7 +126,7 @@ def named_by_a_stranger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (("report", "RUN", "--out", "OUT/page.html"), "page.html"),
         (("report", "PARENT", "--out", "OUT/page.html"), "page.html"),
-        (("traverse", "RUN", "--all", "--steps", "3", "--out", "OUT/page"), "page.png"),
+        (("traverse", "RUN", "--all", "--frames", "3", "--out", "OUT/page"), "page.png"),
         (
             (
                 "perturb",

@@ -103,13 +103,17 @@ def test_same_seed_same_weights_and_the_global_generator_is_left_alone() -> None
         ({"s2": 0.0}, "s2=0.0"),
         ({"network": "con"}, "did you mean 'conv'"),
         ({"likelihood": "gausian"}, "did you mean 'gaussian'"),
-        ({"posterior": "diagnal"}, "did you mean 'diagonal'"),
         ({"encoder": (0,)}, "hidden widths"),
     ],
 )
 def test_bad_architectures_are_named(bad: dict, words: str) -> None:
     with pytest.raises(BadInput, match=words):
         Architecture(**bad)
+
+
+def test_an_unknown_posterior_is_named_when_the_model_is_built() -> None:
+    with pytest.raises(BadInput, match="did you mean 'diagonal'"):
+        Architecture(network="linear", latents=2, posterior="diagnal").for_data((5,), "gaussian").build((5,), 0)
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 17, 40), (1, 8, 8)])

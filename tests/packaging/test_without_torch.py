@@ -11,7 +11,6 @@ import torch
 
 from unseam.finding.separation import separations
 from unseam.geometry.degeneracy import pairs_of, plane_differences
-from unseam.models import architecture, posterior
 from unseam.train import fit
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +39,3 @@ def test_separations_are_those_of_torch(points: int) -> None:
     d = plane_differences(torch.as_tensor(gram), i, j).numpy()
     expected = [d[(i.numpy() == a) | (j.numpy() == a)].min() for a in range(4)]
     np.testing.assert_allclose(separations(gram), expected, rtol=1e-12)
-
-
-def test_posterior_names_are_those_of_the_classes() -> None:
-    assert set(architecture.POSTERIOR_NAMES) == set(posterior.POSTERIORS)

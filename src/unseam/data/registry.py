@@ -30,7 +30,7 @@ INPUTS = ("source", "of", "folder")  # fields that are the data itself
 def own_parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
     """The parameters of a data set by the names that `load_data` takes, without those that any set takes.
 
-    >>> sorted(own_parameters(DATASET_CLASSES["ring"]))
+    >>> sorted(own_parameters(DATASETS["ring"]))
     ['circles', 'points', 'radius', 'small']
     """
     if not dataclasses.is_dataclass(kind):
@@ -42,7 +42,7 @@ def own_parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
 def parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
     """A data set's own parameters, and those of the wrappers, which any set takes.
 
-    >>> {"circles", "share", "correlate"} <= set(parameters(DATASET_CLASSES["ring"]))
+    >>> {"circles", "share", "correlate"} <= set(parameters(DATASETS["ring"]))
     True
     """
     return {**own_parameters(kind), **{name: field for w in WRAPPERS for name, field in wrapper_options(w).items()}}

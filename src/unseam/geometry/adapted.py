@@ -137,7 +137,7 @@ def ask_groups(
     if beta is None:
         beta = None if q is None else implied_beta(M.pullback, each_tensor(q, lambda t: t), active)
         source = "none" if not model.has_beta else "unit" if beta is None else "estimated"
-    rest = torch.arange(len(at))
+    rest = torch.arange(len(at), device="cpu")
     question = Question(
         decode, p, beta or 1.0, source, codes, rest, codes.numpy(), q, M, columns, stats, active, tuple(notes)
     )

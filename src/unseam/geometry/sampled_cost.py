@@ -112,9 +112,9 @@ def tridiagonal(
     products = products_of(decode, z)
     weight = p.curvature(products.theta)
     B = len(z)
-    T = torch.zeros(B, steps, steps, dtype=torch.float64)
-    Q = torch.zeros(B, steps + 1, z.shape[1], dtype=torch.float64)
-    Q[torch.arange(B), 0, chosen] = 1
+    T = torch.zeros(B, steps, steps, dtype=torch.float64, device="cpu")
+    Q = torch.zeros(B, steps + 1, z.shape[1], dtype=torch.float64, device="cpu")
+    Q[torch.arange(B, device="cpu"), 0, chosen.cpu()] = 1
     for j in range(steps):
         q = Q[:, j]
         w = products.pull(weight * products.push(q.to(z))).double().cpu() / beta

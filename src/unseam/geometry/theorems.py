@@ -142,7 +142,7 @@ def theorem_table(q: Question, data: Tensor | None = None, points: int = _POINTS
     >>> from unseam.geometry.prepare import prepare_decoder
     >>> z = torch.rand(200, 2, generator=torch.Generator().manual_seed(0)).double() + 1
     >>> polar = lambda z: torch.stack([z[:, 0] * z[:, 1].cos(), z[:, 0] * z[:, 1].sin()], 1)
-    >>> table = theorem_table(ask(polar, z, None, None, 0.5, 1.0, 200, None))
+    >>> table = theorem_table(prepare_decoder(polar, z, None, None, 0.5, 1.0, 200, None))
     >>> table.premise("C1").holds, table.premise("C2").holds, table.applies["factorised density"]
     (True, False, False)
     """
@@ -153,7 +153,7 @@ def theorem_table(q: Question, data: Tensor | None = None, points: int = _POINTS
         return TheoremTable(
             tuple(Premise(name, None, None, None, None, None, f"{name}: {text}") for name in names), len(keep)
         )
-    rows = torch.linspace(0, len(q.z) - 1, min(points, len(q.z))).round().long()
+    rows = torch.linspace(0, len(q.z) - 1, min(points, len(q.z)), device="cpu").round().long()
     middle = q.z.mean(0)
 
     def decode(z: Tensor) -> Tensor:  # (B, active) -> (B, ...)
@@ -235,9 +235,9 @@ def _identity(q: Question, data: Tensor | None, rows: Tensor, seed: int) -> Prem
     at = each_tensor(at, lambda t: t[rows])
     x = torch.as_tensor(data)[q.rows[rows]].to(q.z)
     generator = torch.Generator().manual_seed(seed)
-    H = torch.zeros(len(rows), q.z.shape[1], q.z.shape[1], dtype=torch.float64)
+    H = torch.zeros(len(rows), q.z.shape[1], q.z.shape[1], dtype=torch.float64, device="cpu")
     for _ in range(_DRAWS):
-        noise = torch.randn(at.mean.shape, generator=generator, dtype=torch.float64)
+        noise = torch.randn(at.mean.shape, generator=generator, dtype=torch.float64, device="cpu").to(at.mean)
         z = at.sample(noise).to(q.z)
         H += hessian(q.decode, z, x, q.likelihood).double().cpu() / _DRAWS
     target = 1 - H.diagonal(dim1=1, dim2=2)[:, q.active] / q.beta  # (m, k) precisions
@@ -245,7 +245,7 @@ def _identity(q: Question, data: Tensor | None, rows: Tensor, seed: int) -> Prem
     learned = 1 / precision[:, q.active]  # given the other latents; of a diagonal posterior its variances
     sound = target > 0
     error = ((learned * target) - 1).abs()
-    order = torch.randperm(len(rows), generator=generator)
+    order = torch.randperm(len(rows), generator=generator, device="cpu")
     value, chance = float(error[sound].median()), float((learned[order] * target - 1).abs()[sound].median())
     product = (learned * target)[sound]
     cost = float((q.beta / 2 * (product - 1 - product.log())).sum() / len(rows))

@@ -42,6 +42,7 @@ def match(
     names: Sequence[str] | None = None,
     seed: int = 0,
     show: bool | None = None,
+    data: Any = None,
 ) -> Match:
     """Match dictionaries, codes of the same rows, or the members of trained runs, one to one.
 
@@ -62,6 +63,8 @@ def match(
         Of the chance levels.
     show
         A progress bar; None: on a terminal.
+    data
+        Observations. Each of `things` is then a model that `unseam.diagnose` takes, and stands for its codes of them.
 
     Returns
     -------
@@ -75,7 +78,7 @@ def match(
     >>> found.pairs[0].partners, float(found.stable.mean())
     (array([2, 1, 3, 0, 4, 5, 6, 7]), 1.0)
     """
-    sets, labels, of = _gather(things, of)
+    sets, labels, of = _gather(things, of, data)
     if len(sets) < 2:
         raise BadInput(f"{len(sets)} set(s) given; matching needs at least 2 dictionaries, codes or trained members")
     if not 0 < at <= 1:
@@ -115,12 +118,19 @@ def _pair_of_codes(
     return pair._replace(groups=tuple(near_groups(found.edges, max(at, pair.limit))))
 
 
-def _gather(things: Sequence[Any], of: Of) -> tuple[list[Array], list[str], Of]:
-    """Arrays, and what they are called; a run stands for the codes of its finished members."""
+def _gather(things: Sequence[Any], of: Of, data: Any = None) -> tuple[list[Array], list[str], Of]:
+    """Arrays and their names; a run stands for the codes of its finished members, a model for those of `data`."""
     from unseam.metrics.inputs.prepare import plain_array
+    from unseam.metrics.suite import is_model
 
     places = [str(thing) if isinstance(thing, (str, Path)) else "" for thing in things]
     things = [open_set(place) if place else thing for place, thing in zip(places, things, strict=True)]
+    if data is not None or any(is_model(thing) and not hasattr(thing, "members") for thing in things):
+        from unseam.models.adapters import codes_of
+
+        codes = [codes_of(thing, data) for thing in things]
+        return codes, [f"model {i}" for i in range(len(codes))], "codes"
+
     runs = [hasattr(thing, "members") for thing in things]
     if any(runs):
         if not all(runs):

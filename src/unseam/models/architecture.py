@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from unseam.errors import BadInput, check_literals, unknown
+from unseam.errors import BadInput, check_literals
 from unseam.rng import derive
 
 if TYPE_CHECKING:
     from unseam.models.autoencoder import Autoencoder
-
-POSTERIOR_NAMES = ("diagonal", "full", "point", "quantised", "rounded")  # the names of `models.posterior.POSTERIORS`
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Architecture:
     learned_s2: bool = False
     """make s2 a parameter"""
     posterior: str = "diagonal"
-    """the family of q(z|x), one of POSTERIOR_NAMES; set by the objective"""
+    """the family of q(z|x), a name of `models.posterior.POSTERIORS`; set by the objective"""
     levels: int = 10
     """values a latent can take when the posterior is quantised (Hsu 2023)"""
     aligned: bool = False
@@ -51,8 +49,6 @@ class Architecture:
 
     def __post_init__(self) -> None:
         check_literals(self)
-        if self.posterior not in POSTERIOR_NAMES:
-            raise unknown("posterior", self.posterior, POSTERIOR_NAMES)
         if self.latents < 1:
             raise BadInput(f"latents={self.latents} must be at least 1")
         if self.levels < 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from unseam.errors import BadInput
+from unseam.errors import BadInput, unknown
 from unseam.models import bfloat16
 from unseam.models.architecture import Architecture
 from unseam.models.likelihood import LIKELIHOODS, Gaussian, Likelihood
@@ -28,6 +28,8 @@ class Autoencoder(nn.Module):
         super().__init__()
         a, k = architecture, architecture.latents
         self.architecture, self.shape, self.latents = a, shape, k
+        if a.posterior not in POSTERIORS:
+            raise unknown("posterior", a.posterior, POSTERIORS)
         self.family = POSTERIORS[a.posterior]
         outputs = self.family.outputs(k)
         if a.network == "conv":
@@ -41,8 +43,8 @@ class Autoencoder(nn.Module):
         for name, value in own.items():
             self.register_parameter(name, nn.Parameter(value))
         if a.aligned:  # z' = (z - shift) axes; the decoder's first layer takes z' already
-            self.register_buffer("aligned_axes", torch.eye(k, dtype=torch.float64))
-            self.register_buffer("aligned_shift", torch.zeros(k, dtype=torch.float64))
+            self.register_buffer("aligned_axes", torch.eye(k, dtype=torch.float64, device="cpu"))
+            self.register_buffer("aligned_shift", torch.zeros(k, dtype=torch.float64, device="cpu"))
         self.bfloat16_networks = False  # run the networks, not the likelihood, in bfloat16
         self.likelihood: Likelihood = _likelihood_of(a)
 

@@ -145,10 +145,10 @@ class Mixed(nn.Module):
 def _start(part: ColumnBlock, s2: float) -> Tensor | None:
     """Logarithms that learning begins with: variances, or how little counts scatter."""
     if part.kind == "gaussian":
-        return torch.full((part.size,), math.log(s2))
+        return torch.full((part.size,), math.log(s2), device="cpu")
     if part.kind == "negative-binomial":
-        return torch.full((part.size,), math.log(START_R))
-    return torch.full((1,), math.log(START_R * part.size)) if part.kind == "library" else None
+        return torch.full((part.size,), math.log(START_R), device="cpu")
+    return torch.full((1,), math.log(START_R * part.size), device="cpu") if part.kind == "library" else None
 
 
 def _dirichlet_multinomial(x: Tensor, theta: Tensor, seen: Tensor, log_c: Tensor) -> Tensor:  # (B, n) -> (B, n)
