@@ -108,10 +108,10 @@ def append(path: Path, row: dict[str, Any]) -> None:
         os.close(handle)
 
 
-def remaining(kinds: Sequence[str], tables: int, out: Path, code: str) -> list[tuple[str, int]]:
-    """What is still to be measured: the first table of every kind, then the second, ..."""
+def remaining(kinds: Sequence[str], tables: int, out: Path, code: str, first: int = 0) -> list[tuple[str, int]]:
+    """What is still to be measured: table `first` of every kind, then the next, ..."""
     done = {name: {row["table"] for row in read_rows(out / f"{name}.jsonl", code)} for name in kinds}
-    return [(name, t) for t in range(tables) for name in kinds if t not in done[name]]
+    return [(name, t) for t in range(first, first + tables) for name in kinds if t not in done[name]]
 
 
 def results(jobs: Sequence[tuple[str, int]], workers: int) -> Iterator[dict[str, Any]]:
@@ -123,7 +123,13 @@ def results(jobs: Sequence[tuple[str, int]], workers: int) -> Iterator[dict[str,
 
 
 def calibrate(
-    kinds: Sequence[str], tables: int, workers: int, out: Path, seconds: float = float("inf"), show: bool = True
+    kinds: Sequence[str],
+    tables: int,
+    workers: int,
+    out: Path,
+    seconds: float = float("inf"),
+    show: bool = True,
+    first: int = 0,
 ) -> list[dict[str, Any]]:
     """Measure what is missing, until `seconds` have passed; write and return the summaries."""
     for name in kinds:
@@ -133,7 +139,7 @@ def calibrate(
         raise BadInput(f"tables={tables} and workers={workers} must be 1 or more")
     out.mkdir(parents=True, exist_ok=True)
     code, began = fingerprint(), time.monotonic()
-    jobs = remaining(kinds, tables, out, code)
+    jobs = remaining(kinds, tables, out, code, first)
     for done, row in enumerate(results(jobs, workers) if jobs else (), start=1):
         append(out / f"{row['kind']}.jsonl", {"code": code, **row})
         if show:
@@ -231,11 +237,16 @@ def named(kinds: str) -> list[str]:
 
 
 def run(
-    kinds: str = "", tables: int = 20, workers: int = 1, out: Path | None = None, seconds: float = float("inf")
+    kinds: str = "",
+    tables: int = 20,
+    workers: int = 1,
+    out: Path | None = None,
+    seconds: float = float("inf"),
+    first: int = 0,
 ) -> dict[str, Any]:
     """For `unseam bench find-calibration`: the summaries, and how they were made."""
     folder = out or Path("find-calibration")
-    summaries = calibrate(named(kinds), tables, workers, folder, seconds)
+    summaries = calibrate(named(kinds), tables, workers, folder, seconds, first=first)
     how = f"a line for each table, summary.txt, summary.json and summary.md in {folder}"
     return {"how": how, "ratios": {}, "text": text(summaries), "kinds": summaries}
 
@@ -244,6 +255,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kinds", default="", help="separated by commas, or null, answer, linear, curved; default all")
     parser.add_argument("--tables", type=int, default=20, help="of each kind")
+    parser.add_argument(
+        "--first", type=int, default=0, help="number of the first table: fresh ones after a rule changed"
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, help="folder of the results; default find-calibration")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after the table that passes this")
