@@ -229,3 +229,13 @@ def test_a_grade_never_contradicts_the_number_it_rests_on() -> None:
         for f in unseam.find(x, network=False).factors:
             _, value, bar = f.rests_on
             assert (value >= bar) == (f.grade in ("found", "pair"))
+
+
+def test_one_shared_direction_is_not_called_a_group() -> None:
+    """Three factors that move all columns the same way look like one; the sentence says that it cannot tell."""
+    g = np.random.default_rng(1)
+    x = g.normal(size=(400, 3)) @ g.uniform(0.5, 1.0, (3, 8)) + g.normal(size=(400, 8))
+    found = unseam.find(x, network=False, show=False)
+    assert [factor.grade for factor in found.factors] == ["pair"]
+    assert "share one direction" in found.sentence
+    assert "together (their" not in found.sentence

@@ -13,7 +13,7 @@ PARTS = "non-negativity decides"
 MIXED = "depends on another part, so that both may be mixtures: non-negativity alone does not separate them"
 LINKED = "depends on other factors: axes that are both independent and at right angles were not found"
 SIMPLE = "each column is moved by few factors in these axes, more so than by chance"
-UNSETTLED = "the network had not settled, so that no axis of it can be believed yet"
+UNSETTLED = "the network had not settled, so none of its axes is identified yet"
 DEPENDS = "depends on others that are not correlated with it: a linear model does not separate them"
 
 
@@ -73,10 +73,15 @@ def sentence(factors: Sequence[FoundFactor], kind: str, size: Size, knows: int, 
         vary = "varies" if len(factors) == 1 else "vary"
         return (
             f"{N} {size.row}s are too few to know: {plural(len(factors), 'direction')} of these {size.n} "
-            f"{size.column}s {vary} together, and nobody can say from so few which factors they are. Give at least "
-            f"{knows} {size.row}s, better 1,000."
+            f"{size.column}s {vary} together. Which factors they are cannot be determined from so few rows: "
+            f"give at least {knows} {size.row}s, better 1,000."
         )
     grades = [factor.grade for factor in factors]
+    if grades == ["pair"]:
+        return (
+            f"{size} share one direction, by a {kind} model. It may be one factor, or several that move together: "
+            "these rows do not tell."
+        )
     together = "known only together (their axes are not identified)"
     counted = [
         f"{grades.count('found')} found" if "found" in grades else "",
@@ -91,7 +96,7 @@ def sentence(factors: Sequence[FoundFactor], kind: str, size: Size, knows: int, 
     last = f" Little is shared: together they hold {100 * max(kept or 0, 0):.0f} % of the columns' variance." * little
     found = [factor for factor in factors if factor.grade == "found"]
     if not found:
-        return f"{first} No single axis can be believed.{last}"
+        return f"{first} No single axis is identified.{last}"
     best = max(found, key=lambda factor: factor.nats)
     does = "is shown on the page" if size.images else f"moves {listed(best.moves[:3])} per standard deviation"
     return f"{first} The strongest found, factor {best.latent}, {does}.{last}"
