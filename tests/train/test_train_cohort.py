@@ -215,7 +215,7 @@ def test_a_run_is_not_written_over(finished: Run) -> None:
         ({"betta": 3}, "did you mean 'beta'"),
         ({"likelihood": "bernoulli"}, "needs values in"),
         ({"seeds": []}, "seeds is empty"),
-        ({"seeds": [0, 0]}, "given twice"),
+        ({"seeds": [0, 0]}, "0 is repeated"),
         ({"seeds": [1.5]}, "not an integer"),
         ({"beta": "x"}, "beta='x'"),
         ({"precision": "float16"}, "precision='float16'"),

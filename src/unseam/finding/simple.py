@@ -40,7 +40,8 @@ PLANE = "simple structure as a whole, but not in the plane with others of its gr
 ONE = "one factor explains the correlations"
 SEVERAL = "one direction: one factor, or several that move together"
 ONE_ASSUMPTION = (
-    "The axis is right if the columns share one factor: it explains their correlations, and a second would show."
+    "The axis is right if the columns share one factor: it explains their correlations, and a second would show "
+    "unless it moves all columns in nearly the same proportions."
 )
 
 

@@ -33,9 +33,10 @@ SAME_SHAPE = {ATEN.view.default, ATEN._unsafe_view.default, ATEN.expand.default,
 IDENTITY = {ATEN.detach.default, ATEN.alias.default, ATEN.lift_fresh_copy.default}
 SHAPE_ONLY = {ATEN.ones_like.default, ATEN.zeros_like.default}  # constants, whatever their argument holds
 _SEEN = {ATEN.view.default, ATEN._unsafe_view.default, ATEN.transpose.int, ATEN.permute.default, ATEN.unsqueeze.default}
-DIRECT: dict[Any, Any] = {  # the same operations by torch's own functions, which are called 1 us sooner
+DIRECT: dict[Any, Any] = {  # the same operations by torch's own functions, which are called 1 us sooner; reshape for
+    # view, because an elementwise result may have other strides than it had while the step was traced
     ATEN.bmm.default: torch.bmm, ATEN.add.Tensor: torch.add, ATEN.sub.Tensor: torch.sub, ATEN.mul.Tensor: torch.mul,
-    ATEN.div.Tensor: torch.div, ATEN.view.default: Tensor.view, ATEN.transpose.int: torch.transpose,
+    ATEN.div.Tensor: torch.div, ATEN.view.default: torch.reshape, ATEN.transpose.int: torch.transpose,
     ATEN.permute.default: torch.permute, ATEN.unsqueeze.default: torch.unsqueeze, ATEN.tanh.default: torch.tanh,
     ATEN.relu.default: torch.relu, ATEN.exp.default: torch.exp, ATEN.neg.default: torch.neg,
     ATEN.cat.default: torch.cat, ATEN.sum.dim_IntList: torch.sum, ATEN.mean.dim: torch.mean,
