@@ -22,7 +22,7 @@ from unseam.errors import BadInput
 from unseam.geometry.jacobian import Decoder, pullbacks
 from unseam.geometry.orthogonality import ima_contrast
 
-NORMAL = 0.5 * float(np.log(2 * np.pi * np.e))  # entropy of N(0, 1), nats
+NORMAL = 0.5 * (1 + float(np.log(2 * np.pi)))  # entropy of N(0, 1), nats
 
 
 class EntropicScores(NamedTuple):

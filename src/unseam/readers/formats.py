@@ -194,7 +194,7 @@ def _read_spss(path: Path, where: str) -> Columns:
 
     try:
         _, about = pyreadstat.read_sav(path, metadataonly=True)
-        if 8 * (about.number_rows or 0) * about.number_columns > limits.memory():
+        if 8 * (about.number_rows or 0) * (about.number_columns or 0) > limits.memory():
             raise BadInput(f"{where} declares {about.number_rows:,} rows of {about.number_columns:,} columns, too many")
         frame, _ = pyreadstat.read_sav(path)
     except pyreadstat.ReadstatError as error:
