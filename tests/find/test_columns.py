@@ -11,7 +11,9 @@ from scipy.stats import multivariate_normal
 import unseam
 from unseam.axes import Array
 from unseam.cli import main
+from unseam.data import load_data
 from unseam.errors import BadInput
+from unseam.finding import read as reading
 from unseam.finding.columns import prepare
 from unseam.finding.dimension import dependent, hsic
 from unseam.finding.kinds import recognise
@@ -341,3 +343,14 @@ def test_a_column_that_hardly_changes_does_no_harm() -> None:
     assert unseam.find(x, network=False).count >= 0
     x[3, 1] = np.nan
     assert unseam.find(x, network=False).count >= 0
+
+
+def test_all_rows_of_a_named_data_set_are_read_or_the_notes_say_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load_data("synth-linear")
+    assert len(read("synth-linear").table) == len(data)
+    assert read("synth-linear").table.notes == ()
+    monkeypatch.setattr(reading, "MOST_VALUES", 3 * 200)
+    few = read("synth-linear").table
+    assert len(few) == 200
+    assert few.notes[0].startswith(f"200 of {len(data):,} rows")
+    assert any("200 of" in note for note in unseam.find("synth-linear", network=False, show=False).notes)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from test_house import edges, room
 from unseam.geometry import Diagnosis
 from unseam.run import Run, load_run
 from unseam.runs import cache
@@ -111,3 +112,12 @@ def test_scores_of_a_report_are_computed_once(tmp_path: Path, monkeypatch: pytes
     assert read is not None
     assert (read.chance, read.ci, dict(read.dci)) == (full.chance, full.ci, dict(full.dci))
     np.testing.assert_array_equal(read.importance, full.importance)
+
+
+def test_the_key_depends_on_all_code_that_makes_the_numbers() -> None:
+    """Every package that `runs` imports, but those that only read, write or report."""
+    no_numbers = {"errors", "progress", "atomic", "device", "from_json", "readers", "lazy", "processes"}
+    imported = {room(edge.target) for edge in edges() if room(edge.source) == "runs" and edge.how != "types"} - {""}
+    assert imported - no_numbers <= set(cache.CODE)
+    source = Path(cache.__file__).parents[1]
+    assert [part for part in cache.CODE if not ((source / part).is_dir() or (source / f"{part}.py").is_file())] == []

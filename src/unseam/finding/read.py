@@ -25,6 +25,7 @@ from unseam.readers import (
     refusing,
 )  # fmt: skip
 
+MOST_VALUES = 100_000_000  # rows times values of a data set that are read: 0.8 GB
 IDX = re.compile(r"idx\d?(-ubyte)?(\.gz)?$")  # how files of MNIST's kind are called
 
 
@@ -103,8 +104,8 @@ def _annotated(data: Any, where: str) -> Columns:
     return checked(Columns(names, list(x.T)), where, gaps=True)
 
 
-def _dataset(name: str, channels: int | None, most: int = 20_000) -> Source:
-    """Rows of a data set by name or a folder of images, at most 20,000."""
+def _dataset(name: str, channels: int | None) -> Source:
+    """Rows of a data set by name or a folder of images: all, or a random sample that holds MOST_VALUES."""
     import torch
 
     from unseam.data import load_data
@@ -118,13 +119,17 @@ def _dataset(name: str, channels: int | None, most: int = 20_000) -> Source:
         raise BadInput(
             f"data={name!r} has {int(np.prod(data.shape)):,} values a row; at most {MOST_COLUMNS:,} are read"
         )
-    rows = torch.randperm(len(data), generator=generator(0, "find"))[:most].sort().values
+    fit = max(MOST_VALUES // int(np.prod(data.shape)), 1)
+    rows = torch.randperm(len(data), generator=generator(0, "find"))[:fit].sort().values
     x = data.batch(rows, generator(0, "find", "noise") if data.stochastic else None).flatten(1).numpy()
     factors = None if data.space is None else data.factors(rows).numpy().astype(np.float64)
     shape = (data.shape[0], data.shape[1], data.shape[2]) if len(data.shape) == 3 else None
     source = _array(x, f"data={name!r}")._replace(truth=factors, shape=shape)
     said = getattr(layers(data)[-1], "said", "")
     notes = tuple(part for part in said.split("; ") if part.startswith("left out"))
+    if len(rows) < len(data):
+        some = f"{len(rows):,} of {len(data):,} rows, drawn at random, are read, and codes are theirs"
+        notes += (f"{some}; `transform` gives those of others",)
     return source._replace(table=Columns(source.table.names, source.table.columns, notes))
 
 

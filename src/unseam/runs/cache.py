@@ -28,7 +28,8 @@ from unseam.run.results import Results
 
 SCHEMA = """create table if not exists computed (what text, member integer, step integer, key text, settings text,
     version text, document text, primary key (what, member, key)) without rowid"""
-CODE_PACKAGES = ("geometry", "linear", "metrics", "models", "runs", "stats")  # packages whose code makes the numbers
+# what makes the numbers: the packages that `runs` imports, and the random draws
+CODE = ("axes", "data", "geometry", "linear", "metrics", "models", "objectives", "rng", "run", "runs", "stats", "train")
 
 
 class CachedResult(NamedTuple):
@@ -74,8 +75,8 @@ def _identity(run: Run, member: int, settings: Mapping[str, Any], step: int | No
 def code() -> str:
     """A digest of the package's own numbers' source: what other code computed is computed again."""
     root, sha = Path(__file__).parents[1], hashlib.sha256()
-    for room in CODE_PACKAGES:
-        for file in sorted((root / room).rglob("*.py")):
+    for part in CODE:
+        for file in sorted((root / part).rglob("*.py")) or [root / f"{part}.py"]:
             sha.update(file.read_bytes())
     return sha.hexdigest()[:16]
 
