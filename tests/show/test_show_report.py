@@ -73,6 +73,14 @@ def test_a_cohort_of_pictures(cohort: Run, written: Path) -> None:
     assert written == cohort.folder / "report.html"
 
 
+def test_rank_correlations_of_four_members_are_called_too_few(written: Path) -> None:
+    text = written.read_text()
+    assert "rank correlation with" in text
+    assert "Over 4 members, which is too few to judge" in text
+    assert set(re.findall(r'class="rho" style="--r:([^"]*)"', text)) == {"0"}  # no colour
+    assert "54 to 60 %" in text
+
+
 def test_the_script_is_the_one_the_policy_allows(written: Path) -> None:
     text = written.read_text()
     (script,) = re.findall(r"<script>(.*?)</script>", text, flags=re.S)
