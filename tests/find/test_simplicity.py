@@ -239,3 +239,12 @@ def test_one_shared_direction_is_not_called_a_group() -> None:
     assert [factor.grade for factor in found.factors] == ["pair"]
     assert "share one direction" in found.sentence
     assert "together (their" not in found.sentence
+
+
+@pytest.mark.parametrize("columns", [190, 210])
+def test_one_direction_of_a_wide_table_is_not_found_without_a_test(columns: int) -> None:
+    """Three factors, one asked for: below 200 columns the misfit shows, above it is not computed."""
+    g = np.random.default_rng(0)
+    x = g.normal(size=(600, 3)) @ g.uniform(0.5, 1.0, (3, columns)) + g.normal(size=(600, columns))
+    (factor,) = unseam.find(x, network=False, latents=1, show=False).factors
+    assert factor.grade != "found"

@@ -113,14 +113,15 @@ def fit_factors(R: Array, k: int) -> Factors:  # (n, n)
 
 
 def factors_of_rows(x: Array, k: int) -> Factors:  # (N, n)
-    """The same for more than MOST columns, with one noise for all: by the rows, without a matrix (n, n)."""
+    """The same for more than MOST columns, with one noise for all: by the rows, without a matrix (n, n). Its misfit is
+    not known (NaN)."""
     from unseam.linear.ppca import axes_of_rows
 
     l, U = axes_of_rows(standardised(x))
     k = min(k, U.shape[1])
     noise = float(max(l[k:].mean(), LEAST_UNIQUE)) if k < len(l) else LEAST_UNIQUE
     L = U[:, :k] * np.sqrt(np.maximum(l[:k] - noise, 0))
-    return Factors(L, np.maximum(1 - (L**2).sum(1), LEAST_UNIQUE), 0.0)
+    return Factors(L, np.maximum(1 - (L**2).sum(1), LEAST_UNIQUE), float("nan"))
 
 
 def _loadings(R: Array, unique: Array, k: int) -> tuple[Array, Array]:  # -> (n,), (n, k)

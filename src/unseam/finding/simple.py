@@ -145,6 +145,8 @@ def _one_factor(factors: Factors, rows: int) -> Tested:
     from scipy.stats import chi2
 
     fit = explains(factors, rows)
+    if np.isnan(fit.statistic):  # too many columns: the misfit was not computed
+        return [ClueTest("simplicity", False)], np.array([False]), (SEVERAL,), ONE_ASSUMPTION
     limit = float(chi2.ppf(1 - FITS, fit.freedom)) if fit.freedom > 0 else 0.0
     found = bool(fit.freedom > 0 and fit.p_value > FITS and power_of_second(factors, rows) > 1 - LEVEL)
     test = ClueTest("simplicity", found, fit.statistic, limit, fit.p_value, False, "misfit of one factor, chi-squared")
