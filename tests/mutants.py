@@ -1,7 +1,7 @@
 """Faults between the parts of the house that once lived, all at once, beside a green suite: each must turn a test red.
 
     python tests/mutants.py            all of them, one after another (some minutes); not part of `make test`
-    python tests/mutants.py chance     those whose name holds the word (D4: mendings of faults; ends with what lives)
+    python tests/mutants.py chance     those whose name holds the word (J: joints, D4: fixes of faults)
 
 Each is one line of src changed in a temporary copy, and the test file that has to notice. A mutant whose line is no
 longer there is an error: the list follows the code.
@@ -118,6 +118,62 @@ MUTANTS = (
     Mutant("factors whose ends were left out are correlated over the whole grid", f"{UNSEAM}data/wrap/row_subsets.py",
            "return values.amin(0), (values.amax(0) - values.amin(0)).clamp(min=1e-30)",
            "return 0 * values.amin(0), values.new_tensor([31.0])", "data/test_data_wrappers.py"),
+)  # fmt: skip
+
+
+JOINTS = (  # flags that a verb parses, and numbers of the second choice: a member chosen by hand, a signed match, ...
+    Mutant("J1: find --beta does not reach find", f"{UNSEAM}cli/find.py",
+           "beta=self.beta, device=self.device,", "device=self.device,", "cli/test_cli_flags.py"),
+    Mutant("J2: find --seed is always 0", f"{UNSEAM}cli/find.py",
+           "orthogonal=self.orthogonal, seed=self.seed,", "orthogonal=self.orthogonal, seed=0,", "cli/test_cli_flags.py"),
+    Mutant("J3: networks of find have the same seeds whatever --seed is", f"{UNSEAM}finding/network.py",
+           "seeds=range(seed, seed + effort.seeds)", "seeds=range(effort.seeds)", "test_joints.py"),
+    Mutant("J4: classes of a mixed table are cut by the columns' old order", f"{UNSEAM}finding/encoding.py",
+           "np.array(prepared.used)[order], prepared.poisson", "np.array(prepared.used), prepared.poisson", "test_joints.py"),
+    Mutant("J5: FactorFinder names columns of a frame in sorted order", f"{UNSEAM}sklearn_api/finder.py",
+           "            return pd.DataFrame(X)\n", "            return pd.DataFrame(np.asarray(X), columns=sorted(X.columns))\n",
+           "test_joints.py"),
+    Mutant("J6: chance of a signed match is unsigned", f"{UNSEAM}matching/directions.py",
+           "_chance(rotated(unit(a[chosen]), rng), b, signed)", "_chance(rotated(unit(a[chosen]), rng), b, False)",
+           "test_joints.py"),
+    Mutant("J7: tiles of a member chosen by hand are the preferred one's", f"{UNSEAM}show/report/write.py",
+           "tiles=tiles(found.run, found.shown),", "tiles=tiles(found.run, found.chosen),", "show/test_show_belongs.py"),
+    Mutant("J8: the strong loss curve is the preferred member's", f"{UNSEAM}show/report/write.py",
+           "loss_figures(found.run, found.shown.member)", "loss_figures(found.run, found.chosen.member)",
+           "show/test_show_belongs.py"),
+    Mutant("J9: scores on file are the first member's for every member", f"{UNSEAM}show/report/tiles.py",
+           '(rows["member"] == view.member)', '(rows["member"] == 0)', "show/test_show_belongs.py"),
+    Mutant("J10: the factor beside a latent is its neighbour's", f"{UNSEAM}show/explorer/member.py",
+           "**best_factor(named, k),", "**best_factor(named, (k + 1) % codes.shape[1]),", "show/test_show_belongs.py"),
+    Mutant("J11: every slider reaches as far as latent 0's codes", f"{UNSEAM}show/explorer/member.py",
+           '"high": float(max(reach[k][1], codes[:, k].max())),', '"high": float(max(reach[k][1], codes[:, 0].max())),',
+           "show/test_show_belongs.py"),
+    Mutant("J12: score --seed does not reach the metrics", f"{UNSEAM}cli/score.py",
+           "seed=self.seed,", "seed=0,", "cli/test_cli_flags.py"),
+    Mutant("J13: posterior variances do not reach the metrics", f"{UNSEAM}runs/evaluate.py",
+           '"variances": seen.variances, ', "", "test_joints.py"),
+    Mutant("J14: train --track is not passed on", f"{UNSEAM}cli/train.py",
+           "track=self.track,", "track=None,", "cli/test_cli_flags.py"),
+    Mutant("J15: a member's cards are of the member before it", f"{UNSEAM}show/report/member.py",
+           "    model = run.model(view.member)\n    x, xhat", "    model = run.model(max(view.member - 1, 0))\n    x, xhat",
+           "show/test_show_belongs.py"),
+    Mutant("J16: the card of a latent names the next latent's factor", f"{UNSEAM}show/report/collect.py",
+           "f = int(self.share[:, latent].argmax())", "f = int(self.share[:, latent - 1].argmax())",
+           "show/test_show_belongs.py"),
+    Mutant("J17: a name given to a latent stands under every member", f"{UNSEAM}show/report/member.py",
+           "return latent_names(run).get(member, {})", "return latent_names(run).get(0, {})", "show/test_show_belongs.py"),
+    Mutant("J18: KL curves are the first member's", f"{UNSEAM}show/report/member.py",
+           'latent_columns(run, view.member, "kl")', 'latent_columns(run, 0, "kl")', "show/test_show_belongs.py"),
+    Mutant("J19: the table of members has the numbers of the row before", f"{UNSEAM}show/report/cohort.py",
+           "view, basic = seen.get(m),", "view, basic = seen.get(max(m - 1, 0)),", "show/test_show_belongs.py"),
+    Mutant("J20: a point of the sweep carries the preferred member's number", f"{UNSEAM}show/report/cohort.py",
+           "text = str(view.run or view.member)", "text = str(view.run or 0)", "show/test_show_belongs.py"),
+    Mutant("J21: a run without decoder shows the first member, whichever is asked for", f"{UNSEAM}show/report/codes.py",
+           "found = scored(run, shown, taken)", "found = scored(run, members[0], taken)", "show/test_show_belongs.py"),
+    Mutant("J22: the explorer draws the first member, whichever is chosen", f"{UNSEAM}show/explorer/open_runs.py",
+           "(net.encode, net.decode)", "(net.encode, run.model(0).decode)", "show/test_show_belongs.py"),
+    Mutant("J23: the explorer shows names of the first member's latents", f"{UNSEAM}show/explorer/open_runs.py",
+           'return latent_names(run).get(member, {}), ""', 'return latent_names(run).get(0, {}), ""', "show/test_show_belongs.py"),
 )  # fmt: skip
 
 
@@ -263,7 +319,7 @@ def lives(mutant: Mutant) -> bool:
 
 def main(words: list[str]) -> int:
     """Run the mutants named; the exit code is how many live."""
-    chosen = [m for m in (*MUTANTS, *FAULTS) if not words or any(word in m.wrong for word in words)]
+    chosen = [m for m in (*MUTANTS, *JOINTS, *FAULTS) if not words or any(word in m.wrong for word in words)]
     for tests in dict.fromkeys(m.tests for m in chosen):
         if not green(ROOT / "src", tests):
             raise SystemExit(f"tests/{tests} is red without any mutant")

@@ -15,8 +15,8 @@ import unseam
 from unseam.axes import Array
 from unseam.finding import network as net
 from unseam.finding import nonlinear
-from unseam.finding.latent_count import Cohort, fewest_latents
-from unseam.finding.linear_rival import Rival, factor_analysis, factor_analysis_with_gaps
+from unseam.finding.latent_count import NetworkCohort, fewest_latents
+from unseam.finding.linear_rival import Rival, fit_factor_analysis, fit_factor_analysis_with_gaps
 from unseam.finding.spacings import rotation_by_entropy
 from unseam.geometry.align import Frame
 
@@ -24,7 +24,7 @@ from unseam.geometry.align import Frame
 def losses(shape: Callable[[Array], Array], noise: float, curves: int = 300) -> list[str]:
     """What is said of simulated held-out losses with a known course."""
     t, g = np.arange(0, 3000, 50.0), np.random.default_rng(0)
-    return [net.settled(t, shape(t) + noise * g.normal(size=len(t))).word for _ in range(curves)]
+    return [net.loss_state(t, shape(t) + noise * g.normal(size=len(t))).word for _ in range(curves)]
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.1, 0.5])
@@ -72,7 +72,7 @@ def test_nats_of_a_scaled_and_turned_latent_are_its_kl() -> None:
     turn = np.array([[0.8, -0.6], [0.6, 0.8]])
     scale, shift = np.array([[0.5, 0.1], [0.1, 0.9]]), means.mean(0)
     frame = Frame(torch.as_tensor(turn), torch.as_tensor(scale), torch.as_tensor(shift))
-    nats = net.Turned(Encoder(variance), frame, np.array([0, 1]), np.ones(2)).nats(means)  # type: ignore[arg-type]
+    nats = net.RotatedModel(Encoder(variance), frame, np.array([0, 1]), np.ones(2)).nats(means)  # type: ignore[arg-type]
     A = np.linalg.solve(scale, turn)
     grid = np.linspace(-60, 60, 200_001)
     for j in range(2):
@@ -91,16 +91,16 @@ def test_a_latent_that_is_only_rescaled_keeps_its_nats() -> None:
     means = np.linspace(-1, 1, 201)[:, None] * np.sqrt(0.9)
     for scale in (0.1, 1.0, 7.0):
         frame = Frame(torch.eye(1).double(), torch.full((1, 1), scale).double(), torch.zeros(1).double())
-        nats = net.Turned(Encoder(np.array([0.7])), frame, np.array([0]), np.ones(1)).nats(means)  # type: ignore[arg-type]
+        nats = net.RotatedModel(Encoder(np.array([0.7])), frame, np.array([0]), np.ones(1)).nats(means)  # type: ignore[arg-type]
         assert nats[0] == pytest.approx(0.5 * ((means**2).mean() + 0.7 - np.log(0.7) - 1), abs=1e-9)
 
 
-def fake(bounds: dict[int, float], spread: float = 0.5) -> Callable[[int], Cohort]:
+def fake(bounds: dict[int, float], spread: float = 0.5) -> Callable[[int], NetworkCohort]:
     """Cohorts of known bounds."""
 
-    def trained(k: int) -> Cohort:
+    def trained(k: int) -> NetworkCohort:
         rows = bounds[k] + spread * np.random.default_rng(k).normal(size=200)
-        return Cohort(k, None, {0: rows, 1: rows - 1}, {0: k, 1: k})  # type: ignore[arg-type]
+        return NetworkCohort(k, None, {0: rows, 1: rows - 1}, {0: k, 1: k})  # type: ignore[arg-type]
 
     return trained
 
@@ -109,7 +109,7 @@ def test_the_number_of_latents_is_the_smallest_that_unseen_rows_allow() -> None:
     assert fewest_latents(6, fake({6: 3.2, 5: 3.4, 4: 4.6, 3: 6.1, 2: -8.5})).cohort.latents == 3  # type: ignore[union-attr]
     assert fewest_latents(3, fake({3: 6.0, 2: 5.99, 1: -9.0})).cohort.latents == 2  # type: ignore[union-attr]
     assert fewest_latents(2, fake({2: 1.0, 1: 0.98})).cohort.latents == 1  # type: ignore[union-attr]
-    nothing = fewest_latents(2, lambda k: Cohort(k, None, {0: np.zeros(9)}, {0: 0}))  # type: ignore[arg-type]
+    nothing = fewest_latents(2, lambda k: NetworkCohort(k, None, {0: np.zeros(9)}, {0: 0}))  # type: ignore[arg-type]
     assert nothing.cohort is None
 
 
@@ -121,10 +121,10 @@ def sample(N: int = 600, n: int = 8, gone: float = 0.0) -> tuple[Array, Array]:
 
 def test_factor_analysis_is_at_the_maximum_of_the_likelihood() -> None:
     x, _ = sample()
-    ours, theirs = factor_analysis(x, 2), FactorAnalysis(2, tol=1e-9, max_iter=5000, svd_method="lapack").fit(x)
+    ours, theirs = fit_factor_analysis(x, 2), FactorAnalysis(2, tol=1e-9, max_iter=5000, svd_method="lapack").fit(x)
     assert ours.converged
     assert ours.log_likelihood(x).mean() == pytest.approx(theirs.score(x), abs=1e-6)
-    assert factor_analysis_with_gaps(x, np.ones(x.shape, bool), 2).log_likelihood(x).mean() == pytest.approx(
+    assert fit_factor_analysis_with_gaps(x, np.ones(x.shape, bool), 2).log_likelihood(x).mean() == pytest.approx(
         theirs.score(x), abs=1e-4
     )
 
@@ -133,8 +133,8 @@ def test_with_missing_cells_the_known_ones_have_their_likelihood_at_its_maximum(
     """The density of the known cells is SciPy's; guesses in the others change nothing; no small change of any
     parameter makes the known cells likelier."""
     x, seen = sample(gone=0.15)
-    first = factor_analysis_with_gaps(np.where(seen, x, x.mean(0)), seen, 2)
-    other = factor_analysis_with_gaps(np.where(seen, x, 0.0), seen, 2)
+    first = fit_factor_analysis_with_gaps(np.where(seen, x, x.mean(0)), seen, 2)
+    other = fit_factor_analysis_with_gaps(np.where(seen, x, 0.0), seen, 2)
     assert first.converged
     C = first.W @ first.W.T + np.diag(first.noise)
     for i in range(5):
@@ -213,9 +213,9 @@ class Nets:
     """What `network_answer` does, with trainings that end as we say."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, word: str, rival: bool) -> None:
-        state = net.Settled(word, 1.0, 0.0)
-        monkeypatch.setattr(net, "settled_run", lambda *_: state)
-        monkeypatch.setattr(net, "go_on", lambda run, *_: run)
+        state = net.LossState(word, 1.0, 0.0)
+        monkeypatch.setattr(net, "member_loss_state", lambda *_: state)
+        monkeypatch.setattr(net, "train_longer", lambda run, *_: run)
         monkeypatch.setattr(
             nonlinear, "linear_rival", lambda rows, *_: Rival(np.full(len(rows.test), -99.0), rival, "x")
         )

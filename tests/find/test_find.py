@@ -16,7 +16,7 @@ from unseam.finding import Findings
 from unseam.finding.axes import fit_axes
 from unseam.finding.grades import grade_of
 from unseam.finding.kinds import recognise
-from unseam.finding.network import EFFORTS, Effort, settled
+from unseam.finding.network import EFFORTS, Effort, loss_state
 from unseam.finding.stability import agreement
 from unseam.rng import numpy_generator
 from unseam.run.config import split
@@ -214,7 +214,7 @@ def test_grades_at_both_sides_of_their_limits(case: tuple[float, float, bool, fl
 
 def test_settled_says_how_fast_it_falls() -> None:
     t = np.arange(0, 3000, 50)
-    state = settled(t, 5 - 0.2 * t / 1000)
+    state = loss_state(t, 5 - 0.2 * t / 1000)
     assert (state.word, round(state.per_1000, 6)) == ("still falling", 0.2)
     assert "0.2 nats per 1,000 steps" in state.says()
 

@@ -7,7 +7,7 @@ import unseam
 from unseam.axes import Array
 from unseam.finding.axes import fit_axes
 from unseam.finding.findings import Findings
-from unseam.finding.nonlinear import likelier
+from unseam.finding.nonlinear import is_likelier
 from unseam.finding.parts import fit_parts
 from unseam.rng import numpy_generator
 
@@ -75,6 +75,6 @@ def test_a_sentence_names_the_strongest_and_numbers_stand_in_their_columns(found
 
 def test_a_network_must_surely_be_better_than_the_linear_model() -> None:
     line, noise = np.zeros(300), np.random.default_rng(0).normal(size=300)
-    assert likelier(line + 1 + noise, line)[0]
-    assert not likelier(line + 0.02, line)[0]  # surely better, by too little
-    assert not likelier(line + 0.1 + 3 * noise, line)[0]  # by enough, not surely
+    assert is_likelier(line + 1 + noise, line)[0]
+    assert not is_likelier(line + 0.02, line)[0]  # surely better, by too little
+    assert not is_likelier(line + 0.1 + 3 * noise, line)[0]  # by enough, not surely

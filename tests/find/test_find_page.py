@@ -12,7 +12,7 @@ import unseam
 from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.finding.findings import Findings
-from unseam.finding.sentences import headline
+from unseam.finding.sentences import findings_headline
 from unseam.show.pages.find import loadings_table, write_find_page
 
 
@@ -31,7 +31,7 @@ def found() -> Findings:
 
 def test_page_states_each_fact_once(found: Findings, tmp_path: Path) -> None:
     page = write_find_page(found, "items.csv", tmp_path / "findings.html").read_text()
-    assert f"<h1>{headline(found.factors)}</h1>" in page
+    assert f"<h1>{findings_headline(found.factors)}</h1>" in page
     for text in ("<h2>Loadings</h2>", "<h2>How many</h2>", "<h2>Beside others</h2>", found.sentence):
         assert page.count(text) == 1
     assert page.count('<table class="tests">') == sum(bool(f.certificate.tests) for f in found.factors)

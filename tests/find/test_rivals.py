@@ -7,7 +7,7 @@ from sklearn.decomposition import NMF, PCA, FactorAnalysis
 
 import unseam
 from unseam.axes import Array
-from unseam.finding.rivals import factor_analysis, promax
+from unseam.finding.rivals import promax_rival, sklearn_factor_analysis
 from unseam.rng import numpy_generator
 
 N = 500
@@ -79,7 +79,7 @@ def test_variance_kept_by_nmf_is_of_the_same_columns_as_that_of_pca() -> None:
 def test_factor_analysis_needs_the_covariance_only() -> None:
     x = items(1)
     z = (x - x.mean(0)) / x.std(0)
-    ours = factor_analysis(z, 2, 0)
+    ours = sklearn_factor_analysis(z, 2, 0)
     theirs = FactorAnalysis(2, rotation="varimax", svd_method="lapack", tol=1e-5).fit(z)
     assert np.allclose(ours.noise_variance_, theirs.noise_variance_, atol=0.01)
     assert np.allclose(ours.components_ @ ours.components_.T, theirs.components_ @ theirs.components_.T, atol=0.05)
@@ -90,10 +90,10 @@ def test_promax_axes_follow_correlated_factors() -> None:
     s = g.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], size=4000)
     x = s @ np.kron(np.eye(2), np.ones(5)) * g.uniform(0.5, 1.5, 10) + 0.5 * g.normal(size=(4000, 10))
     z = (x - x.mean(0)) / x.std(0)
-    codes = promax(z, 2, 0).encode(z)
+    codes = promax_rival(z, 2, 0).encode(z)
     assert np.abs(np.corrcoef(codes.T, s.T)[:2, 2:]).max(1).min() > 0.95
     assert abs(np.corrcoef(codes.T)[0, 1]) == pytest.approx(0.55, abs=0.15)  # 0.5 of the factors; varimax: below 0.2
-    again, true = promax(z, 2, 0).decode(codes), s @ np.linalg.lstsq(s, z, rcond=None)[0]
+    again, true = promax_rival(z, 2, 0).decode(codes), s @ np.linalg.lstsq(s, z, rcond=None)[0]
     assert (again - true).std() < 0.3
 
 

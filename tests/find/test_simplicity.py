@@ -14,7 +14,7 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.finding.factor_analysis import FactorModel, correlation_matrix, explains, fit_factors
 from unseam.finding.linear import depend
-from unseam.finding.number import Numbers, count_factors, minimum_partial, parallel_analysis
+from unseam.finding.number import FactorCounts, count_factors, minimum_partial, parallel_analysis
 from unseam.finding.simple import power_of_second
 from unseam.finding.simplicity import congruences, criterion, promax, simple_structure
 from unseam.finding.stability import chance_quantile, congruence_agreement
@@ -144,7 +144,7 @@ def test_rules_of_the_number_agree_on_a_questionnaire_and_differ_where_there_is_
     weak += 0.02 * g.standard_normal(weak.shape)
     few = count_factors(weak, np.zeros(weak.shape, bool), 4)
     assert few.parallel < 4 == few.major
-    said = Numbers(5, parallel=6, map=5, evidence=8).disagreement()
+    said = FactorCounts(5, parallel=6, map=5, evidence=8).disagreement()
     assert said == "number of factors: 5 (5 by MAP, 6 by parallel analysis, 8 by evidence)"
 
 

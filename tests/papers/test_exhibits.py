@@ -14,9 +14,9 @@ from unseam_papers.frame import exhibit as frame
 from unseam_papers.frame.draw import figure
 from unseam_papers.frame.exhibit import Exhibit, Work, constants, exhibit_of
 from unseam_papers.frame.page import cell, page
+from unseam_papers.frame.policy import POLICY
 from unseam_papers.frame.rows import VERDICTS_OF_KIND, VerdictRow
 from unseam_papers.frame.run import finished_entries, select_exhibits
-from unseam_papers.frame.verdicts import POLICY
 from unseam_papers.zietlow import setups
 
 
@@ -204,8 +204,11 @@ def test_the_page_says_the_policy_the_rules_and_counts_published_rows_only(tmp_p
     reproduce({"T1": toy([])}, [], "tiny", tmp_path)
     text = (tmp_path / "exhibits.md").read_text()
     assert all(rule in text for rule in POLICY)
-    assert "Of 1 published row 1 agrees, 0 differ and 0 cannot be compared; 1 other rows are not counted." in text
-    assert "| A toy <b>& more</b> | agrees | 1 / 0 / 0 | 1 |" in text
+    assert (
+        "Of 1 published row 1 agrees, 0 are open, 0 differ and 0 cannot be compared; 1 other rows are not counted."
+        in text
+    )
+    assert "| A toy <b>& more</b> | agrees | 1 / 0 / 0 / 0 | 1 |" in text
     assert "- sum: a rule; a note." in text
     assert "(scale paper: a toy's)" in text
     assert "a <em>published number</em>".lower() in (tmp_path / "exhibits.html").read_text().lower()

@@ -8,6 +8,7 @@ from unseam.errors import BadInput
 from unseam_papers.frame.rows import VerdictRow, after_a_look, as_kind, counts, keyed, overall, unless
 from unseam_papers.frame.verdicts import (
     alike,
+    attained,
     beyond,
     central,
     control,
@@ -35,15 +36,17 @@ def row(verdict="agrees", kind="published number", key="a"):
 
 def test_only_published_rows_are_counted():
     others = [row("fails", "own control"), row("fails", "by construction"), row("fails", "beyond the paper")]
-    assert counts([row("agrees"), row("differs"), row("differs"), row("not comparable"), *others]) == (1, 2, 1)
+    some = [row("agrees"), row("differs"), row("differs"), row("open"), row("not comparable"), *others]
+    assert counts(some) == (1, 1, 2, 1)
     assert overall([row("agrees"), row("not comparable"), *others]) == "agrees"
     assert overall([row("agrees"), row("differs", "published ordering")]) == "differs"
+    assert overall([row("not comparable"), row("open"), *others]) == "open"
     assert overall([row("not comparable"), *others]) == overall(others) == "not comparable"
 
 
 def test_kind_and_verdict_belong_together():
     for kind, verdict in (("own control", "agrees"), ("published number", "holds"), ("a guess", "agrees")):
-        with pytest.raises(BadInput, match="known: published number: agrees, differs, not comparable"):
+        with pytest.raises(BadInput, match="known: published number: agrees, open, differs, not comparable"):
             row(verdict, kind)
     with pytest.raises(BadInput, match="prints none"):
         VerdictRow("a", "what", "", "1", "published ordering", "agrees")
@@ -52,7 +55,8 @@ def test_kind_and_verdict_belong_together():
 
 
 def test_rows_change_their_kind_openly():
-    for verdict, other in (("agrees", "holds"), ("differs", "fails"), ("not comparable", "shown")):
+    pairs = (("agrees", "holds"), ("open", "open"), ("differs", "fails"), ("not comparable", "shown"))
+    for verdict, other in pairs:
         changed = as_kind(row(verdict), "own control")
         assert (changed.verdict, changed.published, changed.note) == (other, "", "expected: 1")
     assert unless("5 of 400 epochs", row()).verdict == "not comparable"
@@ -65,16 +69,45 @@ def test_rows_change_their_kind_openly():
     ("low", "high", "verdict"),
     [
         (-0.2, 0.2, "agrees"),
-        (-0.201, 0.2, "not comparable"),
-        (-0.2, 0.201, "not comparable"),
+        (-0.201, 0.2, "open"),
+        (-0.2, 0.201, "open"),
         (0.1, 0.19, "agrees"),  # a difference that is shown but lies within the margin
         (0.1, 0.21, "differs"),
         (-0.21, -0.1, "differs"),
-        (-0.001, 0.9, "not comparable"),
+        (-0.001, 0.9, "open"),
     ],
 )
 def test_an_interval_of_a_difference(low, high, verdict):
     assert three_way(low, high, 0.2) == verdict
+
+
+def test_a_printed_deviation_widens_the_margin_of_an_interval_with_0_alone():
+    assert three_way(-0.29, 0.29, 0.1, deviation=0.3) == "agrees"
+    assert three_way(-0.29, 0.31, 0.1, deviation=0.3) == "open"
+    assert three_way(0.01, 0.2, 0.1, deviation=0.3) == "differs"  # as without it: nothing moves away from differs
+    assert three_way(0.01, 0.09, 0.1, deviation=0.0) == "agrees"
+    printed, near = (0.5, 0.3, None), [0.2, 0.8, 0.5, 0.4, 0.6] * 8
+    assert number("a", "DS", printed, near, margin=0.1).verdict == "agrees"
+    assert number("a", "DS", (0.5, 0.05, None), near, margin=0.05).verdict == "open"
+    assert number("a", "DS", printed, near, margin=0.1).limit == "within 0.1, or 0.3 around 0"
+
+
+def test_fewer_than_five_restarts_may_differ_but_not_agree():
+    assert number("a", "DS", (0.5, 0.0, 10), [0.5] * 4, margin=0.1).verdict == "open"
+    assert number("a", "DS", (0.5, 0.0, 10), [0.5] * 5, margin=0.1).verdict == "agrees"
+    assert number("a", "DS", (0.9, 0.0, 10), [0.5] * 4, margin=0.1).verdict == "differs"
+    assert repeated_value("a", "rate", 44, [43, 44, 45], margin=10).verdict == "open"
+    assert repeated_value("a", "rate", 84, [43, 44, 45], margin=10).verdict == "differs"
+
+
+def test_a_number_that_open_settings_move():
+    first = VerdictRow("a", "rate", "44 %", "20 %", "published number", "differs", rule="old")
+    settings = [np.arange(40, 61), np.arange(0, 21)]
+    verdicts = [attained(first, value, settings, best).verdict for value in (45, 15, 30) for best in (0, 1)]
+    assert verdicts == ["agrees", "open", "open", "agrees", "differs", "differs"]
+    changed = attained(first, 45, settings, 1)
+    assert "1 of 2 settings" in changed.rule
+    assert changed.rule.startswith("old; ")
 
 
 def test_the_interval_is_that_of_welch():
@@ -87,14 +120,15 @@ def test_the_interval_is_that_of_welch():
 def test_a_number_needs_enough_restarts_to_agree():
     near = [0.45, 0.55] * 20
     assert number("a", "DS", (0.5, 0.1, 40), near, margin=0.1).verdict == "agrees"
-    assert number("a", "DS", (0.5, 0.1, 40), near, margin=0.03).verdict == "not comparable"
-    assert number("a", "DS", (0.5, 0.1, 40), near[:2], margin=0.1).verdict == "not comparable"
+    assert number("a", "DS", (0.5, 0.1, 40), near, margin=0.03).verdict == "agrees"  # by its deviation
+    assert number("a", "DS", (0.5, 0.01, 40), near, margin=0.01).verdict == "open"
+    assert number("a", "DS", (0.5, 0.1, 40), near[:2], margin=0.1).verdict == "open"
     assert number("a", "DS", (0.7, 0.1, 40), near, margin=0.1).verdict == "differs"
-    assert number("a", "DS", (0.5, 0.1, 40), [0.5], margin=0.1).verdict == "not comparable"
+    assert number("a", "DS", (0.5, 0.1, 40), [0.5], margin=0.1).verdict == "open"
     assumed = number("a", "DS", (0.5, 0.1, None), near, margin=0.1)
     assert assumed.published == "0.50 +- 0.10"
     assert "n not printed, 10 assumed" in assumed.rule
-    assert "margin 0.1" in assumed.rule
+    assert assumed.limit == "within 0.1"
     assert "(n = 40)" in assumed.ours
 
 
@@ -103,12 +137,10 @@ def test_one_printed_value_against_the_central_95_per_cent():
     verdicts = {
         value: repeated_value("a", "rate", value, range(101), margin=50).verdict for value in (47.4, 47.6, 52.4, 52.6)
     }
-    assert verdicts == {47.4: "not comparable", 47.6: "agrees", 52.4: "agrees", 52.6: "not comparable"}
-    assert (
-        repeated_value("a", "rate", 97.4, range(101), margin=50).verdict == "not comparable"
-    )  # inside, but says little
+    assert verdicts == {47.4: "open", 47.6: "agrees", 52.4: "agrees", 52.6: "open"}
+    assert repeated_value("a", "rate", 97.4, range(101), margin=50).verdict == "open"  # inside, but says little
     assert repeated_value("a", "rate", 97.6, range(101), margin=50).verdict == "differs"
-    assert repeated_value("a", "rate", 97.6, range(101), margin=50, resolution=0.2).verdict == "not comparable"
+    assert repeated_value("a", "rate", 97.6, range(101), margin=50, resolution=0.2).verdict == "open"
 
 
 def test_a_value_without_chance():
@@ -116,16 +148,22 @@ def test_a_value_without_chance():
     assert exact("a", "loss", 24.5, 24.551, margin=0.05).verdict == "differs"
 
 
-def test_an_ordering_is_shown_at_5_per_cent_or_not():
-    assert (shown(0.049, 0.01), shown(0.051, 0.01)) == ("agrees", "differs")
-    assert (shown(0.049, 0.049), shown(0.051, 0.051)) == ("agrees", "not comparable")
+def test_an_ordering_is_shown_at_5_per_cent_or_its_opposite_or_neither():
+    assert (shown(0.049, 0.951), shown(0.051, 0.949)) == ("agrees", "open")
+    assert (shown(0.951, 0.049), shown(0.949, 0.051)) == ("differs", "open")
     above, below = [3.0, 5, 6, 8, 9], [0.0, 1, 2, 4, 7]
     assert 0.04 < p_above(above, below) < 0.05
     assert ordering("a", "x", "yes", above, below).verdict == "agrees"
     above[0] = -1.0
     assert 0.05 < p_above(above, below) < 0.4
-    assert ordering("a", "x", "yes", above, below).verdict == "differs"
-    assert ordering("a", "x", "yes", [3, 4, 5], [0, 1, 2]).verdict == "not comparable"  # p is 0.05 at best
+    leaning = ordering("a", "x", "yes", above, below)
+    assert leaning.verdict == "open"
+    assert "leans towards it" in leaning.rule
+    assert "leans against it" in ordering("a", "x", "yes", below, above).rule
+    assert ordering("a", "x", "yes", [0, 1, 2, 3], [4, 5, 6, 7]).verdict == "differs"
+    few = ordering("a", "x", "yes", [3, 4, 5], [0, 1, 2])  # p is 0.05 at best
+    assert few.verdict == "open"
+    assert "too few restarts" in few.rule
     assert ordering("a", "x", "yes", [], [1.0]).verdict == "not comparable"
     assert (
         ordering("a", "x", "yes", [4, 5, 6], [1, 2, 3], names=("A:", "B:")).ours
@@ -136,29 +174,32 @@ def test_an_ordering_is_shown_at_5_per_cent_or_not():
 def test_pairs_are_compared_restart_by_restart():
     base = np.arange(5) * 10.0
     assert paired("a", "x", "yes", np.add(base, [1, 2, 3, 4, 5]), base).verdict == "agrees"
-    assert paired("a", "x", "yes", np.add(base, [1, 2, 3, 4, -5]), base).verdict == "differs"
-    assert paired("a", "x", "yes", base[:4] + 1, base[:4]).verdict == "not comparable"
-    assert paired("a", "x", "yes", base, base).verdict == "differs"
+    assert paired("a", "x", "yes", np.add(base, [1, 2, 3, 4, -5]), base).verdict == "open"
+    assert paired("a", "x", "yes", base, np.add(base, [1, 2, 3, 4, 5])).verdict == "differs"
+    assert paired("a", "x", "yes", base[:4] + 1, base[:4]).verdict == "open"
+    assert paired("a", "x", "yes", base, base).verdict == "open"
 
 
 def test_a_trend_has_a_sign_and_needs_points_that_vary():
     x = [1, 2, 3, 4, 5]
     assert trend("a", "x", "falls", x, [5, 4, 3, 2, 1], -1).verdict == "agrees"
     assert trend("a", "x", "rises", x, [5, 4, 3, 2, 1], 1).verdict == "differs"
-    assert trend("a", "x", "falls", x, [2, 2, 2, 2, 2], -1).verdict == "differs"
-    assert trend("a", "x", "falls", x[:4], [4, 3, 2, 1], -1).verdict == "not comparable"
+    assert trend("a", "x", "falls", x, [2, 2, 2, 2, 2], -1).verdict == "open"
+    assert trend("a", "x", "falls", x[:4], [4, 3, 2, 1], -1).verdict == "open"
     rho, p = p_trend(x, [1, 2, 5, 3, 4], 1)  # rho = 0.7
     assert rho == pytest.approx(0.7)
     assert 0.05 < p < 0.15
-    assert trend("a", "x", "rises", x, [1, 2, 5, 3, 4], 1).verdict == "differs"
+    assert trend("a", "x", "rises", x, [1, 2, 5, 3, 4], 1).verdict == "open"
 
 
 def test_a_limit_is_a_sign_test_of_the_median():
     low, high = [0.5], [1.5]
     assert limit("a", "x", "perfectly", low * 9 + high, below=1.0).verdict == "agrees"  # p = 0.011
-    assert limit("a", "x", "perfectly", low * 8 + high * 2, below=1.0).verdict == "differs"  # p = 0.055
+    assert limit("a", "x", "perfectly", low * 8 + high * 2, below=1.0).verdict == "open"  # p = 0.055
+    assert limit("a", "x", "perfectly", low + high * 9, below=1.0).verdict == "differs"
+    assert limit("a", "x", "perfectly", low, below=1.0).limit == "median below 1"
     assert limit("a", "x", "perfectly", low * 5, below=1.0).verdict == "agrees"
-    assert limit("a", "x", "perfectly", low * 4, below=1.0).verdict == "not comparable"
+    assert limit("a", "x", "perfectly", low * 4, below=1.0).verdict == "open"
     assert limit("a", "x", "almost 1", high * 5, above=1.0).verdict == "agrees"
     assert limit("a", "x", "almost 1", low * 5, above=1.0).verdict == "differs"
     assert limit("a", "x", "at 0", [-0.5] * 5, below=0.0).verdict == "agrees"
@@ -167,18 +208,19 @@ def test_a_limit_is_a_sign_test_of_the_median():
 
 def test_a_share_of_restarts():
     assert share("a", "x", "mostly", 9, 10).verdict == "agrees"
-    assert share("a", "x", "mostly", 8, 10).verdict == "differs"
-    assert share("a", "x", "nearly all", 10, 10, above=0.9).verdict == "not comparable"
+    assert share("a", "x", "mostly", 8, 10).verdict == "open"
+    assert share("a", "x", "mostly", 1, 10).verdict == "differs"
+    assert share("a", "x", "nearly all", 10, 10, above=0.9).verdict == "open"
     assert share("a", "x", "nearly all", 40, 40, above=0.9).verdict == "agrees"
 
 
 def test_no_effect_must_be_shown():
     spread = [0.45, 0.65] * 10  # half-width 0.048
     assert alike("a", "x", "random", spread, 0.55, margin=0.05).verdict == "agrees"
-    assert alike("a", "x", "random", spread, 0.55, margin=0.04).verdict == "not comparable"
-    assert alike("a", "x", "random", spread[:4], 0.55, margin=0.05).verdict == "not comparable"
+    assert alike("a", "x", "random", spread, 0.55, margin=0.04).verdict == "open"
+    assert alike("a", "x", "random", spread[:4], 0.55, margin=0.05).verdict == "open"
     assert alike("a", "x", "random", spread, 0.75, margin=0.05).verdict == "differs"
-    assert alike("a", "x", "random", [0.55], 0.55, margin=0.05).verdict == "not comparable"
+    assert alike("a", "x", "random", [0.55], 0.55, margin=0.05).verdict == "open"
 
 
 def test_rows_that_are_not_counted():

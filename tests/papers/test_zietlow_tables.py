@@ -97,16 +97,16 @@ def result(ds: float, dto: float, active: int = 2) -> dict:
     return {"DS": around(ds), "DtO": around(dto), "all": around(dto), "relative": relative, "active": [active] * 10}
 
 
-def degenerate(at: dict[float, float], epochs: float = 600) -> dict:
+def degenerate(at: dict[float, float], epochs: float = 600, **more: list) -> dict:
     points = [{"ratio": r, **result(0.5, dto), "steps": [1], "trend": [[dto]]} for r, dto in at.items()]
-    return keyed(
-        equal_singular_values.judge({"points": points, "strong": [result(0.5, 0.1)] * len(at), "epochs": epochs})
-    )
+    numbers = {"points": points, "strong": [result(0.5, 0.1)] * len(at), "fitted": [], "epochs": epochs}
+    return keyed(equal_singular_values.judge(numbers | more))
 
 
-def test_z7_a_ratio_of_1_2_that_is_like_1_differs() -> None:
+def test_z7_a_ratio_of_1_2_that_is_like_1_is_open_and_one_above_it_differs() -> None:
     same = degenerate({1.0: 0.55, 1.2: 0.55, 1.5: 0.01})
-    assert same["1 to 1.2"].verdict == "differs"
+    assert same["1 to 1.2"].verdict == "open"
+    assert degenerate({1.0: 0.3, 1.2: 0.55, 1.5: 0.01})["1 to 1.2"].verdict == "differs"
     assert same["1.2 to 1.5"].verdict == same["random"].verdict == same["falls"].verdict == "agrees"
     falls = degenerate({1.0: 0.4, 1.2: 0.3, 1.5: 0.01})
     assert falls["1 to 1.2"].verdict == "agrees"
@@ -119,7 +119,21 @@ def test_z7_short_trainings_are_not_compared_with_long_ones() -> None:
     full = degenerate({1.0: 0.4, 1.2: 0.3, 1.5: 0.01})
     assert full["DtO at 1.5"].verdict == "agrees"
     assert full["DS at 1.5"].verdict == "differs"
-    assert full["DtO at 1.0"].verdict == "not comparable"  # a deviation of 0.32 over ten restarts shows nothing
+    off = degenerate({1.0: 0.33, 1.2: 0.3, 1.5: 0.01})
+    assert off["DtO at 1.0"].verdict == "open"  # off by 0.16, with an interval of 0.23 on either side
+    assert degenerate({1.0: 0.49, 1.2: 0.3, 1.5: 0.01})["DtO at 1.0"].verdict == "agrees"  # within a printed deviation
+
+
+def test_z7_the_fitted_beta_is_not_counted() -> None:
+    fitted = [result(0.5, dto) for dto in (0.49, 0.2, 0.4)]
+    rows = degenerate({1.0: 0.4, 1.2: 0.3, 1.5: 0.01}, fitted=fitted)
+    found = [rows[f"DtO at {ratio}, 0.005"] for ratio in (1.0, 1.2, 1.5)]
+    assert [row.verdict for row in found] == ["holds", "holds", "fails"]
+    assert {row.kind for row in found} == {"beyond the paper"}
+
+
+def test_z7_the_printed_table_stands_in_its_rows() -> None:
+    full = degenerate({1.0: 0.4, 1.2: 0.3, 1.5: 0.01})
     assert [full[f"DS at {r}"].published for r in (1.0, 1.2, 1.5)] == ["0.51 +- 0.28", "0.76 +- 0.25", "0.98 +- 0.06"]
 
 
@@ -139,8 +153,8 @@ def curve(*means: float, restarts: int = 10) -> dict:
     ("means", "rise", "fall"),
     [
         ((0.1, 0.5, 0.9, 0.5, 0.1), "agrees", "agrees"),
-        ((0.9, 0.7, 0.5, 0.3, 0.1), "differs", "agrees"),
-        ((0.1, 0.3, 0.5, 0.7, 0.9), "agrees", "differs"),
+        ((0.9, 0.7, 0.5, 0.3, 0.1), "open", "agrees"),
+        ((0.1, 0.3, 0.5, 0.7, 0.9), "agrees", "open"),
     ],
 )
 def test_z9_a_rise_and_a_fall_are_each_tested(means, rise, fall) -> None:
@@ -169,7 +183,7 @@ def test_z9_plateau_and_stages_on_both_sides_of_their_limits() -> None:
     assert rows["plateau"].verdict == rows["stages"].verdict == "agrees"
     assert rows["law"].verdict == "holds"
     assert keyed(over_beta.judge(linear_search(0.92)))["plateau"].verdict == "differs"
-    worse = keyed(over_beta.judge(linear_search(0.98, wrong=8)))
+    worse = keyed(over_beta.judge(linear_search(0.98, wrong=10)))
     assert (worse["stages"].verdict, worse["law"].verdict) == ("differs", "fails")
     short = keyed(over_beta.judge(linear_search(0.98, epochs=10)))
     assert {short[key].verdict for key in ("plateau", "stages", "law")} == {"not comparable", "shown"}
@@ -189,7 +203,7 @@ def test_z5_dead_latents_alone_give_no_ordering() -> None:
     assert np.mean(pruned["all"]) < np.mean(whole["all"])
     pruned["relative"], whole["relative"] = around(0.5), around(0.5)
     rows = table("sprites", 500, vae=pruned, ae=whole, sigma=whole)
-    assert rows["dSprites: DtO, beta-VAE, AE"].verdict == "differs"
+    assert rows["dSprites: DtO, beta-VAE, AE"].verdict == "open"
     assert rows["dSprites: DS, beta-VAE, AE"].verdict == "agrees"
     assert "sprites stand in" in rows["dSprites: DS, beta-VAE, AE"].note
 
@@ -218,8 +232,8 @@ def test_z5_cells_by_the_policy() -> None:
     rows = table("Synth. Lin.", 600, vae=result(0.99, 0.03), ae=result(0.3, 0.33), sigma=result(0.3, 0.34))
     assert rows["Synth. Lin. DS beta-VAE"].verdict == rows["Synth. Lin. DtO beta-VAE"].verdict == "agrees"
     assert rows["Synth. Lin. DS AE"].verdict == "differs"
-    assert rows["Synth. Lin. DtO beta-VAE_Sigma"].verdict == "not comparable"  # 0.34 +- 0.35 over ten
-    assert rows["Synth. Lin. DtO random"].verdict == "not comparable"  # although our mean is the printed one
+    assert rows["Synth. Lin. DtO beta-VAE_Sigma"].verdict == "agrees"  # 0.34 +- 0.35 over ten: within a deviation
+    assert rows["Synth. Lin. DtO random"].verdict == "not comparable"  # its initialisation is not printed
     assert rows["Synth. Lin.: DtO, beta-VAE, AE"].verdict == "agrees"
     assert rows["Synth. Non-Lin. DS AE"].ours == "not run"
     short = table("Synth. Lin.", 10, vae=result(0.99, 0.03), ae=result(0.3, 0.33), sigma=result(0.3, 0.34))

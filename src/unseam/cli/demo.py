@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unseam.cli.common import AsJson, emit, stdout
-from unseam.cli.find import factors, loadings, rivals
+from unseam.cli.find import _loadings, factors, rivals
 
 if TYPE_CHECKING:
     from unseam.show.demo import DemoResult
@@ -63,7 +63,7 @@ class Command:
         stdout.print(f"report: {result.found.paths['report']}", soft_wrap=True)
         stdout.print("\nAnd on a real one, the cell nuclei of 569 tumours (scikit-learn's breast_cancer):")
         stdout.print(Text(result.tumours.sentence))
-        stdout.print("", loadings(result.tumours), "", sep="\n")
+        stdout.print("", _loadings(result.tumours), "", sep="\n")
         stdout.print(f"report: {result.tumours.paths['report']}", soft_wrap=True)
 
 

@@ -92,11 +92,11 @@ class Command:
             return
         stdout.print(Text(findings.sentence))
         if findings.count:
-            for table in (factors(findings), loadings(findings), rivals(findings)):
+            for table in (factors(findings), _loadings(findings), rivals(findings)):
                 if table is not None:
                     stdout.print("", table, sep="\n")
             stdout.print("")
-        for note in [*axes(findings), *minor(findings), *findings.notes]:
+        for note in [*_axes(findings), *_minor(findings), *findings.notes]:
             stdout.print(Text(f"- {note}"))
         print(f"codes: {findings.paths['codes']}\nloadings: {findings.paths['loadings']}\nreport: {page}")
 
@@ -107,11 +107,11 @@ class Command:
             effort="quick" if self.quick else "thorough" if self.thorough else "normal",
             leave_out=self.leave_out.split(",") if self.leave_out else (), orthogonal=self.orthogonal, seed=self.seed,
             beta=self.beta, device=self.device,
-            kinds=pairs(self.kinds), codes=self.codes, keep=self.keep.split(",") if self.keep else (),
+            kinds=_pairs(self.kinds), codes=self.codes, keep=self.keep.split(",") if self.keep else (),
         )  # fmt: skip
 
 
-def pairs(text: str | None) -> dict[str, str]:
+def _pairs(text: str | None) -> dict[str, str]:
     """
     >>> pairs("age=continuous,visits=counts")
     {'age': 'continuous', 'visits': 'counts'}
@@ -125,13 +125,17 @@ def pairs(text: str | None) -> dict[str, str]:
 
 def factors(findings: Findings) -> Table:
     """One line for each factor: its grade, the number that it rests on, and what it moves."""
-    from unseam.finding.findings import shown
+    from unseam.finding.findings import measured_text
 
     table = _plain_table("factor", "grade", "clue", "comes back (needs)", "determined", "nats", "moves")
     for f in findings.factors:
         moved = Text(", ".join(map(str, f.moves[:3])) if findings.prepared.shape is None else "see the page's pictures")
         _, value, bar = f.rests_on
-        numbers = (f"{shown(value)} ({shown(bar)})", shown(f.determinacy), shown(f.nats))
+        numbers = (
+            f"{measured_text(value)} ({measured_text(bar)})",
+            measured_text(f.determinacy),
+            measured_text(f.nats),
+        )
         table.add_row(str(f.latent), f.graded(), f.clue, *numbers, moved)
     return table
 
@@ -144,7 +148,7 @@ def _plain_table(*names: str, numbers: bool = False) -> Table:
     return table
 
 
-def loadings(findings: Findings, most: int = 4, widest: int = 10) -> Table | None:
+def _loadings(findings: Findings, most: int = 4, widest: int = 10) -> Table | None:
     """The columns that each factor moves most, with their loadings on all factors; None where there is none."""
     from unseam.show.pages.find import loadings_table
 
@@ -158,7 +162,7 @@ def loadings(findings: Findings, most: int = 4, widest: int = 10) -> Table | Non
     return table
 
 
-def axes(findings: Findings) -> list[str]:
+def _axes(findings: Findings) -> list[str]:
     """The certificate of each factor in brief, those with the same one together."""
     said = {f.latent: str(f.certificate) for f in findings.factors}
     who: dict[str, list[str]] = {}
@@ -167,7 +171,7 @@ def axes(findings: Findings) -> list[str]:
     return [f"axis of factor{'s' * (len(them) > 1)} {', '.join(them)}: {text}" for text, them in who.items()]
 
 
-def minor(findings: Findings) -> list[str]:
+def _minor(findings: Findings) -> list[str]:
     """Directions beyond the factors, in one line."""
     if not findings.minor:
         return []

@@ -16,14 +16,14 @@ from scipy.stats import norm, normaltest
 
 from unseam.axes import Array
 from unseam.finding.density import Density, density, gain, gaussian_log, log_marginals, rotation_by_independence
-from unseam.finding.dimension import ANALYSED, FLOOR, WHOLE, Start, by_columns, dependent, isotropic
+from unseam.finding.dimension import FLOOR, MOST_ANALYSED, WHOLE, Start, by_columns, dependent, isotropic
 from unseam.linear.ppca import axes_of_rows
 from unseam.stats import matched, matched_codes
 
-CHANCE = 1e-5  # a test of normality below this says no: what bends a little looks a little non-Gaussian
-NETWORK = 400  # rows below which no network is trained
-FEW = 2000  # rows up to which components are also tested together
-FAR = 4.0  # Anderson-Darling: 1.09 is passed by 1 % of Gaussian samples
+_CHANCE = 1e-5  # a test of normality below this says no: what bends a little looks a little non-Gaussian
+NETWORK_ROWS = 400  # rows below which no network is trained
+_FEW = 2000  # rows up to which components are also tested together
+_FAR = 4.0  # Anderson-Darling: 1.09 is passed by 1 % of Gaussian samples
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def fit_axes(x: Array, d: int, seed: int = 0, like: Axes | None = None, principa
 
 def _flat(white: Array, R: Array, seed: int, like: Axes | None, x: Array) -> Array:  # -> (d,) bool
     return (
-        without_axes(white, R, seed)
+        _without_axes(white, R, seed)
         if like is None
         else like.gaussian[matched_codes(white @ R, like.encode(x)).columns]
     )
@@ -124,7 +124,7 @@ def _largest(W: Array) -> Array:  # (n, d) -> (d,)
     return W[np.abs(W).argmax(0), np.arange(W.shape[1])]
 
 
-def without_axes(white: Array, R: Array, seed: int) -> Array:  # (N, d), (d, d) -> (d,) bool
+def _without_axes(white: Array, R: Array, seed: int) -> Array:  # (N, d), (d, d) -> (d,) bool
     """Components that are Gaussian: R found again on every other row, and tested on the rows between.
 
     Tested by skewness and kurtosis (D'Agostino & Pearson) and by Anderson and Darling's distance.
@@ -142,7 +142,7 @@ def _likelier(white: Array, seed: int, folds: int = 5) -> bool:  # (N, d)
 
     Few rows that no component alone shows to be non-Gaussian may show it together.
     """
-    if not 50 <= len(white) <= FEW:
+    if not 50 <= len(white) <= _FEW:
         return False
     fold, gained = np.arange(len(white)) % folds, []
     for f in range(folds):
@@ -165,11 +165,11 @@ def not_gaussian(u: Array) -> bool:  # (N,)
     >>> not_gaussian(g.standard_normal(1000)), not_gaussian(g.laplace(size=1000)), not_gaussian(g.uniform(size=1000))
     (False, True, True)
     """
-    if normaltest(u).pvalue < CHANCE:
+    if normaltest(u).pvalue < _CHANCE:
         return True
     z, i = np.sort((u - u.mean()) / u.std()), np.arange(1, len(u) + 1)
     logs = norm.logcdf(z) + norm.logsf(z[::-1])
-    return bool(-len(u) - ((2 * i - 1) * logs).mean() > FAR)
+    return bool(-len(u) - ((2 * i - 1) * logs).mean() > _FAR)
 
 
 def _principal(R: Array, L: Array, flat: Array) -> Array:
@@ -193,20 +193,20 @@ def begin(x: Array, seed: int = 0, smooth: Array | None = None) -> Start:  # (N,
     """
     N, n = x.shape
     d = isotropic(x, seed)
-    if d >= n - 1 and 20 * n <= N and (d == n or no_noise(x, seed)):
+    if d >= n - 1 and 20 * n <= N and (d == n or _no_noise(x, seed)):
         return Start(n)
-    if d < 3 or n > ANALYSED or N < 100 or 2 * n >= N:
+    if d < 3 or n > MOST_ANALYSED or N < 100 or 2 * n >= N:
         return Start(d)
     most = n // 2 + 1  # more factors than that n columns with noise of their own cannot tell
     found = by_columns(x, min(d, most))
     if not 0 < found.d < min(d, most):
         return Start(d)
-    if n <= WHOLE and N >= 0.8 * NETWORK and bends(x, d, seed) and bends(x / found.noise, found.d, seed, smooth):
+    if n <= WHOLE and N >= 0.8 * NETWORK_ROWS and bends(x, d, seed) and bends(x / found.noise, found.d, seed, smooth):
         return Start(d)
     return found
 
 
-def no_noise(x: Array, seed: int) -> bool:
+def _no_noise(x: Array, seed: int) -> bool:
     """Whether all n directions are non-Gaussian, and the same on two halves of the rows."""
     whole = fit_axes(x, x.shape[1], seed)
     if whole.gaussian.any():

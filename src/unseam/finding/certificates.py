@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Clue = Literal["independence", "simplicity", "non-negativity", "geometry", "none"]
-CLUES: tuple[Clue, ...] = ("independence", "simplicity", "non-negativity", "geometry")
-ASSUMPTION: dict[Clue, str] = {
+_CLUES: tuple[Clue, ...] = ("independence", "simplicity", "non-negativity", "geometry")
+_ASSUMPTION: dict[Clue, str] = {
     "independence": "The axis is right if the factors are independent of each other.",
     "simplicity": "The axis is right if each factor moves a few of the columns (simple structure).",
     "non-negativity": "The axis is right if every row is a sum of non-negative amounts of non-negative parts.",
@@ -60,7 +60,7 @@ class Certificate:
     @property
     def assumption(self) -> str:
         """One sentence: when is the axis right?"""
-        return self.sentence or ASSUMPTION[self.clue]
+        return self.sentence or _ASSUMPTION[self.clue]
 
     @property
     def rotating(self) -> tuple[Clue, ...]:

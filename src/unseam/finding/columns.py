@@ -17,18 +17,26 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.errors import BadInput, unknown
-from unseam.finding.kinds import USED, Kind, called, distinct, each, quoted
+from unseam.finding.kinds import USED, Kind, column_kinds, distinct, named_columns, quote_name
 from unseam.finding.missing import Filler, by_hidden_cells, filler, ppca_fill
-from unseam.finding.table_warnings import alarm, almost, asking, far_values, follow, remarks, series
+from unseam.finding.table_warnings import (
+    far_values,
+    is_series,
+    remarks,
+    warn_of_classes,
+    warn_of_far_values,
+    warn_of_series,
+    warn_of_words,
+)
 from unseam.readers import Columns
 from unseam.rng import numpy_generator
 
 Scale = Literal["auto", "standard", "common", "none"]
-LEAST_ROWS = 10
-MANY = 0.5  # missing cells, as a share: above, nothing is called found
+_LEAST_ROWS = 10
+_MANY = 0.5  # missing cells, as a share: above, nothing is called found
 MOST_COLUMNS = 5000
-NEAR_ZERO = 0.2  # of a column's spread: how close to 0 the smallest amount of a part must come
-TWO = "give at least 2 columns of numbers that vary"
+_NEAR_ZERO = 0.2  # of a column's spread: how close to 0 the smallest amount of a part must come
+_TWO = "give at least 2 columns of numbers that vary"
 Shape = tuple[int, int, int]  # C, H, W
 
 
@@ -104,7 +112,7 @@ class Prepared:
         """Whether rows may be sums of non-negative parts: no column is negative, and all come close to 0."""
         raw = self.raw(self.x)
         low = raw.min(0)
-        return bool((low >= -1e-9 * raw.std(0)).all() and (low <= NEAR_ZERO * raw.std(0)).all())
+        return bool((low >= -1e-9 * raw.std(0)).all() and (low <= _NEAR_ZERO * raw.std(0)).all())
 
     def raw(self, x: Array) -> Array:  # (M, n) -> (M, n)
         """Back to the columns' own units."""
@@ -127,14 +135,14 @@ class Prepared:
                 *self.notes,
             ]
         parts = [f"{len(names)} {kind}" for kind, names in self.by_kind().items()]
-        left = [f"{quoted(n)} ({k})" for n, k in zip(self.names, self.kinds, strict=True) if k not in USED]
+        left = [f"{quote_name(n)} ({k})" for n, k in zip(self.names, self.kinds, strict=True) if k not in USED]
         said = f"{len(self.x):,} rows, {len(self.names):,} columns: {', '.join(parts)}"
         if left:
             said += f"; left out {', '.join(left[:8])}" + (f" and {len(left) - 8} more" if len(left) > 8 else "")
-        return [said, SCALES[self.scale], *self.notes]
+        return [said, _SCALES[self.scale], *self.notes]
 
 
-SCALES = {
+_SCALES = {
     "standard": "each column divided by its own standard deviation",
     "common": "all columns divided by one number, so that their geometry stays",
     "none": "columns taken as they are",
@@ -145,7 +153,7 @@ def prepare(
     table: Columns,
     scale: Scale = "auto",
     leave_out: str | Sequence[str] = (),
-    least: int = LEAST_ROWS,
+    least: int = _LEAST_ROWS,
     kinds: Mapping[str, str] | None = None,
     shape: Shape | None = None,
     keep: str | Sequence[str] = (),
@@ -166,7 +174,7 @@ def prepare(
     leave_out, keep = names_of(leave_out), names_of(keep)
     table.pick(leave_out, "leave_out")
     table = table.without(leave_out) if leave_out else table
-    own = called(table, kinds or {}, shape is not None, keep)
+    own = column_kinds(table, kinds or {}, shape is not None, keep)
     used, levels = _layout(table, own)
     _usable(table, own, used)
     x = _numbers(table.columns, used, levels)
@@ -176,10 +184,15 @@ def prepare(
     mean = np.nanmean(x, axis=0)
     same = shape is not None or _same_levels(x, [own[i] for i in used])
     automatic = scale == "auto" or shape is not None
-    chosen, unit = units(x, ("common" if same else "standard") if automatic else scale)
+    chosen, unit = _units(x, ("common" if same else "standard") if automatic else scale)
     filled, fills, said = _fill((x - mean) / unit, gaps)
     far = far_values(table, own) if shape is None else {}
-    notes = (*remarks(table, own, len(used)), *alarm(far), *(series(filled) if shape is None else []), *said)
+    notes = (
+        *remarks(table, own, len(used)),
+        *warn_of_far_values(far),
+        *(warn_of_series(filled) if shape is None else []),
+        *said,
+    )
     rest = None if shape is None else np.array([column[0] for column in table.columns], np.float64)
     return Prepared(
         tuple(table.names),
@@ -196,7 +209,7 @@ def prepare(
         shape,
         rest,
         fills,
-        bool(gaps.mean() > MANY or 2 * len(far) > len(used) or (shape is None and follow(filled))),
+        bool(gaps.mean() > _MANY or 2 * len(far) > len(used) or (shape is None and is_series(filled))),
     )
 
 
@@ -235,7 +248,7 @@ def _fill(x: Array, gaps: Array) -> tuple[Array, int | None, list[str]]:  # (N, 
     d = by_hidden_cells(x, seen, numpy_generator(0, "gaps"))
     many = int(gaps.any(0).sum())
     said = f"{int(gaps.sum()):,} missing cells ({100 * gaps.mean():.1f} %) in {many} column{'s' * (many != 1)}"
-    said += ": more than half, so that nothing can be sure" if gaps.mean() > MANY else ""
+    said += ": more than half, so that nothing can be sure" if gaps.mean() > _MANY else ""
     how = "by their expectation given the row (PPCA, likelihood of the others alone)" if d else "by the column's mean"
     return ppca_fill(x, seen, d), d, [f"{said}, filled {how}"]
 
@@ -249,8 +262,12 @@ def _usable(table: Columns, kinds: Sequence[Kind], used: Sequence[int]) -> None:
         return
     what = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     said = ", ".join(f"{count} {kind}" for kind, count in what.items())
-    words = next((f"{n!r} holds words ({distinct(c)[0]!r})" for n, c, k in each(table, kinds) if k == "words"), None)
-    hints = "; ".join([TWO, *(almost(table, kinds)[:1] or ([words] if words else [])), *asking(table, kinds)])
+    words = next(
+        (f"{n!r} holds words ({distinct(c)[0]!r})" for n, c, k in named_columns(table, kinds) if k == "words"), None
+    )
+    hints = "; ".join(
+        [_TWO, *(warn_of_words(table, kinds)[:1] or ([words] if words else [])), *warn_of_classes(table, kinds)]
+    )
     raise BadInput(
         f"the data has n_features={len(used)} usable column{'s' * (len(used) != 1)} of {len(kinds)} ({said}); factors "
         f"are shared by several: {hints}"
@@ -274,7 +291,7 @@ def _same_levels(x: Array, kinds: Sequence[Kind]) -> bool:  # (N, n)
     return bool((low == low[0]).all() and (high == high[0]).all())
 
 
-def units(x: Array, scale: str) -> tuple[str, Array]:  # (N, n) -> name, (n,)
+def _units(x: Array, scale: str) -> tuple[str, Array]:  # (N, n) -> name, (n,)
     """What each column is divided by.
 
     >>> units(np.array([[0.0, 0.0], [2.0, 200.0]]), "standard")

@@ -16,8 +16,8 @@ from scipy.special import gammaln, logsumexp
 from unseam.axes import Array
 from unseam.rng import derive
 
-POINTS = 1000  # kernels a density
-TAIL = 0.02  # share of a Student t, so that an outlier is rare and not impossible
+_POINTS = 1000  # kernels a density
+_TAIL = 0.02  # share of a Student t, so that an outlier is rare and not impossible
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Density:
         kernels = -0.5 * ((u[:, None] - self.centres) / self.width) ** 2
         inside = logsumexp(kernels, axis=1) - np.log(len(self.centres) * self.width * np.sqrt(2 * np.pi))
         outside = gammaln(2) - gammaln(1.5) - 0.5 * np.log(3 * np.pi) - 2 * np.log1p(u**2 / 3)
-        return np.logaddexp(np.log1p(-TAIL) + inside, np.log(TAIL) + outside)
+        return np.logaddexp(np.log1p(-_TAIL) + inside, np.log(_TAIL) + outside)
 
 
 def density(u: Array) -> Density:  # (N,)
@@ -41,7 +41,7 @@ def density(u: Array) -> Density:  # (N,)
     >>> abs(float(density(u).log(np.zeros(1))[0]) + 0.92) < 0.1
     True
     """
-    centres = np.sort(u) if len(u) <= POINTS else np.quantile(u, (np.arange(POINTS) + 0.5) / POINTS)
+    centres = np.sort(u) if len(u) <= _POINTS else np.quantile(u, (np.arange(_POINTS) + 0.5) / _POINTS)
     inner = float(np.subtract(*np.quantile(u, (0.75, 0.25)))) / 1.34
     spread = min(float(u.std()), inner or float(u.std()))
     return Density(centres, max(0.9 * spread * len(u) ** -0.2, 1e-3))
@@ -101,12 +101,12 @@ def rotation_by_independence(u: Array, seed: int, starts: int = 2) -> Array:  # 
                 R = ica.fit(u).components_.T
             except (ValueError, np.linalg.LinAlgError):
                 continue
-        found = contrast(u @ R)
+        found = _contrast(u @ R)
         if np.isfinite(R).all() and found > score:
             best, score = R, found
     return best
 
 
-def contrast(u: Array) -> float:  # (N, d)
+def _contrast(u: Array) -> float:  # (N, d)
     """FastICA's own measure, sum_j (E log cosh u_j - E log cosh N(0, 1))^2."""
     return float(((np.logaddexp(u, -u) - np.log(2)).mean(0) - 0.374567).__pow__(2).sum())

@@ -15,15 +15,15 @@ from unseam.rng import numpy_generator
 
 FLOOR = 1e-6  # smallest share of the mean eigenvalue: a noise-free table still has rounding
 SURE = 4.0  # standard deviations above the shuffled tables
-LEAST_NOISE = 0.01  # of a column's variance, when each has its own
-ANALYSED = 100  # columns up to which factor analysis is tried
+_LEAST_NOISE = 0.01  # of a column's variance, when each has its own
+MOST_ANALYSED = 100  # columns up to which factor analysis is tried
 WHOLE = 12  # columns up to which structure beyond the covariance is looked for
-LEAST = 0.005  # of HSIC, from which on dependence is called one: less is what ICA leaves of its own error
-DEPENDS = 2.5  # standard deviations above shuffled columns that count as dependence (tuned: 1.6 without, 3.5 with)
+_LEAST = 0.005  # of HSIC, from which on dependence is called one: less is what ICA leaves of its own error
+_DEPENDS = 2.5  # standard deviations above shuffled columns that count as dependence (tuned: 1.6 without, 3.5 with)
 TESTED = 2000  # rows of the shuffled tables
 
 
-def eigenvalues(x: Array) -> Array:  # (N, n) -> (n,), largest first
+def _eigenvalues(x: Array) -> Array:  # (N, n) -> (n,), largest first
     x = x - x.mean(0)
     wide = x.shape[1] > len(x)  # then X X' has the same ones, but for zeros
     l = np.linalg.eigvalsh(x @ x.T if wide else x.T @ x)[::-1] / len(x)
@@ -31,12 +31,12 @@ def eigenvalues(x: Array) -> Array:  # (N, n) -> (n,), largest first
     return np.maximum(l, FLOOR * l.mean())
 
 
-def shuffled(x: Array, generator: np.random.Generator) -> Array:
+def _shuffled(x: Array, generator: np.random.Generator) -> Array:
     """Every column in an order of its own: the same columns with nothing shared."""
     return generator.permuted(x, axis=0)
 
 
-def by_evidence(l: Array, N: int, most: int = 60) -> int:  # (n,)
+def _by_evidence(l: Array, N: int, most: int = 60) -> int:  # (n,)
     """The d in 0..n-1 with the highest evidence; d = 0 is one variance for all.
 
     >>> by_evidence(np.array([5.0, 3.0, 1.02, 1.0, 0.98]), 200)
@@ -46,20 +46,20 @@ def by_evidence(l: Array, N: int, most: int = 60) -> int:  # (n,)
     return int(np.argmax([zero, *(log_evidence(l, d, N) for d in range(1, min(len(l), most + 1)))]))
 
 
-def above_shuffled(x: Array, seed: int, tables: int = 10) -> int:  # (N, n)
+def _above_shuffled(x: Array, seed: int, tables: int = 10) -> int:  # (N, n)
     """Horn's parallel analysis: leading eigenvalues further above those of shuffled tables than SURE deviations."""
     generator = numpy_generator(seed, "shuffled")
-    null = np.stack([eigenvalues(shuffled(x, generator)) for _ in range(tables)])
-    above = eigenvalues(x) > null.mean(0) + SURE * null.std(0) + 1e-9
+    null = np.stack([_eigenvalues(_shuffled(x, generator)) for _ in range(tables)])
+    above = _eigenvalues(x) > null.mean(0) + SURE * null.std(0) + 1e-9
     return int(np.argmin(above)) if not above.all() else len(above)
 
 
-def shared_beyond_covariance(x: Array, seed: int) -> bool:  # (N, n)
+def _shared_beyond_covariance(x: Array, seed: int) -> bool:  # (N, n)
     """Whether any two columns without correlation still depend on each other."""
     return bool(dependent(x, seed, least=0.0, sure=1.5 * SURE).any())
 
 
-def dependent(x: Array, seed: int, least: float = LEAST, sure: float = DEPENDS) -> Array:  # (N, n) -> (n, n) bool
+def dependent(x: Array, seed: int, least: float = _LEAST, sure: float = _DEPENDS) -> Array:  # (N, n) -> (n, n) bool
     """Which columns depend on each other in any way, by HSIC, where it is `least` at least and further above the
     largest of shuffled tables than `sure` deviations.
 
@@ -71,7 +71,7 @@ def dependent(x: Array, seed: int, least: float = LEAST, sure: float = DEPENDS) 
     """
     generator = numpy_generator(seed, "beyond")
     some, few = x[:TESTED], min(1.0, TESTED / len(x))  # without dependence HSIC falls as 1 / N
-    null = [few * hsic(shuffled(some, generator)).max() for _ in range(20 if x.shape[1] <= 16 else 8)]
+    null = [few * hsic(_shuffled(some, generator)).max() for _ in range(20 if x.shape[1] <= 16 else 8)]
     return np.asarray(hsic(x) > max(float(np.mean(null) + sure * np.std(null)), few * least))
 
 
@@ -118,7 +118,7 @@ def by_columns(x: Array, most: int) -> Start:  # (N, n)
     for d in range(1, len(scores)):
         if gain(scores[d] - scores[best]).sure():
             best = d
-    return Start(best, np.sqrt(np.maximum(models[best - 1].noise_variance_, LEAST_NOISE)) if best else None)
+    return Start(best, np.sqrt(np.maximum(models[best - 1].noise_variance_, _LEAST_NOISE)) if best else None)
 
 
 def _alone(train: Array, test: Array) -> Array:  # -> (M,)
@@ -136,7 +136,7 @@ def isotropic(x: Array, seed: int = 0) -> int:  # (N, n)
     (0, 2)
     """
     N, n = x.shape
-    above = above_shuffled(x, seed)
+    above = _above_shuffled(x, seed)
     if not above:
-        return n if n <= WHOLE and N >= 100 and shared_beyond_covariance(x, seed) else 0
-    return max(1, by_evidence(eigenvalues(x), N)) if 2 * n < N else above
+        return n if n <= WHOLE and N >= 100 and _shared_beyond_covariance(x, seed) else 0
+    return max(1, _by_evidence(_eigenvalues(x), N)) if 2 * n < N else above

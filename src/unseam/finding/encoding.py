@@ -17,11 +17,11 @@ from unseam.linear.ppca import axes_of_rows
 from unseam.rng import numpy_generator
 
 if TYPE_CHECKING:
-    from unseam.finding.network import Turned
+    from unseam.finding.network import RotatedModel
 
-COLUMNS = 100  # up to which each column has its own likelihood
-SIMILAR = 5.0  # largest over smallest spread up to which columns may share a unit
-RESOLUTION = 0.05  # of the rows' spread: finer structure is not modelled, and tables without noise stay comparable
+MOST_MIXED = 100  # up to which each column has its own likelihood
+_SIMILAR = 5.0  # largest over smallest spread up to which columns may share a unit
+_RESOLUTION = 0.05  # of the rows' spread: finer structure is not modelled, and tables without noise stay comparable
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,13 @@ class Mixing:
         return (self.back(self.centre + J.T) - self.back(self.centre[None])).T
 
 
-KIND = {"continuous": "gaussian", "whole": "gaussian", "ordinal": "gaussian", "binary": "bernoulli",
+_KIND = {"continuous": "gaussian", "whole": "gaussian", "ordinal": "gaussian", "binary": "bernoulli",
         "counts": "negative-binomial", "categorical": "categorical"}  # fmt: skip
 
 
 def mix(prepared: Prepared, d: int) -> Mixing:
     """A likelihood for each column, by its kind; counts have a library size where the table is one of counts."""
-    kinds = np.array([KIND[prepared.kinds[i]] for i in prepared.used])
+    kinds = np.array([_KIND[prepared.kinds[i]] for i in prepared.used])
     twofold = np.bincount(prepared.used)[list(prepared.used)] == 1
     kinds[(kinds == "categorical") & twofold] = "bernoulli"  # a class of two is one column
     rank = [("gaussian", "bernoulli", "negative-binomial", "categorical").index(k) for k in kinds]
@@ -111,7 +111,7 @@ def _own_units(prepared: Prepared, numbers: Array) -> Array:  # (n,) bool -> (n,
     """
     own = np.where(numbers, prepared.unit, 1.0)
     standard = prepared.scale == "standard" and np.allclose(prepared.x.std(0)[numbers], 1, atol=0.2)
-    if not standard or not numbers.any() or own[numbers].max() > SIMILAR * own[numbers].min():
+    if not standard or not numbers.any() or own[numbers].max() > _SIMILAR * own[numbers].min():
         return np.ones(len(own))
     return np.asarray(np.where(numbers, own / np.sqrt((own[numbers] ** 2).mean()), 1.0))
 
@@ -181,7 +181,7 @@ def project(x: Array, d: int) -> Projection:  # (N, n)
 
 def blurred(y: Array, seed: int, columns: int | None = None) -> Array:  # (N, p)
     """With noise of the size RESOLUTION on the first `columns`."""
-    noise = RESOLUTION * numpy_generator(seed, "resolution").standard_normal(y.shape)
+    noise = _RESOLUTION * numpy_generator(seed, "resolution").standard_normal(y.shape)
     noise[:, y.shape[1] if columns is None else columns :] = 0
     return y + noise
 
@@ -191,7 +191,7 @@ class Through:
     """A turned model of projected rows, as a model of the rows themselves."""
 
     onto: Mixing | Projection | Pixels
-    turned: Turned
+    turned: RotatedModel
 
     def encode(self, x: Array) -> Array:  # (N, n) -> (N, k)
         return self.turned.encode(self.onto(x))

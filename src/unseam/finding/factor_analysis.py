@@ -20,8 +20,8 @@ import numpy as np
 
 from unseam.axes import Array
 
-LEAST_UNIQUE = 1e-5  # of a column's variance
-MOST = 200  # columns up to which the likelihood is maximised; above, the noise is the same for all
+_LEAST_UNIQUE = 1e-5  # of a column's variance
+MOST_CORRELATED = 200  # columns up to which the likelihood is maximised; above, the noise is the same for all
 
 
 class Factors(NamedTuple):
@@ -32,10 +32,10 @@ class Factors(NamedTuple):
     discrepancy: float
 
 
-CONSTANT = 1e-9  # of the largest spread: less is rounding
+_CONSTANT = 1e-9  # of the largest spread: less is rounding
 
 
-def standardised(x: Array) -> Array:  # (N, n) -> (N, n)
+def standardised_columns(x: Array) -> Array:  # (N, n) -> (N, n)
     """Columns of mean 0 and variance 1; a column that is constant in these rows is 0.
 
     >>> standardised(np.array([[1.0, 0.1], [3.0, 0.1], [5.0, 0.1]])).round(3) + 0.0
@@ -45,7 +45,7 @@ def standardised(x: Array) -> Array:  # (N, n) -> (N, n)
     """
     z = x - x.mean(0)
     spread = z.std(0)
-    return np.asarray(z / np.where(spread > CONSTANT * spread.max(initial=0.0), spread, np.inf))
+    return np.asarray(z / np.where(spread > _CONSTANT * spread.max(initial=0.0), spread, np.inf))
 
 
 def correlation_matrix(x: Array, gaps: Array | None = None) -> Array:  # (N, n), (N, n) bool -> (n, n)
@@ -56,7 +56,7 @@ def correlation_matrix(x: Array, gaps: Array | None = None) -> Array:  # (N, n),
     1.0
     """
     if gaps is None or not gaps.any():
-        z = standardised(x)
+        z = standardised_columns(x)
         R = np.asarray(z.T @ z / len(z))
         np.fill_diagonal(R, 1.0)
         return R
@@ -68,7 +68,7 @@ def correlation_matrix(x: Array, gaps: Array | None = None) -> Array:  # (N, n),
     sums = z.T @ seen
     covariance = products - sums * sums.T / count
     spread = squares - sums**2 / count
-    spread = np.where(spread > CONSTANT**2 * spread.max(initial=0.0), spread, np.inf)
+    spread = np.where(spread > _CONSTANT**2 * spread.max(initial=0.0), spread, np.inf)
     R = covariance / np.sqrt(spread * spread.T)
     np.fill_diagonal(R, 1.0)
     return positive_definite(np.clip(R, -1.0, 1.0))
@@ -106,7 +106,7 @@ def fit_factors(R: Array, k: int) -> Factors:  # (n, n)
         return float((rest - np.log(rest) - 1).sum()), gradient
 
     start = np.clip((1 - 0.5 * k / n) / np.diag(np.linalg.inv(R + 1e-6 * np.eye(n))), 0.02, 0.98)
-    bounds = [(np.log(LEAST_UNIQUE), 0.0)] * n
+    bounds = [(np.log(_LEAST_UNIQUE), 0.0)] * n
     found = minimize(discrepancy, np.log(start), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500})
     unique = np.exp(found.x)
     return Factors(_loadings(R, unique, k)[1], unique, float(found.fun))
@@ -117,11 +117,11 @@ def factors_of_rows(x: Array, k: int) -> Factors:  # (N, n)
     not known (NaN)."""
     from unseam.linear.ppca import axes_of_rows
 
-    l, U = axes_of_rows(standardised(x))
+    l, U = axes_of_rows(standardised_columns(x))
     k = min(k, U.shape[1])
-    noise = float(max(l[k:].mean(), LEAST_UNIQUE)) if k < len(l) else LEAST_UNIQUE
+    noise = float(max(l[k:].mean(), _LEAST_UNIQUE)) if k < len(l) else _LEAST_UNIQUE
     L = U[:, :k] * np.sqrt(np.maximum(l[:k] - noise, 0))
-    return Factors(L, np.maximum(1 - (L**2).sum(1), LEAST_UNIQUE), float("nan"))
+    return Factors(L, np.maximum(1 - (L**2).sum(1), _LEAST_UNIQUE), float("nan"))
 
 
 def _loadings(R: Array, unique: Array, k: int) -> tuple[Array, Array]:  # -> (n,), (n, k)
@@ -131,7 +131,7 @@ def _loadings(R: Array, unique: Array, k: int) -> tuple[Array, Array]:  # -> (n,
     return l, root[:, None] * U[:, :k] * np.sqrt(np.maximum(l[:k] - 1, 0))
 
 
-class Fit(NamedTuple):
+class _Fit(NamedTuple):
     """Whether k factors explain the correlations: the likelihood ratio, its degrees of freedom and its p-value."""
 
     statistic: float
@@ -139,14 +139,14 @@ class Fit(NamedTuple):
     p_value: float
 
 
-def explains(found: Factors, rows: float) -> Fit:
+def explains(found: Factors, rows: float) -> _Fit:
     """The test that no more factors are needed; p is 1 where there are no degrees of freedom left."""
     from scipy.stats import chi2
 
     n, k = found.loadings.shape
     freedom = ((n - k) ** 2 - n - k) // 2
     statistic = max(rows - 1 - (2 * n + 5) / 6 - 2 * k / 3, 1.0) * found.discrepancy
-    return Fit(float(statistic), freedom, float(chi2.sf(statistic, freedom)) if freedom > 0 else 1.0)
+    return _Fit(float(statistic), freedom, float(chi2.sf(statistic, freedom)) if freedom > 0 else 1.0)
 
 
 @dataclass(frozen=True)

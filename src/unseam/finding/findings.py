@@ -18,7 +18,7 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.finding.certificates import Certificate, Clue
 from unseam.finding.columns import Prepared
-from unseam.finding.number import Numbers
+from unseam.finding.number import FactorCounts
 from unseam.finding.read import flat, read
 
 Grade = Literal["found", "pair", "unstable"]
@@ -31,7 +31,7 @@ MEANING = {
 }
 
 
-def shown(value: float | None, digits: int = 2) -> str:
+def measured_text(value: float | None, digits: int = 2) -> str:
     """A number as it is printed; what was not measured is called so.
 
     >>> shown(0.917), shown(None), shown(float("nan"))
@@ -61,7 +61,7 @@ class Model(Protocol):
     def decode(self, u: Array) -> Array: ...  # (N, k) -> (N, n)
 
 
-def encoded(model: Model, prepared: Prepared, x: Array) -> Array:  # (M, n), NaN where missing -> (M, k)
+def encode_rows(model: Model, prepared: Prepared, x: Array) -> Array:  # (M, n), NaN where missing -> (M, k)
     """Codes of rows in model units, missing cells filled by their expectation given the row."""
     return model.encode(prepared.filler(x) if np.isnan(x).any() else x)
 
@@ -163,7 +163,7 @@ class Findings:
     prepared: Prepared = field(repr=False)
     model: Model | None = field(repr=False)
     paths: Mapping[str, str] = field(default_factory=dict)
-    numbers: Numbers = Numbers(0)
+    numbers: FactorCounts = FactorCounts(0)
     loadings: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)  # columns x factors, columns standardised
     factor_correlations: Array | None = field(default=None, repr=False)  # (count, count); None: uncorrelated axes
     minor: tuple[Minor, ...] = ()  # directions beyond the major factors, folded away
@@ -178,7 +178,7 @@ class Findings:
         columns = self._columns(new)
         if self.model is None:
             return np.zeros((len(columns[0]), 0))
-        return encoded(self.model, self.prepared, self.prepared.again(columns))
+        return encode_rows(self.model, self.prepared, self.prepared.again(columns))
 
     def inverse_transform(self, codes: Any) -> Array:  # (M, count) -> (M, used columns)
         """Rows from codes, in the columns' own units (`prepared.features` names them)."""
@@ -265,8 +265,9 @@ class Findings:
             what, value, bar = f.rests_on
             decided = f" by {f.clue}" if f.grade == "found" else ""
             lines.append(
-                f"  factor {f.latent}: {f.graded()}{decided}, {what} {shown(value)} (needs {shown(bar)}), "
-                f"determinacy {shown(f.determinacy)}, {shown(f.nats)} nats{moved}"
+                f"  factor {f.latent}: {f.graded()}{decided}, {what} {measured_text(value)} "
+                f"(needs {measured_text(bar)}), "
+                f"determinacy {measured_text(f.determinacy)}, {measured_text(f.nats)} nats{moved}"
             )
         for name, row in self.rivals.items():
             cells = [f"{what} {value:.3g}" for what, value in row.items() if value is not None]

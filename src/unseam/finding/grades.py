@@ -15,7 +15,7 @@ from unseam.finding.stability import Agreement, groups
 
 SAME = 0.95  # rank correlation from which two axes are one
 TOO_CLOSE = 0.1  # relative difference of singular values (geometry.degeneracy)
-MOVES = 0.3  # of the largest move: smaller ones are not named
+_MOVES = 0.3  # of the largest move: smaller ones are not named
 
 
 class Unseen(NamedTuple):
@@ -76,21 +76,21 @@ class Answer:
         ]  # fmt: skip
 
 
-def together(back: Agreement, linked: Array) -> Agreement:  # (d, d) bool
+def join_groups(back: Agreement, linked: Array) -> Agreement:  # (d, d) bool
     """Factors that are one cloud (Gaussian) or depend on each other are one group, however well axes come back."""
     group = groups(linked | (back.group[:, None] == back.group))
     joined = np.bincount(group)[group] > np.bincount(back.group)[back.group]
     return back._replace(group=group, together=np.where(joined, np.maximum(back.together, back.alone), back.together))
 
 
-def graded(answer: Answer, prepared: Prepared, enough: bool) -> tuple[FoundFactor, ...]:
+def grade_factors(answer: Answer, prepared: Prepared, enough: bool) -> tuple[FoundFactor, ...]:
     """The factors of an answer with their grades."""
     back, out, grades, known = answer.comes_back, [], answer.grades(enough), answer.determinacy
     for j, grade in enumerate(grades):
         beside = tuple(int(i) for i in np.flatnonzero(back.group == back.group[j]) if i != j)
         out.append(
             FoundFactor(
-                j, grade, float(answer.nats[j]), float(back.alone[j]), back.chance, moves_of(answer.W[:, j], prepared),
+                j, grade, float(answer.nats[j]), float(back.alone[j]), back.chance, _moves_of(answer.W[:, j], prepared),
                 beside if grade == "pair" else (), float(answer.separation[j]), answer.by[j], answer.certificate(j),
                 float(known[j]), float(back.together[j]) if beside else None, back.measure,
                 max(back.agrees, back.chance),
@@ -115,10 +115,10 @@ def grade_of(
     return "pair" if grouped and together >= AGREES else "unstable"
 
 
-def moves_of(w: Array, prepared: Prepared) -> tuple[Move, ...]:  # (n,)
+def _moves_of(w: Array, prepared: Prepared) -> tuple[Move, ...]:  # (n,)
     """The columns a factor moves, by the share of their spread, largest first."""
     share = w / np.maximum(prepared.x.std(0), 1e-12)
     order = np.argsort(-np.abs(share), kind="stable")[:SHOWN]
-    large = [i for i in order if abs(share[i]) >= MOVES * abs(share[order[0]])]
+    large = [i for i in order if abs(share[i]) >= _MOVES * abs(share[order[0]])]
     change = (prepared.raw(w[None]) - prepared.raw(0 * w[None]))[0]  # of a row at the mean
     return tuple(Move(prepared.features[i], float(change[i]), float(share[i])) for i in large)

@@ -29,39 +29,42 @@ Kind = Literal[
     "words",
 ]
 USED: tuple[Kind, ...] = ("continuous", "binary", "ordinal", "counts", "whole", "categorical")
-ASKED: tuple[Kind, ...] = (*USED, "constant")  # what a user may call a column; constant leaves it out
+_ASKED: tuple[Kind, ...] = (*USED, "constant")  # what a user may call a column; constant leaves it out
 CLASSES = 20  # words up to which a column is classes
-LEVELS = 7  # different numbers up to which a column is ordinal
-MOST_LEVELS = 20  # that a column may have which is called ordinal by the user
-SEEN = 10  # rows for each level on average, from which a level is one
-LARGEST = 1e150  # its square is a number
+_LEVELS = 7  # different numbers up to which a column is ordinal
+_MOST_LEVELS = 20  # that a column may have which is called ordinal by the user
+_SEEN = 10  # rows for each level on average, from which a level is one
+_LARGEST = 1e150  # its square is a number
 # A name that says row name or key: such a column is never a measurement, whatever its numbers are.
-KEY = re.compile(
+_KEY = re.compile(
     r"((.*[_ .-])?(?i:id|ids|uuid|guid)|.*[a-z]I[dD]|(?i:row[ ._-]?(id|names?)|unnamed: ?\d+|level_\d+)|)$"
 )
 # A name that may say so: only whole numbers that never repeat are taken for an identifier.
-NUMBER = re.compile(r"(^|[_ .-])(index|key|row|number|nr|no)$", re.IGNORECASE)
-TARGET = re.compile(r"(target|label)s?$", re.IGNORECASE)  # a label, whatever its numbers are
-CODE = re.compile(
+_NUMBER = re.compile(r"(^|[_ .-])(index|key|row|number|nr|no)$", re.IGNORECASE)
+_TARGET = re.compile(r"(target|label)s?$", re.IGNORECASE)  # a label, whatever its numbers are
+_CODE = re.compile(
     r"(class(es)?|classification|y|group|category|species|cluster)$", re.IGNORECASE
 )  # if it has few values
-DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?$|\d\d?[./]\d\d?[./]\d{2,4}$")
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?$|\d\d?[./]\d\d?[./]\d{2,4}$")
 
 
-def called(table: Columns, kinds: Mapping[str, str], pixels: bool, keep: Sequence[str] = ()) -> list[Kind]:
+def column_kinds(table: Columns, kinds: Mapping[str, str], pixels: bool, keep: Sequence[str] = ()) -> list[Kind]:
     """What each column is; `kinds` overrides what was recognised, and columns to `keep` are neither identifiers nor
     labels."""
     for name, kind in kinds.items():
         table.pick([name], "kinds")
-        if kind not in ASKED:
-            raise unknown(f"kinds: the kind of {name!r}", kind, ASKED)
+        if kind not in _ASKED:
+            raise unknown(f"kinds: the kind of {name!r}", kind, _ASKED)
     table.pick(list(keep), "keep")
     if pixels:
         return ["constant" if np.ptp(column) == 0 else "continuous" for column in table.columns]
     named = [_named(n, table, recognise(n, c)) for n, c in zip(table.names, table.columns, strict=True)]
-    own = [recognise("kept", c) if n in keep and k in ("identifier", "label") else k for n, c, k in each(table, named)]
+    own = [
+        recognise("kept", c) if n in keep and k in ("identifier", "label") else k
+        for n, c, k in named_columns(table, named)
+    ]
     found = _copies(table, own)
-    return [_allowed(n, c, kinds[n]) if n in kinds else k for n, c, k in each(table, found)]
+    return [_allowed(n, c, kinds[n]) if n in kinds else k for n, c, k in named_columns(table, found)]
 
 
 def _named(name: str, table: Columns, kind: Kind) -> Kind:
@@ -70,16 +73,16 @@ def _named(name: str, table: Columns, kind: Kind) -> Kind:
         kind == "whole" and len(np.unique(table.columns[table.names.index(name)])) <= CLASSES
     )
     coordinate = name.lower() == "y" and any(other.lower() == "x" for other in table.names)
-    label = TARGET.match(name) or (few and CODE.match(name) and not coordinate)
+    label = _TARGET.match(name) or (few and _CODE.match(name) and not coordinate)
     return "label" if kind in USED and label else kind
 
 
-def each(table: Columns, kinds: Sequence[Kind]) -> Iterator[tuple[str, Array, Kind]]:
+def named_columns(table: Columns, kinds: Sequence[Kind]) -> Iterator[tuple[str, Array, Kind]]:
     """Name, cells and kind of every column."""
     return zip(table.names, table.columns, kinds, strict=True)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A column's name as it is shown.
 
     >>> quoted("age"), quoted("")
@@ -93,9 +96,9 @@ def _allowed(name: str, column: Array, kind: str) -> Kind:
         raise BadInput(f"kinds: {name!r} holds words ({str(column[0])!r}), which cannot be {kind}")
     if kind in USED and recognise(name, column) in ("constant", "empty"):
         raise BadInput(f"kinds: {name!r} has fewer than two values; there is nothing in it that could be {kind}")
-    if kind == "ordinal" and len(distinct(column)) > MOST_LEVELS:
+    if kind == "ordinal" and len(distinct(column)) > _MOST_LEVELS:
         count = len(distinct(column))
-        raise BadInput(f"kinds: {name!r} has {count} different values; an ordinal column has at most {MOST_LEVELS}")
+        raise BadInput(f"kinds: {name!r} has {count} different values; an ordinal column has at most {_MOST_LEVELS}")
     if kind == "counts" and not (np.nan_to_num(column.astype(float)) >= 0).all():
         raise BadInput(f"kinds: {name!r} holds negative numbers, which cannot be counts")
     return kind  # type: ignore[return-value]
@@ -115,7 +118,7 @@ def recognise(name: str, column: Array) -> Kind:  # (N,)
     if column.dtype.kind not in "biuf":
         return _word(column)
     numbers = column.astype(np.float64)
-    bad = np.flatnonzero(np.abs(numbers) > LARGEST)
+    bad = np.flatnonzero(np.abs(numbers) > _LARGEST)
     if len(bad):
         what = "infinity" if np.isinf(numbers[bad[0]]) else f"{numbers[bad[0]]:g}, too large to be squared"
         raise BadInput(
@@ -126,13 +129,13 @@ def recognise(name: str, column: Array) -> Kind:  # (N,)
         return "empty"
     if np.ptp(numbers) <= 1e-12 * max(1.0, float(np.abs(numbers).max())):
         return "constant"
-    if KEY.match(name.strip()):
+    if _KEY.match(name.strip()):
         return "identifier"
     values = np.unique(numbers)
     whole = not (numbers % 1 != 0).any()
     if len(values) == 2 and whole:
         return "binary"
-    if 2 < len(values) <= LEVELS and len(numbers) >= SEEN * len(values):
+    if 2 < len(values) <= _LEVELS and len(numbers) >= _SEEN * len(values):
         return "ordinal"
     return _whole(name, numbers, values) if whole else "continuous"
 
@@ -141,7 +144,7 @@ def _word(column: Array) -> Kind:
     words = distinct(column)
     if len(words) < 2:
         return "constant" if words else "empty"
-    if all(DATE.match(word) for word in words):
+    if all(_DATE.match(word) for word in words):
         return "dates"
     return "binary" if len(words) == 2 else "classes" if len(words) <= min(CLASSES, len(column) // 5) else "words"
 
@@ -151,7 +154,7 @@ def _whole(name: str, numbers: Array, values: Array) -> Kind:
     numbers out (row numbers of a table that has lost rows), or if the name says so."""
     steps = np.diff(numbers)
     dense = (steps > 0).all() and values[-1] - values[0] < 2 * len(values)
-    if len(values) == len(numbers) and ((steps == steps[0]).all() or dense or NUMBER.search(name)):
+    if len(values) == len(numbers) and ((steps == steps[0]).all() or dense or _NUMBER.search(name)):
         return "identifier"
     skew = float((((numbers - numbers.mean()) / numbers.std()) ** 3).mean())
     skewed = 0 <= numbers.min() < numbers.max() / 10 and numbers.max() > 10 and skew > 1

@@ -23,7 +23,7 @@ LATENTS = 10  # of a network, at most
 BETTER = 0.05  # nats a row by which one model must surely beat another
 
 
-class Cohort(NamedTuple):
+class NetworkCohort(NamedTuple):
     """Networks with one number of latents."""
 
     latents: int
@@ -42,7 +42,7 @@ class Cohort(NamedTuple):
 class Choice:
     """The cohort that is taken, and what the others said."""
 
-    cohort: Cohort | None
+    cohort: NetworkCohort | None
     tried: dict[int, float]  # latents -> nats a row of the best member
 
     def says(self) -> str:
@@ -52,7 +52,7 @@ class Choice:
         return f"unseen rows by the number of latents, nats a row: {listed}; {self.cohort.latents} taken"
 
 
-def fewest_latents(most: int, trained: Callable[[int], Cohort]) -> Choice:
+def fewest_latents(most: int, trained: Callable[[int], NetworkCohort]) -> Choice:
     """Fewer and fewer latents, until unseen rows are surely less likely than by the best so far.
 
     Parameters
@@ -74,7 +74,7 @@ def fewest_latents(most: int, trained: Callable[[int], Cohort]) -> Choice:
     >>> choice.cohort.latents, sorted(choice.tried)
     (3, [2, 3, 4, 5])
     """
-    cohorts: list[Cohort] = []
+    cohorts: list[NetworkCohort] = []
     latents = most
     while latents:
         found = trained(latents)
@@ -92,17 +92,17 @@ def fewest_latents(most: int, trained: Callable[[int], Cohort]) -> Choice:
     return Choice(smallest, {_in_use(c): _level(c) for c in cohorts})
 
 
-def _in_use(cohort: Cohort) -> int:
+def _in_use(cohort: NetworkCohort) -> int:
     assert cohort.best is not None
     return cohort.used[cohort.best]
 
 
-def _level(cohort: Cohort) -> float:
+def _level(cohort: NetworkCohort) -> float:
     assert cohort.best is not None
     return float(cohort.bounds[cohort.best].mean())
 
 
-def _beats(one: Cohort, other: Cohort) -> bool:
+def _beats(one: NetworkCohort, other: NetworkCohort) -> bool:
     assert one.best is not None
     assert other.best is not None
     return gain(one.bounds[one.best] - other.bounds[other.best]).sure(BETTER)

@@ -16,7 +16,7 @@ from unseam.finding.axes import Axes, fit_axes, independent
 from unseam.finding.certificates import Certificate, ClueTest
 from unseam.finding.density import less_dependent
 from unseam.finding.dimension import dependent, hsic
-from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Unseen, together
+from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Unseen, join_groups
 from unseam.finding.separation import separations
 from unseam.finding.simple import simplicity_answer
 from unseam.finding.stability import Twice, agreement, halves
@@ -24,17 +24,17 @@ from unseam.finding.table_warnings import KNOWS
 from unseam.rng import numpy_generator
 from unseam.stats import matched_codes, normal_scores, rank_correlations
 
-FAINT = 0.02  # HSIC below which dependence may be chance (curved tables that the rules were tuned on: mostly above)
-SIZES = 0.02  # level of the test that sizes |u| of components are correlated
-STRICT = 4.0  # deviations of HSIC above shuffled columns: what ICA leaves of independent ones reaches 3
-SHAPE = 0.001  # level at which a component of normal scores is called non-Gaussian
-SPLITS = 10
-SOME = 4000  # rows that densities are compared on
-LEVELS = 7  # values up to which a column is levels: its shape is that of its thresholds
-ATOM = 0.05  # share of rows with one and the same value from which on a column has no shape to ask for
+_FAINT = 0.02  # HSIC below which dependence may be chance (curved tables that the rules were tuned on: mostly above)
+_SIZES = 0.02  # level of the test that sizes |u| of components are correlated
+_STRICT = 4.0  # deviations of HSIC above shuffled columns: what ICA leaves of independent ones reaches 3
+_SHAPE = 0.001  # level at which a component of normal scores is called non-Gaussian
+_SPLITS = 10
+_SOME = 4000  # rows that densities are compared on
+_LEVELS = 7  # values up to which a column is levels: its shape is that of its thresholds
+_ATOM = 0.05  # share of rows with one and the same value from which on a column has no shape to ask for
 
 
-class Table(NamedTuple):
+class LinearInput(NamedTuple):
     """Rows in model units, those that are analysed, and which columns have a shape."""
 
     x: Array  # (N, n), missing cells filled
@@ -59,12 +59,12 @@ def shaped_columns(x: Array, gaps: Array) -> Array:  # (N, n) -> (n,) bool
     out = []
     for column, gone in zip(x.T, gaps.T, strict=True):
         _, counts = np.unique(column[~gone], return_counts=True)
-        out.append(len(counts) > LEVELS and counts.max() <= max(ATOM * counts.sum(), 2))
+        out.append(len(counts) > _LEVELS and counts.max() <= max(_ATOM * counts.sum(), 2))
     return np.array(out)
 
 
 def linear_answer(
-    table: Table, k: int, orthogonal: bool, seed: int, pictures: bool = False, fewer: Sequence[int] = ()
+    table: LinearInput, k: int, orthogonal: bool, seed: int, pictures: bool = False, fewer: Sequence[int] = ()
 ) -> Answer:
     """Both clues' answers with k factors, and the one of them that is given; of pictures only that of independence.
 
@@ -80,15 +80,15 @@ def linear_answer(
         answer = simplicity_answer(table.x, table.gaps, table.rows, table.train, table.test, other, seed)
         own = sum(g == "found" for g in answer.grades(table.enough))
         if own == other > max(found):  # all of them
-            return replace(answer, certificates=both(answer, free, table.x[table.test], False))
+            return replace(answer, certificates=_with_both_clues(answer, free, table.x[table.test], False))
     model = free.model
     shows = isinstance(model, Axes) and k > 1 and (model.likelier or not model.gaussian.all())
     kept = bool(shows and found[0] >= found[1])
     one, two = (free, simple) if kept else (simple, free)
-    return replace(one, certificates=both(one, two, table.x[table.test], kept))
+    return replace(one, certificates=_with_both_clues(one, two, table.x[table.test], kept))
 
 
-def both(one: Answer, two: Answer, x: Array, independence: bool) -> tuple[Certificate, ...]:
+def _with_both_clues(one: Answer, two: Answer, x: Array, independence: bool) -> tuple[Certificate, ...]:
     """Certificates with the tests of the other clue beside their own: which of its axes is nearest, and whether that
     is another one."""
     near = matched_codes(one.model.encode(x), two.model.encode(x))
@@ -102,7 +102,7 @@ def both(one: Answer, two: Answer, x: Array, independence: bool) -> tuple[Certif
     return tuple(out)
 
 
-def independence_answer(table: Table, d: int, orthogonal: bool, seed: int) -> Answer:
+def independence_answer(table: LinearInput, d: int, orthogonal: bool, seed: int) -> Answer:
     """PPCA + ICA on all rows; halves of the training rows say whether its axes come back on the others.
 
     Where components depend on each other their non-Gaussianity may be the data's curvature: axes are then principal,
@@ -117,20 +117,20 @@ def independence_answer(table: Table, d: int, orthogonal: bool, seed: int) -> An
     linked = depend(codes, seed) if table.enough else np.zeros((d, d), bool)
     if linked.any():
         principal = fit_axes(x[rows], d, seed, principal=True)
-        less = less_dependent(codes[:SOME], principal.encode(x[rows[:SOME]]))
-        faint = hsic(codes).max() < FAINT and less.mean > -less.error
+        less = less_dependent(codes[:_SOME], principal.encode(x[rows[:_SOME]]))
+        faint = hsic(codes).max() < _FAINT and less.mean > -less.error
         axes = axes if faint and asked else principal
-    splits = SPLITS if table.enough and not linked.any() and not axes.gaussian.all() else 1
+    splits = _SPLITS if table.enough and not linked.any() and not axes.gaussian.all() else 1
     back = agreement(axes.encode(x[test]), _halves(x, axes, train, test, splits, seed), seed)
     alone = axes.gaussian & (axes.gaussian.sum() > 1)
     if table.enough and d < x.shape[1] and not linked.any() and not axes.gaussian.all():
         alone = alone | _shape_of_columns(x[rows], axes, seed)
-    back = together(back, np.outer(alone, alone) | linked)
+    back = join_groups(back, np.outer(alone, alone) | linked)
     W = axes.W
     apart = separations((W.T @ W)[None])
     same = matched_codes(axes.encode(x[test]), (x[test] - axes.mean) @ axes.U).values
     by = tuple(
-        sentences.FEW if a and axes.likelier else sentences.clue(not a, p > SAME, s > TOO_CLOSE)
+        sentences.FEW if a and axes.likelier else sentences.clue_sentence(not a, p > SAME, s > TOO_CLOSE)
         for a, p, s in zip(alone, same, apart, strict=True)
     )
     by = (sentences.DEPENDS,) * d if linked.any() else by
@@ -156,7 +156,7 @@ def _shape_of_columns(x: Array, axes: Axes, seed: int) -> Array:  # (N, n) -> (d
     (the exponential of Gaussian columns has shapes, but no axes). One of two is as little known as the other."""
     y, u = normal_scores(x, numpy_generator(seed, "scores")), axes.encode(x)
     again = y @ np.linalg.lstsq(y, u - u.mean(0), rcond=None)[0]
-    flat = ~axes.gaussian & (normaltest(again).pvalue > SHAPE)
+    flat = ~axes.gaussian & (normaltest(again).pvalue > _SHAPE)
     return np.asarray(flat | (flat.any() & (len(flat) == 2)))
 
 
@@ -175,9 +175,9 @@ def depend(u: Array, seed: int) -> Array:  # (N, d) -> (d, d) bool
         return np.zeros((d, d), bool)
     i, j = np.triu_indices(d, 1)
     z = rank_correlations(np.abs(u), np.abs(u)) * np.sqrt(N)
-    pairs = np.abs(z) > norm.isf(SIZES / (2 * len(i)))
-    common = z[i, j].mean() * np.sqrt(len(i)) > norm.isf(SIZES)
-    return np.asarray((pairs | common | dependent(u, seed, sure=STRICT)) & ~np.eye(d, dtype=bool))
+    pairs = np.abs(z) > norm.isf(_SIZES / (2 * len(i)))
+    common = z[i, j].mean() * np.sqrt(len(i)) > norm.isf(_SIZES)
+    return np.asarray((pairs | common | dependent(u, seed, sure=_STRICT)) & ~np.eye(d, dtype=bool))
 
 
 def _halves(x: Array, axes: Axes, train: Array, test: Array, splits: int, seed: int) -> list[Twice]:

@@ -38,7 +38,7 @@ class Rival(NamedTuple):
     state: str  # in words
 
 
-class Loadings(NamedTuple):
+class _Loadings(NamedTuple):
     """Factor analysis."""
 
     mean: Array  # (n,)
@@ -58,7 +58,7 @@ class _Expected(NamedTuple):
     log_p: Array  # (N,)
 
 
-def _expect(x: Array, seen: Array, model: Loadings) -> _Expected:
+def _expect(x: Array, seen: Array, model: _Loadings) -> _Expected:
     """A_i = I + sum_j m_ij w_j w_j' / psi_j,  b_i = sum_j m_ij w_j (x_ij - mean_j) / psi_j;  E z = A^-1 b.
 
     -2 log p = sum_j m_ij (log(2 pi psi_j) + r_ij^2 / psi_j) + log|A| - b' A^-1 b
@@ -75,7 +75,7 @@ def _expect(x: Array, seen: Array, model: Loadings) -> _Expected:
     return _Expected(z, V, -0.5 * (cells + np.linalg.slogdet(A)[1] - (b * z).sum(1)))
 
 
-def factor_analysis(x: Array, d: int) -> Loadings:  # (N, n)
+def fit_factor_analysis(x: Array, d: int) -> _Loadings:  # (N, n)
     """Maximum likelihood, by L-BFGS in the noise alone: the best W for given noise is known (Joreskog 1967).
 
     >>> g = np.random.default_rng(0)
@@ -101,7 +101,7 @@ def factor_analysis(x: Array, d: int) -> Loadings:  # (N, n)
     end = minimize(loss, np.clip(start, *np.array(bounds).T), jac=True, method="L-BFGS-B", bounds=bounds,
                    options={"maxiter": 1000, "ftol": _LBFGS_CLOSE, "gtol": 1e-6})  # fmt: skip
     psi = np.exp(end.x)
-    return Loadings(mean, _loadings(S, psi, d), psi, bool(end.success))
+    return _Loadings(mean, _loadings(S, psi, d), psi, bool(end.success))
 
 
 def _loadings(S: Array, psi: Array, d: int) -> Array:  # (n, n), (n,) -> (n, d)
@@ -111,13 +111,13 @@ def _loadings(S: Array, psi: Array, d: int) -> Array:  # (n, n), (n,) -> (n, d)
     return np.asarray(root[:, None] * U[:, ::-1][:, :d] * np.sqrt(np.maximum(l[::-1][:d] - 1, 0)))
 
 
-def factor_analysis_with_gaps(x: Array, seen: Array, d: int) -> Loadings:  # (N, n), (N, n) bool
+def fit_factor_analysis_with_gaps(x: Array, seen: Array, d: int) -> _Loadings:  # (N, n), (N, n) bool
     """EM on the known cells (Rubin & Thayer 1982), each step followed by the rescaling of z that it leaves free
     (parameter expansion, Liu, Rubin & Wu 1998), until a step gains less than 1e-6 nats a row.
 
     What `x` holds in cells that are not seen is only where the search begins.
     """
-    model = factor_analysis(x, d)
+    model = fit_factor_analysis(x, d)
     cells = np.maximum(seen.sum(0), 1)
     least = _LEAST * x.var(0)
     before = -np.inf
@@ -137,7 +137,7 @@ def factor_analysis_with_gaps(x: Array, seen: Array, d: int) -> Loadings:  # (N,
         centre = z.mean(0)
         spread = (second[:, :-1, :-1]).mean(0) - np.outer(centre, centre)
         mean = W[:, -1] + W[:, :-1] @ centre
-        model = Loadings(mean, W[:, :-1] @ np.linalg.cholesky(spread), np.maximum(noise, least), False)
+        model = _Loadings(mean, W[:, :-1] @ np.linalg.cholesky(spread), np.maximum(noise, least), False)
     return model
 
 
@@ -160,7 +160,9 @@ def _grown(d: int, y: Array, seen: Array, train: Array, test: Array) -> Rival:
     best: Rival | None = None
     for size in range(d, max(d, y.shape[1] // 2) + 1):
         whole = bool(seen.all())
-        model = factor_analysis(y[train], size) if whole else factor_analysis_with_gaps(y[train], seen[train], size)
+        model = (
+            fit_factor_analysis(y[train], size) if whole else fit_factor_analysis_with_gaps(y[train], seen[train], size)
+        )
         state = "had converged" if model.converged else "had not converged"
         logs = model.log_likelihood(y[test], seen[test])
         if best is not None and not gain(logs - best.logs).sure():
@@ -189,6 +191,6 @@ def _best(run: Run, unseen: Array, seed: int) -> Rival:
         return Rival(np.full(len(unseen), -np.inf), False, "a network with a linear decoder could not be trained")
     logs = {m: net.log_bound(net.rested_model(run, m), unseen, seed) for m in alive}
     best = max(alive, key=lambda m: float(logs[m].mean()))
-    state = net.settled_run(run, best)
+    state = net.member_loss_state(run, best)
     words = f"a network with a linear decoder: {state.says()}"
     return Rival(logs[best], state.word != "still falling", words)

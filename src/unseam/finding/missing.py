@@ -13,11 +13,11 @@ import numpy as np
 from unseam.axes import Array
 from unseam.linear.ppca import axes_of_rows
 
-ROUNDS = 60
-CLOSE = 1e-4  # of a column's spread: cells that move less have settled
-ROWS = 1000  # on which the number of factors that fill is decided
-TRIED = (0, 1, 2, 3, 4, 5, 6, 8, 12, 20)
-HIDDEN = 0.1  # share of cells that are hidden to compare models
+_ROUNDS = 60
+_CLOSE = 1e-4  # of a column's spread: cells that move less have settled
+_ROWS = 1000  # on which the number of factors that fill is decided
+_TRIED = (0, 1, 2, 3, 4, 5, 6, 8, 12, 20)
+_HIDDEN = 0.1  # share of cells that are hidden to compare models
 
 
 def ppca_fill(x: Array, seen: Array, d: int) -> Array:  # (N, n), (N, n) bool -> (N, n)
@@ -33,11 +33,11 @@ def ppca_fill(x: Array, seen: Array, d: int) -> Array:  # (N, n), (N, n) bool ->
     if not d or seen.all():
         return full
     spread = full.std(0) + 1e-12
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         new = np.where(seen, x, _expected(full, d))
         moved = float((np.abs(new - full) / spread).max())
         full = new
-        if moved < CLOSE:
+        if moved < _CLOSE:
             break
     return full
 
@@ -90,15 +90,15 @@ def by_hidden_cells(x: Array, seen: Array, generator: np.random.Generator) -> in
     >>> by_hidden_cells(x, g.uniform(size=x.shape) > 0.1, g)
     2
     """
-    x, seen = x[:ROWS], seen[:ROWS]
+    x, seen = x[:_ROWS], seen[:_ROWS]
     fit_on = hide(seen, generator)
     hidden = seen & ~fit_on
     fit_on |= ~fit_on.any(0)  # a column that was hidden whole
-    tried = [d for d in TRIED if d < min(x.shape)]
+    tried = [d for d in _TRIED if d < min(x.shape)]
     errors = [float(((ppca_fill(x, fit_on, d) - x)[hidden] ** 2).sum()) for d in tried]
     return tried[int(np.argmin(errors))]
 
 
 def hide(seen: Array, generator: np.random.Generator) -> Array:  # (N, n) bool -> (N, n) bool
     """What is left to fit on when some of the known cells are hidden."""
-    return np.asarray(seen & (generator.uniform(size=seen.shape) >= HIDDEN))
+    return np.asarray(seen & (generator.uniform(size=seen.shape) >= _HIDDEN))

@@ -27,8 +27,8 @@ from unseam.rng import generator
 from unseam.run import Run
 from unseam.train import fit, resume
 
-FALLING = 0.1  # nats by which a held-out loss that still falls goes down in the last third of the training
-RISEN = 0.1  # nats above its lowest that count as overfitting
+_FALLING = 0.1  # nats by which a held-out loss that still falls goes down in the last third of the training
+_RISEN = 0.1  # nats above its lowest that count as overfitting
 _ERRORS = 2.0  # standard errors of a slope, and standard deviations of a loss about it, that noise hardly reaches
 
 
@@ -50,10 +50,10 @@ EFFORTS = {"quick": Effort(2, 2000, 64), "normal": Effort(), "thorough": Effort(
 HELD_OUT = 0.2  # of the rows
 _POINTS = 50  # rows at which the Jacobian's simplicity is asked
 _FAINT = 0.02  # share of a column's variance below which its direction is noise
-SNAPSHOTS = 6  # weights are kept this often, to see whether axes still turn
+_SNAPSHOTS = 6  # weights are kept this often, to see whether axes still turn
 START = 0.1  # the variance that learning begins with: rather too small than too large, or latents die early
 LINEAR_START = 1.0  # the same for a linear decoder, which has no latents to lose
-LR, LINEAR_LR = 3e-3, 1e-2  # a linear decoder stands larger steps, and has settled after 2,000 of them
+_LR, _LINEAR_LR = 3e-3, 1e-2  # a linear decoder stands larger steps, and has settled after 2,000 of them
 
 
 def train(
@@ -68,14 +68,14 @@ def train(
             decoder=() if effort.linear else widths, encoder_activation="tanh", decoder_activation="tanh",
             steps=effort.steps, batch=min(64 if likelihood["likelihood"] == "bernoulli" else 256, len(y) // 2),
             holdout=HELD_OUT, log_every=max(1, effort.steps // 60), watch=2048, workers=1, how="stacked", show=show,
-            lr=LINEAR_LR if effort.linear else LR, snapshots=SNAPSHOTS, device=effort.device,
+            lr=_LINEAR_LR if effort.linear else _LR, snapshots=_SNAPSHOTS, device=effort.device,
         )  # fmt: skip
 
 
-def go_on(run: Run, effort: Effort, show: bool | None) -> Run:
+def train_longer(run: Run, effort: Effort, show: bool | None) -> Run:
     """Train for as long again, up to `effort.again` times, while the held-out loss of any member falls."""
     for times in range(2, 2 + effort.again):
-        if all(settled_run(run, m).word != "still falling" for m in range(effort.seeds)):
+        if all(member_loss_state(run, m).word != "still falling" for m in range(effort.seeds)):
             break
         with stage(effort.stage):
             run = resume(run.folder, steps=times * effort.steps, show=show)
@@ -86,10 +86,10 @@ def until_settled(
     y: Array, latents: int, effort: Effort, likelihood: Mapping[str, Any], seed: int, folder: Path, show: bool | None
 ) -> Run:  # fmt: skip
     """One training, which goes on until the held-out losses rest."""
-    return go_on(train(y, latents, effort, likelihood, seed, folder, show), effort, show)
+    return train_longer(train(y, latents, effort, likelihood, seed, folder, show), effort, show)
 
 
-class Settled(NamedTuple):
+class LossState(NamedTuple):
     """What the held-out loss did last."""
 
     word: str  # settled, still falling or overfitting
@@ -104,7 +104,7 @@ class Settled(NamedTuple):
         return "the held-out loss had settled"
 
 
-def settled(steps: Array, losses: Array) -> Settled:  # (T,), (T,)
+def loss_state(steps: Array, losses: Array) -> LossState:  # (T,), (T,)
     """Judge a held-out loss over time: its slope over the last third, and how far it rose from its lowest, each beyond
     what the noise about that slope explains.
 
@@ -116,27 +116,27 @@ def settled(steps: Array, losses: Array) -> Settled:  # (T,), (T,)
     last = max(3, len(losses) // 3)
     above = float(smooth[-1] - smooth.min())
     if last <= 4:
-        return Settled("settled", 0.0, above)
+        return LossState("settled", 0.0, above)
     (slope, start), spread = np.polyfit(steps[-last:], losses[-last:], 1, cov=True)
     per_1000, error = float(-1000 * slope), float(1000 * np.sqrt(abs(spread[0, 0])))
     noise = float(np.std(losses[-last:] - start - slope * steps[-last:]))
-    if per_1000 < -_ERRORS * error and above > max(RISEN, _ERRORS * noise):
-        return Settled("overfitting", per_1000, above)
-    falls = per_1000 * (steps[-1] - steps[-last]) / 1000 > FALLING and per_1000 > _ERRORS * error
-    return Settled("still falling" if falls else "settled", per_1000, above)
+    if per_1000 < -_ERRORS * error and above > max(_RISEN, _ERRORS * noise):
+        return LossState("overfitting", per_1000, above)
+    falls = per_1000 * (steps[-1] - steps[-last]) / 1000 > _FALLING and per_1000 > _ERRORS * error
+    return LossState("still falling" if falls else "settled", per_1000, above)
 
 
-def settled_run(run: Run, member: int) -> Settled:
+def member_loss_state(run: Run, member: int) -> LossState:
     log = run.log()
     rows = log[(log["member"] == member) & (log["name"] == "held-out/loss")].sort_values("step")
-    return settled(rows["step"].to_numpy(float), rows["value"].to_numpy(float))
+    return loss_state(rows["step"].to_numpy(float), rows["value"].to_numpy(float))
 
 
 def rested_step(run: Run, member: int) -> int:
     """The step whose weights are used: the last one, or, where the held-out loss rose again, the kept one at which it
     was lowest."""
     kept = run.kept_steps(member)
-    if settled_run(run, member).word != "overfitting":
+    if member_loss_state(run, member).word != "overfitting":
         return int(kept[-1])
     log = run.log()
     rows = log[(log["member"] == member) & (log["name"] == "held-out/loss")].sort_values("step")
@@ -175,7 +175,7 @@ def log_bound(
 
 
 @dataclass(frozen=True)
-class Turned:
+class RotatedModel:
     """A trained model with axes: z' = (z - shift) T R for the latents in use."""
 
     model: Autoencoder
@@ -221,23 +221,23 @@ class Turned:
         return J.mean(0).numpy() * spread, (J.mT @ J).numpy()
 
 
-def in_use(model: Autoencoder, x: Array) -> Array:  # -> (K,) bool
+def model_latents_in_use(model: Autoencoder, x: Array) -> Array:  # -> (K,) bool
     with torch.no_grad():
         q = model.encode(_tensor(model, x))
     return np.asarray(active_latents(q.mean.std(0).numpy(), q.variance().mean(0).numpy()))
 
 
-def by_geometry(model: Autoencoder, x: Array, seed: int = 0) -> Turned:
+def by_geometry(model: Autoencoder, x: Array, seed: int = 0) -> RotatedModel:
     """The axes that the decoder's Jacobian prefers (`align`)."""
     with torch.no_grad():
         q = model.encode(_tensor(model, x))
     found = align(model, q.mean.double(), q.variance().double(), likelihood=model.likelihood, points=1000, seed=seed)
-    return ordered(model, found.frame, in_use(model, x), x)
+    return _ordered(model, found.frame, model_latents_in_use(model, x), x)
 
 
-def by_independence(model: Autoencoder, x: Array, seed: int = 0) -> Turned:
+def by_independence(model: Autoencoder, x: Array, seed: int = 0) -> RotatedModel:
     """The axes that make the codes most independent, of the latents in use."""
-    used = np.flatnonzero(in_use(model, x))
+    used = np.flatnonzero(model_latents_in_use(model, x))
     with torch.no_grad():
         codes = model.encode(_tensor(model, x)).mean.double().numpy()
     K, mean = codes.shape[1], codes.mean(0)
@@ -247,21 +247,23 @@ def by_independence(model: Autoencoder, x: Array, seed: int = 0) -> Turned:
     T, whole = np.eye(K), np.eye(K)
     T[np.ix_(used, used)], whole[np.ix_(used, used)] = root, R
     frame = Frame(torch.as_tensor(whole), torch.as_tensor(T), torch.as_tensor(mean))
-    return ordered(model, frame, in_use(model, x), x)
+    return _ordered(model, frame, model_latents_in_use(model, x), x)
 
 
-def by_simplicity(model: Autoencoder, x: Array, seed: int = 0) -> Turned:
+def by_simplicity(model: Autoencoder, x: Array, seed: int = 0) -> RotatedModel:
     """The axes in which each column is moved by few latents."""
     return simplest(model, x, seed, draws=0)[0]
 
 
-def simplest(model: Autoencoder, x: Array, seed: int = 0, draws: int | None = None) -> tuple[Turned, SimpleStructure]:
+def simplest(
+    model: Autoencoder, x: Array, seed: int = 0, draws: int | None = None
+) -> tuple[RotatedModel, SimpleStructure]:
     """Axes by simple structure of the decoder's Jacobian at some rows, and their test, in the order of the axes.
 
     Only rotations of the latents in use are looked at, under which the prior N(0, I) stays what it is. Columns that
     the latents hardly move have no direction.
     """
-    used = np.flatnonzero(in_use(model, x))
+    used = np.flatnonzero(model_latents_in_use(model, x))
     with torch.no_grad():
         z = model.encode(_tensor(model, x[:_POINTS])).mean
         J = jacobian(model.mean, z).double().numpy()[:, :, used]  # (p, n, k)
@@ -271,24 +273,24 @@ def simplest(model: Autoencoder, x: Array, seed: int = 0, draws: int | None = No
     R = np.eye(K)
     R[np.ix_(used, used)] = found.rotation
     eye = torch.eye(K, dtype=torch.float64)
-    turned = ordered(model, Frame(torch.as_tensor(R), eye, 0 * eye[0]), in_use(model, x), x)
+    turned = _ordered(model, Frame(torch.as_tensor(R), eye, 0 * eye[0]), model_latents_in_use(model, x), x)
     order = np.searchsorted(used, turned.kept)
     planes, rotation = found.planes[np.ix_(order, order)], found.rotation[:, order] * turned.sign
     return turned, replace(found, planes=planes, rotation=rotation)
 
 
-def ordered(model: Autoencoder, frame: Frame, used: Array, x: Array) -> Turned:
+def _ordered(model: Autoencoder, frame: Frame, used: Array, x: Array) -> RotatedModel:
     """The latents in use, the most informative first, each with the sign of what it moves most."""
     kept = np.flatnonzero(used)
-    first = Turned(model, frame, kept, np.ones(len(kept)))
+    first = RotatedModel(model, frame, kept, np.ones(len(kept)))
     order = np.argsort(-first.nats(x), kind="stable")
-    second = Turned(model, frame, kept[order], np.ones(len(kept)))
+    second = RotatedModel(model, frame, kept[order], np.ones(len(kept)))
     moves = second.columns(x)[0]
     sign = np.where(moves[np.abs(moves).argmax(0), np.arange(len(kept))] < 0, -1.0, 1.0)
-    return Turned(model, frame, kept[order], sign)
+    return RotatedModel(model, frame, kept[order], sign)
 
 
-def kept(model: Autoencoder, y: Array, mean: Array) -> float:  # (M, n)
+def variance_kept(model: Autoencoder, y: Array, mean: Array) -> float:  # (M, n)
     """Share of the variance of unseen rows that their reconstructions keep."""
     with torch.no_grad():
         again = model.mean(model.encode(_tensor(model, y)).mean).double().numpy()

@@ -22,8 +22,8 @@ from unseam.finding.certificates import Certificate, ClueTest
 from unseam.finding.columns import Prepared
 from unseam.finding.density import gain, less_dependent
 from unseam.finding.dimension import dependent
-from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Unseen, together
-from unseam.finding.latent_count import BETTER, LATENTS, Choice, Cohort, fewest_latents
+from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Unseen, join_groups
+from unseam.finding.latent_count import BETTER, LATENTS, Choice, NetworkCohort, fewest_latents
 from unseam.finding.linear_rival import Rival, linear_rival
 from unseam.finding.separation import separations
 from unseam.finding.stability import Twice, agreement
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from unseam.finding.network import Effort
     from unseam.run import Run
 
-WITNESS = 1.0  # nats a row: a seed that ends worse by more is no witness (images: ten times)
-STEADY = 0.02  # by which axes of independence may come back worse than those of geometry
+_WITNESS = 1.0  # nats a row: a seed that ends worse by more is no witness (images: ten times)
+_STEADY = 0.02  # by which axes of independence may come back worse than those of geometry
 TURNS = 0.95  # rank correlation of a factor with itself a sixth of the training ago: below, it still turns
 
 
@@ -53,7 +53,7 @@ class Ask(NamedTuple):
     fixed: bool = False  # whether the number of latents was asked for
 
 
-class Rows(NamedTuple):
+class _Rows(NamedTuple):
     """Rows as the network is given them."""
 
     onto: Mixing | Projection | Pixels
@@ -86,15 +86,15 @@ def _network_answer(prepared: Prepared, ask: Ask, folder: Path) -> tuple[Answer 
     rival = None if images else linear_rival(rows, likelihood, how, ask, "the linear model, as a network")
     if rival is None or not _hopeless(cohort, rival, how):
         how = replace(how, stage=f"the network with {sentences.plural(cohort.latents, 'latent')}, until it settles")
-        cohort = _measured(net.go_on(cohort.run, how, ask.show), cohort.latents, rows, ask.seed)
-    best, bounds, state = cohort.best, cohort.bounds, net.settled_run(cohort.run, cohort.best or 0)
+        cohort = _measured(net.train_longer(cohort.run, how, ask.show), cohort.latents, rows, ask.seed)
+    best, bounds, state = cohort.best, cohort.bounds, net.member_loss_state(cohort.run, cohort.best or 0)
     if best is None:
         return None, False, False, ["no network uses any of its latents; the linear model stands"]
     models = {m: net.rested_model(cohort.run, m) for m in bounds}
     if rival is None:
-        won, better = keeps_more(models[best], rows, cohort.used[best])
+        won, better = _keeps_more(models[best], rows, cohort.used[best])
     else:
-        won, better = likelier(bounds[best], rival.logs)
+        won, better = is_likelier(bounds[best], rival.logs)
     said = [f"a network ({sentences.plural(how.seeds, 'seed')}) {better} on {len(rows.test):,} unseen rows"]
     said = [said[0], choice.says()] if choice.says() else said
     if not won:
@@ -103,10 +103,10 @@ def _network_answer(prepared: Prepared, ask: Ask, folder: Path) -> tuple[Answer 
         why = state.says() if rival.settled else f"the linear model to compare it with: {rival.state}"
         return None, False, False, [*said, f"not taken, because training had not settled: {why}"]
     said.append(state.says())
-    level = float(bounds[best].mean()) - WITNESS * (10 if images else 1)
+    level = float(bounds[best].mean()) - _WITNESS * (10 if images else 1)
     stayed = {m: models[m] for m in bounds if cohort.used[m] and float(bounds[m].mean()) >= level}
-    said += sentences.witnesses(how.seeds, len(stayed), WITNESS * (10 if images else 1))
-    before, rests = earlier(cohort.run, best), state.word == "settled"
+    said += sentences.witnesses(how.seeds, len(stayed), _WITNESS * (10 if images else 1))
+    before, rests = _earlier_snapshot(cohort.run, best), state.word == "settled"
     answer, clues, turning = turned_answer(stayed, best, before, rows, ask, bounds[best], rests)
     settled = rests and not turning.still
     return answer, settled, state.word == "overfitting", [*said, turning.says(), clues]
@@ -126,7 +126,7 @@ def _one_torch_thread() -> Iterator[None]:
 
 
 def _chosen(
-    rows: Rows, likelihood: dict[str, Any], how: Effort, ask: Ask, folder: Path, images: bool
+    rows: _Rows, likelihood: dict[str, Any], how: Effort, ask: Ask, folder: Path, images: bool
 ) -> Choice:  # fmt: skip
     """The cohort with the number of latents that unseen rows ask for; its run is moved to `folder`."""
     from unseam.finding import network as net
@@ -136,7 +136,7 @@ def _chosen(
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
 
-        def trained(latents: int) -> Cohort:
+        def trained(latents: int) -> NetworkCohort:
             words = f"network {most - latents + 1} of at most {most} with {sentences.plural(latents, 'latent')}"
             place, named = Path(aside) / f"run{latents}", replace(how, stage="the network" if alone else words)
             run = net.train(rows.y, latents, named, likelihood, ask.seed, place, ask.show)
@@ -154,7 +154,7 @@ def _chosen(
     return replace(choice, cohort=choice.cohort._replace(run=load_run(folder)))
 
 
-def _measured(run: Run, latents: int, rows: Rows, seed: int) -> Cohort:
+def _measured(run: Run, latents: int, rows: _Rows, seed: int) -> NetworkCohort:
     """Bounds of the unseen rows by every member that was trained."""
     from unseam.finding import network as net
 
@@ -162,19 +162,21 @@ def _measured(run: Run, latents: int, rows: Rows, seed: int) -> Cohort:
     models = {m: net.rested_model(run, m) for m in alive}
     unseen = rows.y[rows.test]
     bounds = {m: net.log_bound(model, unseen, seed) for m, model in models.items()}
-    return Cohort(latents, run, bounds, {m: int(net.in_use(model, unseen).sum()) for m, model in models.items()})
+    return NetworkCohort(
+        latents, run, bounds, {m: int(net.model_latents_in_use(model, unseen).sum()) for m, model in models.items()}
+    )
 
 
-def _hopeless(cohort: Cohort, rival: Rival, how: Effort) -> bool:
+def _hopeless(cohort: NetworkCohort, rival: Rival, how: Effort) -> bool:
     """Whether the network stays behind the linear model even if its loss falls as fast as now to the last step."""
     from unseam.finding import network as net
 
     assert cohort.best is not None
-    falls = max(net.settled_run(cohort.run, cohort.best).per_1000, 0.0) * how.again * how.steps / 1000
+    falls = max(net.member_loss_state(cohort.run, cohort.best).per_1000, 0.0) * how.again * how.steps / 1000
     return float(cohort.bounds[cohort.best].mean()) + falls < float(rival.logs.mean())
 
 
-def given(prepared: Prepared, ask: Ask) -> tuple[Rows, dict[str, Any]]:
+def given(prepared: Prepared, ask: Ask) -> tuple[_Rows, dict[str, Any]]:
     """The rows as the network sees them, and the likelihood that fits."""
     from unseam.finding import encoding as to
     from unseam.finding.network import HELD_OUT, START
@@ -184,35 +186,35 @@ def given(prepared: Prepared, ask: Ask) -> tuple[Rows, dict[str, Any]]:
     train, test = (part.numpy() for part in split(len(x), HELD_OUT))
     if prepared.shape is not None:
         onto: Any = to.pixels(prepared)
-        return Rows(onto, x, onto(x), train, test), {"likelihood": "bernoulli"}
-    if x.shape[1] > to.COLUMNS:
+        return _Rows(onto, x, onto(x), train, test), {"likelihood": "bernoulli"}
+    if x.shape[1] > to.MOST_MIXED:
         onto = to.project(x, ask.d)
         learned = {"likelihood": "gaussian", "learned_s2": True, "s2": START}
-        return Rows(onto, x, to.blurred(onto(x), ask.seed), train, test), learned
+        return _Rows(onto, x, to.blurred(onto(x), ask.seed), train, test), learned
     onto = to.mix(replace(prepared, x=x, gaps=gaps), ask.d)
     y = to.blurred(onto(x, gaps), ask.seed, onto.gaussian)
-    return Rows(onto, x, y, train, test), {"likelihood": "mixed", "columns": onto.columns, "s2": START}
+    return _Rows(onto, x, y, train, test), {"likelihood": "mixed", "columns": onto.columns, "s2": START}
 
 
-def likelier(bound: Array, line: Array) -> tuple[bool, str]:  # (M,), (M,)
+def is_likelier(bound: Array, line: Array) -> tuple[bool, str]:  # (M,), (M,)
     """A table: the network's bound against the linear model's likelihood of the same rows."""
     better = gain(bound - line)
     return better.sure(BETTER), sentences.network(better, float(line.mean()))
 
 
-def keeps_more(model: Any, rows: Rows, k: int) -> tuple[bool, str]:
+def _keeps_more(model: Any, rows: _Rows, k: int) -> tuple[bool, str]:
     """Images: what the network keeps of unseen rows against as many principal components."""
-    from unseam.finding.network import kept
+    from unseam.finding.network import variance_kept
 
     y, train, test = rows.y, rows.train, rows.test
     mean, U, _, _ = subspace(y[train], min(k, y.shape[1]))
     centred = y[test] - mean
     line = float(((centred @ U) ** 2).sum() / (centred**2).sum())
-    ours = kept(model, y[test], mean)
-    return ours > line, sentences.kept(ours, line, k)
+    ours = variance_kept(model, y[test], mean)
+    return ours > line, sentences.variance_sentence(ours, line, k)
 
 
-def earlier(run: Run, member: int) -> tuple[int, Any]:
+def _earlier_snapshot(run: Run, member: int) -> tuple[int, Any]:
     """The snapshot before the one that is used (the one after, if it is the first): how far, and what it was."""
     from unseam.finding.network import rested_step
 
@@ -237,7 +239,7 @@ class Turning(NamedTuple):
 
 
 def turned_answer(
-    models: dict[int, Any], best: int, before: tuple[int, Any], rows: Rows, ask: Ask, bound: Array, rests: bool = True
+    models: dict[int, Any], best: int, before: tuple[int, Any], rows: _Rows, ask: Ask, bound: Array, rests: bool = True
 ) -> tuple[Answer, str, Turning]:
     """Every clue turns every member. Axes are those of independence if the codes are surely less dependent in them, and
     come back in other seeds as well as those of geometry; else those of simplicity, if the Jacobian is simpler than
@@ -253,8 +255,8 @@ def turned_answer(
     back = {clue: agreement(each[best], _pairs(each), seed) for clue, each in codes.items()}
     less = less_dependent(turned["independence"][best].encode(y), turned["geometry"][best].encode(y))
     structure = net.simplest(models[best], some, seed)[1]
-    decides = less.sure() and back["independence"].mean > back["geometry"].mean - STEADY
-    simple = structure.simple and not decides and back["simplicity"].mean > back["geometry"].mean - STEADY
+    decides = less.sure() and back["independence"].mean > back["geometry"].mean - _STEADY
+    simple = structure.simple and not decides and back["simplicity"].mean > back["geometry"].mean - _STEADY
     chosen = "independence" if decides else "simplicity" if simple else "geometry"
     other = "geometry" if chosen == "independence" else "independence"
     final = turned[chosen][best]
@@ -268,7 +270,7 @@ def turned_answer(
     sparse = np.asarray(~structure.undecided.any(1) & bool(simple))
     was = (
         clues[chosen](before[1], some, seed).encode(y[test])
-        if net.in_use(before[1], some).any()
+        if net.model_latents_in_use(before[1], some).any()
         else 0 * codes[chosen][best]
     )
     turning = Turning(before[0], matched_codes(codes[chosen][best], was).values)
@@ -277,7 +279,7 @@ def turned_answer(
     identified = (shaped | sparse | right) & (not linked) & rests
     by = tuple(
         sentences.UNSETTLED if not rests else sentences.LINKED if linked else sentences.SIMPLE if p and not i
-        else sentences.clue(bool(i), bool(s), bool(a > TOO_CLOSE))
+        else sentences.clue_sentence(bool(i), bool(s), bool(a > TOO_CLOSE))
         for i, p, s, a in zip(shaped, sparse, same, apart, strict=True)
     )  # fmt: skip
     certificates = tuple(
@@ -292,15 +294,15 @@ def turned_answer(
         )
         for j in range(len(identified))
     )  # fmt: skip
-    comes_back = together(back[chosen], depends | np.outer(~identified, ~identified))
+    comes_back = join_groups(back[chosen], depends | np.outer(~identified, ~identified))
     W = rows.onto.moves(moves)
     model = Through(rows.onto, final)
     beside = unseen(model, rows, ask, bound)
     answer = Answer("non-linear", model, W, final.nats(some), apart, identified, by, comes_back, beside, certificates)
-    return answer, sentences.clues(chosen, back[chosen].mean, back[other].mean, less), turning
+    return answer, sentences.clue_choice_sentence(chosen, back[chosen].mean, back[other].mean, less), turning
 
 
-def unseen(model: Through, rows: Rows, ask: Ask, bound: Array) -> Unseen:  # (M,)
+def unseen(model: Through, rows: _Rows, ask: Ask, bound: Array) -> Unseen:  # (M,)
     """To be compared on the rows that the networks were not trained on; a bound on the likelihood where linear models
     have a density of the same columns."""
     given, log = (rows.y, float(bound.mean())) if rows.onto.plain else (rows.x, None)

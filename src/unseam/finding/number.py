@@ -15,18 +15,18 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.finding.dimension import SURE
-from unseam.finding.factor_analysis import correlation_matrix, standardised
+from unseam.finding.factor_analysis import correlation_matrix, standardised_columns
 from unseam.rng import numpy_generator
 
-QUANTILE = 0.95
-SHUFFLES = 60  # tables; fewer where they are large
-CELLS = 4e6  # of all shuffled tables together
-GAP = 4.0  # ratio of neighbouring eigenvalues from which on a spectrum has a gap
+_QUANTILE = 0.95
+_SHUFFLES = 60  # tables; fewer where they are large
+_CELLS = 4e6  # of all shuffled tables together
+_GAP = 4.0  # ratio of neighbouring eigenvalues from which on a spectrum has a gap
 WIDE = 300  # columns above which partial correlations are not looked at
 
 
 @dataclass(frozen=True)
-class Numbers:
+class FactorCounts:
     """The number of factors by each rule; `major` is the one that is used."""
 
     major: int
@@ -60,7 +60,7 @@ class Numbers:
         return f"number of factors: {self.major} ({', '.join(f'{k} by {name}' for name, k in known)})"
 
 
-def count_factors(x: Array, gaps: Array, evidence: int, seed: int = 0) -> Numbers:  # (N, n), (N, n) bool
+def count_factors(x: Array, gaps: Array, evidence: int, seed: int = 0) -> FactorCounts:  # (N, n), (N, n) bool
     """The major factors: parallel analysis, or more where MAP and evidence agree on it, or where the eigenvalues fall
     by GAP beyond it (little noise: even a weak factor stands out).
 
@@ -73,19 +73,19 @@ def count_factors(x: Array, gaps: Array, evidence: int, seed: int = 0) -> Number
     found = parallel_analysis(x, gaps, seed)
     l, parallel = found.eigenvalues, found.number
     partial = minimum_partial(correlation_matrix(x, gaps)) if n <= WIDE else None
-    place, ratio = spectrum_gap(l, max(evidence, parallel))
+    place, ratio = _spectrum_gap(l, max(evidence, parallel))
     if not found.sure:
         major = evidence if evidence == n else 0  # nothing correlates; all columns where they depend on each other
     elif partial is not None and partial == evidence > parallel:
         major = partial
-    elif parallel < place <= min(evidence, n - 2) and ratio >= GAP:
+    elif parallel < place <= min(evidence, n - 2) and ratio >= _GAP:
         major = place
     else:
         major = max(parallel, 1)
-    return Numbers(major, parallel, partial, place, max(evidence, major), l, found.null)
+    return FactorCounts(major, parallel, partial, place, max(evidence, major), l, found.null)
 
 
-class Parallel(NamedTuple):
+class _Parallel(NamedTuple):
     """Parallel analysis: how many, eigenvalues (n,) and their 95 % quantile (n,) in shuffled tables, and whether the
     first is beyond doubt."""
 
@@ -95,7 +95,7 @@ class Parallel(NamedTuple):
     sure: bool
 
 
-def parallel_analysis(x: Array, gaps: Array | None = None, seed: int = 0) -> Parallel:  # (N, n)
+def parallel_analysis(x: Array, gaps: Array | None = None, seed: int = 0) -> _Parallel:  # (N, n)
     """Horn's rule; missing cells are shuffled as such.
 
     >>> g = np.random.default_rng(0)
@@ -103,17 +103,17 @@ def parallel_analysis(x: Array, gaps: Array | None = None, seed: int = 0) -> Par
     2
     """
     generator = numpy_generator(seed, "parallel")
-    tables = int(np.clip(CELLS / x.size, 10, SHUFFLES))
+    tables = int(np.clip(_CELLS / x.size, 10, _SHUFFLES))
     cells = x if gaps is None or not gaps.any() else np.where(gaps, np.nan, x)
     null = []
     for _ in range(tables):
         other = generator.permuted(cells, axis=0)
         null.append(_eigenvalues(other, None if cells is x else np.isnan(other)))
-    l, bar = _eigenvalues(x, gaps), np.quantile(null, QUANTILE, axis=0)
+    l, bar = _eigenvalues(x, gaps), np.quantile(null, _QUANTILE, axis=0)
     above = l > bar + 1e-9
     first = np.array(null)[:, 0]
     sure = bool(l[0] > first.mean() + SURE * first.std() + 1e-9)
-    return Parallel(int(np.argmin(above)) if not above.all() else len(l), l, bar, sure)
+    return _Parallel(int(np.argmin(above)) if not above.all() else len(l), l, bar, sure)
 
 
 def _eigenvalues(x: Array, gaps: Array | None) -> Array:  # -> (n,), largest first
@@ -121,7 +121,7 @@ def _eigenvalues(x: Array, gaps: Array | None) -> Array:  # -> (n,), largest fir
     N, n = x.shape
     if gaps is not None and gaps.any():
         return np.linalg.eigvalsh(correlation_matrix(x, gaps))[::-1]
-    z = standardised(x)
+    z = standardised_columns(x)
     l = np.linalg.eigvalsh(z @ z.T if n > N else z.T @ z)[::-1] / N
     return np.pad(np.maximum(l, 0), (0, max(0, n - len(l))))[:n]
 
@@ -152,7 +152,7 @@ def minimum_partial(R: Array) -> int | None:  # (n, n)
     return best
 
 
-def spectrum_gap(l: Array, most: int) -> tuple[int, float]:  # (n,)
+def _spectrum_gap(l: Array, most: int) -> tuple[int, float]:  # (n,)
     """The m in 1..most with the largest l_m / l_{m+1}, and that ratio; (0, 1) if there is none.
 
     >>> spectrum_gap(np.array([3.0, 2.0, 0.1, 0.09]), 3)[0]

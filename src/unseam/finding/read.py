@@ -26,10 +26,10 @@ from unseam.readers import (
 )  # fmt: skip
 
 MOST_VALUES = 100_000_000  # rows times values of a data set that are read: 0.8 GB
-IDX = re.compile(r"idx\d?(-ubyte)?(\.gz)?$")  # how files of MNIST's kind are called
+_IDX = re.compile(r"idx\d?(-ubyte)?(\.gz)?$")  # how files of MNIST's kind are called
 
 
-class Source(NamedTuple):
+class _Source(NamedTuple):
     """What was read: columns, true factors if the data has some, and the shape of a row that is an image."""
 
     table: Columns
@@ -37,7 +37,7 @@ class Source(NamedTuple):
     shape: Shape | None = None
 
 
-def read(source: Any, key: str | None = None, channels: int | None = None) -> Source:
+def read(source: Any, key: str | None = None, channels: int | None = None) -> _Source:
     """The columns of a file, a table, an array, an AnnData or a data set by name, and its factors if it has some.
 
     >>> read(np.eye(3)).table.names
@@ -46,19 +46,19 @@ def read(source: Any, key: str | None = None, channels: int | None = None) -> So
     if isinstance(source, (str, Path)):
         return _named(str(source), key, channels)
     if hasattr(source, "obs_names") and hasattr(source, "var_names"):
-        return Source(_annotated(source, "data"))
+        return _Source(_annotated(source, "data"))
     if (frame := as_frame(source, "data")) is not None:
-        return Source(load_table(frame, "data", gaps=True))
+        return _Source(load_table(frame, "data", gaps=True))
     return _array(np.asarray(as_array(source, "data")), "data")
 
 
-def _named(name: str, key: str | None, channels: int | None) -> Source:
+def _named(name: str, key: str | None, channels: int | None) -> _Source:
     path, where = Path(local_copy(name, "data")), f"data={name!r}"
     if ending(path) in TABLES:
-        return Source(_renamed(load_table(path, where, key, gaps=True)))
+        return _Source(_renamed(load_table(path, where, key, gaps=True)))
     if path.suffix.lower() == ".h5ad":
-        return Source(_h5ad(path, where))
-    if path.is_file() and IDX.search(path.name):
+        return _Source(_h5ad(path, where))
+    if path.is_file() and _IDX.search(path.name):
         from unseam.data.sets.idx import read_idx
 
         return _array(read_idx(path), where)
@@ -104,7 +104,7 @@ def _annotated(data: Any, where: str) -> Columns:
     return checked(Columns(names, list(x.T)), where, gaps=True)
 
 
-def _dataset(name: str, channels: int | None) -> Source:
+def _dataset(name: str, channels: int | None) -> _Source:
     """Rows of a data set by name or a folder of images: all, or a random sample that holds MOST_VALUES."""
     import torch
 
@@ -133,7 +133,7 @@ def _dataset(name: str, channels: int | None) -> Source:
     return source._replace(table=Columns(source.table.names, source.table.columns, notes))
 
 
-def _array(x: Array, where: str) -> Source:
+def _array(x: Array, where: str) -> _Source:
     if x.dtype.kind not in "biuf":
         raise BadInput(f"{where} has dtype {x.dtype}; it must be numbers")
     if x.ndim < 2:
@@ -143,7 +143,7 @@ def _array(x: Array, where: str) -> Source:
     shape = _image(x.shape)
     x = flat(x)
     name = "column" if shape is None else "pixel"
-    return Source(Columns([f"{name}{i}" for i in range(x.shape[1])], list(x.T)), None, shape)
+    return _Source(Columns([f"{name}{i}" for i in range(x.shape[1])], list(x.T)), None, shape)
 
 
 def flat(x: Array) -> Array:  # (N, ...) -> (N, n)

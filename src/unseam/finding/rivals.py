@@ -26,12 +26,12 @@ from unseam.finding.grades import Answer
 from unseam.finding.stability import agreement
 from unseam.stats import matched_codes
 
-Row = dict[str, float | None]
-ANALYSED = 100  # columns up to which factor analysis is one of them
-POWER = 4  # of promax
+_Row = dict[str, float | None]
+_ANALYSED = 100  # columns up to which factor analysis is one of them
+_POWER = 4  # of promax
 
 
-class Fitted(NamedTuple):
+class _Fitted(NamedTuple):
     """A method, fitted to standardised rows."""
 
     encode: Callable[[Array], Array]  # (N, n) -> (N, d)
@@ -39,17 +39,17 @@ class Fitted(NamedTuple):
     score: Callable[[Array], float] | None = None  # mean log p of rows
 
 
-Method = Callable[[Array, int, int], Fitted]  # standardised rows, number of components, seed
+_Method = Callable[[Array, int, int], _Fitted]  # standardised rows, number of components, seed
 
 
-def principal_components(z: Array, d: int, seed: int) -> Fitted:
+def _principal_components(z: Array, d: int, seed: int) -> _Fitted:
     from sklearn.decomposition import PCA
 
     model = PCA(d).fit(z)
-    return Fitted(model.transform, model.inverse_transform, model.score)
+    return _Fitted(model.transform, model.inverse_transform, model.score)
 
 
-def fast_ica(z: Array, d: int, seed: int) -> Fitted:
+def _fast_ica(z: Array, d: int, seed: int) -> _Fitted:
     from sklearn.decomposition import FastICA
 
     model = FastICA(d, whiten="unit-variance", max_iter=300, random_state=seed).fit(z)
@@ -57,10 +57,10 @@ def fast_ica(z: Array, d: int, seed: int) -> Fitted:
     def score(rows: Array) -> float:
         return float(fit_axes(z, d, seed).log_likelihood(rows).mean())
 
-    return Fitted(model.transform, model.inverse_transform, score)
+    return _Fitted(model.transform, model.inverse_transform, score)
 
 
-def factor_analysis(z: Array, d: int, seed: int) -> Any:
+def sklearn_factor_analysis(z: Array, d: int, seed: int) -> Any:
     """Scikit-learn's, with varimax, fitted to 2 n rows with the mean and covariance of all N: nothing else matters."""
     from sklearn.decomposition import FactorAnalysis
 
@@ -73,35 +73,35 @@ def factor_analysis(z: Array, d: int, seed: int) -> Any:
     return FactorAnalysis(d, rotation=rotation, svd_method="lapack", tol=tol, max_iter=1000).fit(rows)
 
 
-def varimax(z: Array, d: int, seed: int) -> Fitted:
-    model = factor_analysis(z, d, seed)
-    return Fitted(model.transform, lambda u: model.mean_ + u @ model.components_, model.score)
+def _varimax_rival(z: Array, d: int, seed: int) -> _Fitted:
+    model = sklearn_factor_analysis(z, d, seed)
+    return _Fitted(model.transform, lambda u: model.mean_ + u @ model.components_, model.score)
 
 
-def promax(z: Array, d: int, seed: int) -> Fitted:
+def promax_rival(z: Array, d: int, seed: int) -> _Fitted:
     """Oblique axes from the varimax ones (Hendrickson & White 1964): pattern P = L T nearest to L^4, the factors'
     correlations (T'T)^-1; codes are their expectation given the row."""
-    model = factor_analysis(z, d, seed)
+    model = sklearn_factor_analysis(z, d, seed)
     L = model.components_.T
-    T = np.linalg.lstsq(L, np.sign(L) * np.abs(L) ** POWER, rcond=None)[0]
+    T = np.linalg.lstsq(L, np.sign(L) * np.abs(L) ** _POWER, rcond=None)[0]
     T = T * np.sqrt(np.diag(np.linalg.pinv(T.T @ T)))
     P, Phi = L @ T, np.linalg.pinv(T.T @ T)
     weights = np.linalg.solve(L @ L.T + np.diag(np.maximum(model.noise_variance_, 1e-9)), P @ Phi)
-    return Fitted(lambda rows: (rows - model.mean_) @ weights, lambda u: model.mean_ + u @ P.T, model.score)
+    return _Fitted(lambda rows: (rows - model.mean_) @ weights, lambda u: model.mean_ + u @ P.T, model.score)
 
 
-def non_negative(prepared: Prepared, spread: Array) -> Method:
+def _non_negative(prepared: Prepared, spread: Array) -> _Method:
     """NMF of the columns in their own units, each divided by its spread; codes and rows are taken to and from z."""
     unit = np.maximum(prepared.raw(prepared.x).std(0), 1e-12)
 
     def to_amounts(z: Array) -> Array:
         return np.asarray(np.maximum(prepared.raw(z * spread), 0) / unit)
 
-    def fit(z: Array, d: int, seed: int) -> Fitted:
+    def fit(z: Array, d: int, seed: int) -> _Fitted:
         from sklearn.decomposition import NMF
 
         model = NMF(d, init="nndsvda", max_iter=300, random_state=seed).fit(to_amounts(z))
-        return Fitted(
+        return _Fitted(
             lambda rows: model.transform(to_amounts(rows)),
             lambda u: prepared.scaled((u @ model.components_) * unit) / spread,
         )
@@ -109,7 +109,7 @@ def non_negative(prepared: Prepared, spread: Array) -> Method:
     return fit
 
 
-def compared(prepared: Prepared, best: Answer, k: int, truth: Array | None, seed: int) -> dict[str, Row]:
+def compare_rivals(prepared: Prepared, best: Answer, k: int, truth: Array | None, seed: int) -> dict[str, _Row]:
     """Ours and the rivals with as many components."""
     x, own = prepared.x, best.unseen
     spread = _spread(x, prepared.shape is not None)
@@ -119,19 +119,19 @@ def compared(prepared: Prepared, best: Answer, k: int, truth: Array | None, seed
     same = given.shape[1] == x.shape[1]  # a wide table is given to networks by fewer axes: another density
     log = own.log_likelihood if same else None
     codes = own.model.encode(x[test])
-    ours: Row = {
-        "variance_kept": variance_kept(z, own.model.decode(codes) / spread, train, test),
-        "stability": best.comes_back.mean, "mcc": mcc(codes, truth, test),
+    ours: _Row = {
+        "variance_kept": _variance_kept(z, own.model.decode(codes) / spread, train, test),
+        "stability": best.comes_back.mean, "mcc": _match_with_truth(codes, truth, test),
         "log_likelihood": None if log is None else log + float(np.log(unit).sum()),
     }  # fmt: skip
     rows = {"unseam": ours}
     if len(train) <= 2 * k:
         return rows
-    methods: dict[str, Method] = {"PCA": principal_components, "FastICA": fast_ica}
-    if x.shape[1] <= ANALYSED and len(train) > 2 * x.shape[1]:
-        methods |= {"FA varimax": varimax, "FA promax": promax}
+    methods: dict[str, _Method] = {"PCA": _principal_components, "FastICA": _fast_ica}
+    if x.shape[1] <= _ANALYSED and len(train) > 2 * x.shape[1]:
+        methods |= {"FA varimax": _varimax_rival, "FA promax": promax_rival}
     if prepared.shape is None and prepared.raw(x).min() >= 0:
-        methods["NMF"] = non_negative(prepared, spread)
+        methods["NMF"] = _non_negative(prepared, spread)
     for name, fit in methods.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -147,7 +147,7 @@ def _spread(x: Array, pixels: bool) -> Array:  # (N, n) -> (n,)
     return np.full(len(own), np.sqrt((own**2).mean())) if pixels else own
 
 
-def _likelihood(model: Fitted | None, x: Array) -> float | None:  # (M, n)
+def _likelihood(model: _Fitted | None, x: Array) -> float | None:  # (M, n)
     """Mean log likelihood of rows; None where the model has no density of them (columns that depend exactly)."""
     if model is None or model.score is None:
         return None
@@ -157,21 +157,26 @@ def _likelihood(model: Fitted | None, x: Array) -> float | None:  # (M, n)
         return None
 
 
-def _row(fit: Method, z: Array, d: int, train: Array, test: Array, truth: Array | None, seed: int) -> Row:
+def _row(fit: _Method, z: Array, d: int, train: Array, test: Array, truth: Array | None, seed: int) -> _Row:
     model = fit(z[train], d, seed)
     halves = [fit(z[train[i::2]], d, seed + i).encode(z[test]) for i in (0, 1)]
     codes = model.encode(z[test])
-    kept = variance_kept(z, model.decode(codes), train, test)
+    kept = _variance_kept(z, model.decode(codes), train, test)
     stable = agreement(codes, [(halves[0], halves[1])], seed).mean
-    return {"variance_kept": kept, "stability": stable, "mcc": mcc(codes, truth, test), "log_likelihood": None}
+    return {
+        "variance_kept": kept,
+        "stability": stable,
+        "mcc": _match_with_truth(codes, truth, test),
+        "log_likelihood": None,
+    }
 
 
-def variance_kept(z: Array, decoded: Array, train: Array, test: Array) -> float:  # (N, n), (M, n)
+def _variance_kept(z: Array, decoded: Array, train: Array, test: Array) -> float:  # (N, n), (M, n)
     """The share of the variance of unseen rows around the mean of the others."""
     return 1 - float(((z[test] - decoded) ** 2).sum() / ((z[test] - z[train].mean(0)) ** 2).sum())
 
 
-def mcc(codes: Array, truth: Array | None, rows: Array) -> float | None:  # (M, d), (N, F)
+def _match_with_truth(codes: Array, truth: Array | None, rows: Array) -> float | None:  # (M, d), (N, F)
     """Mean matched rank correlation with the true factors, where they are known.
 
     >>> t = np.random.default_rng(0).normal(size=(50, 2))

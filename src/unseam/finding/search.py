@@ -18,28 +18,28 @@ from unseam.axes import Array
 from unseam.device import device as named
 from unseam.errors import BadInput, named_options, unknown
 from unseam.finding import sentences
-from unseam.finding.axes import NETWORK, begin, bends
+from unseam.finding.axes import NETWORK_ROWS, begin, bends
 from unseam.finding.columns import Prepared, Scale, prepare
 from unseam.finding.dimension import isotropic
 from unseam.finding.factor_analysis import correlation_matrix
-from unseam.finding.findings import Findings, Minor, encoded
-from unseam.finding.grades import Answer, graded
+from unseam.finding.findings import Findings, Minor, encode_rows
+from unseam.finding.grades import Answer, grade_factors
 from unseam.finding.latent_count import LATENTS
-from unseam.finding.linear import Table, independence_answer, linear_answer, shaped_columns
+from unseam.finding.linear import LinearInput, independence_answer, linear_answer, shaped_columns
 from unseam.finding.nonlinear import Ask, network_answer
-from unseam.finding.number import WIDE, Numbers, count_factors
+from unseam.finding.number import WIDE, FactorCounts, count_factors
 from unseam.finding.parts import with_parts
 from unseam.finding.read import read
-from unseam.finding.rivals import compared
+from unseam.finding.rivals import compare_rivals
 from unseam.finding.table_warnings import KNOWS
 from unseam.lazy import require_torch, torch_is_installed
 from unseam.progress import stage
 from unseam.rng import numpy_generator
 
-EFFORTS = ("quick", "normal", "thorough")
-NO_TORCH = "no network was tried: it needs torch, which is not installed; run: pip install 'unseam[train]'"
-LARGE = 1_000_000  # cells from which a table takes so long that each step is announced
-MOST_ROWS = 20_000  # analysed; codes are given for all
+EFFORT_NAMES = ("quick", "normal", "thorough")
+_NO_TORCH = "no network was tried: it needs torch, which is not installed; run: pip install 'unseam[train]'"
+_LARGE = 1_000_000  # cells from which a table takes so long that each step is announced
+_MOST_ROWS = 20_000  # analysed; codes are given for all
 
 
 @named_options
@@ -80,8 +80,8 @@ def find(
     >>> found.count, [factor.grade for factor in found.factors]
     (2, ['found', 'found'])
     """
-    if effort not in EFFORTS:
-        raise unknown("effort", effort, EFFORTS)
+    if effort not in EFFORT_NAMES:
+        raise unknown("effort", effort, EFFORT_NAMES)
     if not 0 < beta < float("inf"):
         raise BadInput(f"beta={beta} must be positive: it weighs the KL, and 1 is the likelihood's own weight")
     if device != "auto":
@@ -96,13 +96,13 @@ def find(
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
+def _one_blas_thread() -> Iterator[None]:
     """On small matrices threads that share cores stall."""
     with threadpool_limits(1, user_api="blas"):
         yield
 
 
-@one_blas_thread()
+@_one_blas_thread()
 def examine(
     prepared: Prepared, *, out: str | Path | None = None, effort: str = "normal", network: bool = True,
     latents: int | None = None, truth: Array | None = None, orthogonal: bool = False, beta: float = 1.0,
@@ -117,7 +117,7 @@ def examine(
         return _nothing(prepared, numbers, notes, out, codes)
     x = prepared.x
     shaped = shaped_columns(np.where(prepared.gaps, np.nan, x)[rows], prepared.gaps[rows])
-    table = Table(x, prepared.gaps, rows, train, test, shaped)
+    table = LinearInput(x, prepared.gaps, rows, train, test, shaped)
     with _step(1, "linear model", prepared, show):
         linear, numbers = _linear(table, numbers, latents is not None, orthogonal, seed, prepared.shape is not None)
     best, settled, overfitting = linear, True, False
@@ -125,7 +125,7 @@ def examine(
         with _step(2, "non-negative parts", prepared, show):
             best, said = with_parts(prepared, linear, rows, train, test, latents, seed)
         notes += said
-    if prepared.shape is None and closed(prepared, rows):
+    if prepared.shape is None and _rows_are_shares(prepared, rows):
         best = replace(best, identified=np.zeros_like(best.identified))
         notes.append("every row has the same sum, so that each column depends on all others: no axis is identified")
     d = numbers.evidence or numbers.major
@@ -138,15 +138,15 @@ def examine(
                 other, settled, overfitting, said = network_answer(prepared, ask, Path(folder) / "run")
         notes += said
         best = other or best
-    found = graded(best, prepared, table.enough and not prepared.doubtful)
+    found = grade_factors(best, prepared, table.enough and not prepared.doubtful)
     numbers = replace(numbers, major=len(found))
     differ = numbers.disagreement() if prepared.shape is None else None
     notes = [*prepared.says(), *([differ] if differ else []), *notes]
     with _step(4, "other methods", prepared, show):
-        beside = compared(prepared, best, len(found), truth, seed) if with_rivals else {}
+        beside = compare_rivals(prepared, best, len(found), truth, seed) if with_rivals else {}
     kept = beside["unseam"]["variance_kept"] if beside else None
     sentence = sentences.sentence(found, best.kind, _size(prepared), KNOWS, kept)
-    own = encoded(best.model, prepared, np.where(prepared.gaps, np.nan, x))
+    own = encode_rows(best.model, prepared, np.where(prepared.gaps, np.nan, x))
     names = [f"factor{f.latent}" for f in found]
     loadings = pd.DataFrame(best.loadings(prepared), index=list(prepared.features), columns=names)
     findings = Findings(
@@ -158,12 +158,12 @@ def examine(
 
 def _step(number: int, name: str, prepared: Prepared, show: bool | None) -> AbstractContextManager[None]:
     """Names the bars inside; said at once where the table is large."""
-    return stage(f"find, step {number} of 4, {name}", announce=show is not False and prepared.x.size > LARGE)
+    return stage(f"find, step {number} of 4, {name}", announce=show is not False and prepared.x.size > _LARGE)
 
 
 def _linear(
-    table: Table, numbers: Numbers, fixed: bool, orthogonal: bool, seed: int, pictures: bool
-) -> tuple[Answer, Numbers]:
+    table: LinearInput, numbers: FactorCounts, fixed: bool, orthogonal: bool, seed: int, pictures: bool
+) -> tuple[Answer, FactorCounts]:
     """The linear answer with the major factors; with all directions of the evidence where independence finds each of
     them by itself (a table without noise has as many factors as columns)."""
     most = numbers.evidence or 0
@@ -177,14 +177,14 @@ def _linear(
     return linear_answer(table, numbers.major, orthogonal, seed, pictures, fewer), numbers
 
 
-def closed(prepared: Prepared, rows: Array) -> bool:
+def _rows_are_shares(prepared: Prepared, rows: Array) -> bool:
     """Whether rows are shares: non-negative, with the same sum."""
     raw = prepared.raw(prepared.x[rows])
     sums = raw.sum(1)
     return bool(raw.min() >= -1e-9 * abs(raw).max() and sums.std() < 1e-3 * abs(sums.mean()))
 
 
-def _minor(prepared: Prepared, rows: Array, numbers: Numbers) -> tuple[Minor, ...]:
+def _minor(prepared: Prepared, rows: Array, numbers: FactorCounts) -> tuple[Minor, ...]:
     """Directions that are not noise, beyond the major factors: principal axes of the correlations."""
     n, many = prepared.x.shape[1], numbers.evidence or 0
     if prepared.shape is not None or n > WIDE or many <= numbers.major:
@@ -201,18 +201,18 @@ def _without_network(
     prepared: Prepared, linear: Answer, best: Answer, rows: Array, d: int, effort: str, network: bool, seed: int
 ) -> str | None:
     """Why no network is trained ("" if nobody wants one); None if one is."""
-    if not network or len(rows) < NETWORK:
-        return f"no network: {len(rows)} rows are fewer than {NETWORK}" if network else ""
+    if not network or len(rows) < NETWORK_ROWS:
+        return f"no network: {len(rows)} rows are fewer than {NETWORK_ROWS}" if network else ""
     if best is not linear:
         return "no network was tried: parts explain the table"
     if effort == "thorough":
         require_torch("effort='thorough'")
         return None
     if not torch_is_installed():
-        return NO_TORCH
+        return _NO_TORCH
     if prepared.shape is not None:
         return None
-    if all(factor.grade == "found" for factor in graded(linear, prepared, len(rows) >= KNOWS)):
+    if all(factor.grade == "found" for factor in grade_factors(linear, prepared, len(rows) >= KNOWS)):
         return "no network was tried: every linear factor is found"
     if bends(prepared.x[rows], d, seed):
         return None
@@ -228,19 +228,21 @@ def _truth(factors: Any, N: int) -> Array:
 
 
 def _some(N: int, seed: int) -> Array:
-    return numpy_generator(seed, "rows").permutation(N)[:MOST_ROWS]
+    return numpy_generator(seed, "rows").permutation(N)[:_MOST_ROWS]
 
 
-def _begin(prepared: Prepared, train: Array, latents: int | None, seed: int) -> tuple[Prepared, Numbers, list[str]]:
+def _begin(
+    prepared: Prepared, train: Array, latents: int | None, seed: int
+) -> tuple[Prepared, FactorCounts, list[str]]:
     """The number of factors by every rule, and columns in units of their own noise where that is needed."""
     x, n = prepared.x[train], prepared.x.shape[1]
     if latents is not None:
         if not 1 <= latents <= n:
             raise BadInput(f"latents={latents} must be between 1 and {n}, the number of columns used")
-        return prepared, Numbers(latents), [f"{latents} latents, as asked"]
+        return prepared, FactorCounts(latents), [f"{latents} latents, as asked"]
     if prepared.shape is not None:
         d = min(isotropic(x, seed), LATENTS)
-        return prepared, Numbers(d, evidence=d), [f"images: at most {LATENTS} latents"] if d else []
+        return prepared, FactorCounts(d, evidence=d), [f"images: at most {LATENTS} latents"] if d else []
     found = begin(x, seed, prepared.smooth)
     numbers = count_factors(x, prepared.gaps[train], found.d, seed)
     if prepared.gaps.any() and prepared.fills is not None:  # filled cells look like shared directions
@@ -258,10 +260,10 @@ def _size(prepared: Prepared) -> sentences.Size:
 
 
 def _nothing(
-    prepared: Prepared, numbers: Numbers, notes: list[str], out: str | Path | None, kind: Literal["csv", "parquet"]
+    prepared: Prepared, numbers: FactorCounts, notes: list[str], out: str | Path | None, kind: Literal["csv", "parquet"]
 ) -> Findings:
     codes = pd.DataFrame(index=range(len(prepared.x)))
-    said = sentences.nothing(_size(prepared), KNOWS)
+    said = sentences.no_factors_sentence(_size(prepared), KNOWS)
     return _written(
         Findings(
             (), "none", said, True, False, {}, (*prepared.says(), *notes), codes, prepared, None, {}, numbers,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from unseam.finding.density import Gain
 from unseam.finding.findings import FoundFactor
 
-GEOMETRY = "by geometry alone, which is right only if factors act at right angles: independence is indifferent"
+_GEOMETRY = "by geometry alone, which is right only if factors act at right angles: independence is indifferent"
 PARTS = "non-negativity decides"
 MIXED = "depends on another part, so that both may be mixtures: non-negativity alone does not separate them"
 LINKED = "depends on other factors: axes that are both independent and at right angles were not found"
@@ -20,7 +20,7 @@ DEPENDS = "depends on others that are not correlated with it: a linear model doe
 FEW = "independence prefers it on unseen rows, which are too few to tell it from a Gaussian one"
 
 
-def clue(independent: bool, same: bool, apart: bool) -> str:
+def clue_sentence(independent: bool, same: bool, apart: bool) -> str:
     """Which clue gives a factor its axis: independence of the codes, or unequal singular values (geometry).
 
     >>> clue(True, True, True), clue(True, False, False)
@@ -32,7 +32,7 @@ def clue(independent: bool, same: bool, apart: bool) -> str:
         return "both clues agree"
     if independent:
         return "independence decides, geometry " + ("would turn it" if apart else "is indifferent")
-    return GEOMETRY if apart else "neither clue decides"
+    return _GEOMETRY if apart else "neither clue decides"
 
 
 class Size(NamedTuple):
@@ -54,10 +54,10 @@ class Size(NamedTuple):
         return "pixel" if self.images else "column"
 
 
-LITTLE = 0.25  # share of the variance of the columns below which little is shared
+_LITTLE = 0.25  # share of the variance of the columns below which little is shared
 
 
-def headline(factors: Sequence[FoundFactor]) -> str:
+def findings_headline(factors: Sequence[FoundFactor]) -> str:
     """The title of the page."""
     found = sum(factor.grade == "found" for factor in factors)
     if not factors:
@@ -92,17 +92,17 @@ def sentence(factors: Sequence[FoundFactor], kind: str, size: Size, knows: int, 
         f"{size} are made of {plural(len(factors), 'factor')}: "
         f"{', '.join(part for part in counted if part)}, by a {kind} model."
     )
-    little = kept is not None and kept < LITTLE and not size.images
+    little = kept is not None and kept < _LITTLE and not size.images
     last = f" Little is shared: together they hold {100 * max(kept or 0, 0):.0f} % of the columns' variance." * little
     found = [factor for factor in factors if factor.grade == "found"]
     if not found:
         return f"{first} No single axis is identified.{last}"
     best = max(found, key=lambda factor: factor.nats)
-    does = "is shown on the page" if size.images else f"moves {listed(best.moves[:3])} per standard deviation"
+    does = "is shown on the page" if size.images else f"moves {_listed(best.moves[:3])} per standard deviation"
     return f"{first} The strongest found, factor {best.latent}, {does}.{last}"
 
 
-def listed(things: Sequence[object]) -> str:
+def _listed(things: Sequence[object]) -> str:
     """
     >>> listed("a"), listed("abc")
     ('a', 'a, b and c')
@@ -111,7 +111,7 @@ def listed(things: Sequence[object]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def nothing(size: Size, knows: int) -> str:
+def no_factors_sentence(size: Size, knows: int) -> str:
     said = (
         f"No factors: in these {size.N:,} {size.row}s the {size.n} {size.column}s share no more than the same "
         f"{size.column}s shuffled."
@@ -130,7 +130,7 @@ def network(better: Gain, line: float) -> str:
     return f"gains {better.mean:+.2f} nats a row (standard error {better.error:.2f}) over a linear model's {line:.2f}"
 
 
-def kept(ours: float, line: float, k: int) -> str:
+def variance_sentence(ours: float, line: float, k: int) -> str:
     """Images: shares of the variance of unseen rows."""
     share = f"{100 * ours:.0f} % of the variance with {plural(k, 'latent')}"
     return f"keeps {share}, as many principal components {100 * line:.0f} %"
@@ -157,7 +157,7 @@ def parts(d: int, better: Gain, poisson: bool, back: float, other: float, won: b
     )
 
 
-def clues(chosen: str, back: float, other: float, less: Gain) -> str:
+def clue_choice_sentence(chosen: str, back: float, other: float, less: Gain) -> str:
     """Which clue was taken, and what the other said."""
     rest = "geometry" if chosen == "independence" else "independence"
     decided = "independence prefers its own axes" if less.sure() else "independence is indifferent between them"

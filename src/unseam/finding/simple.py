@@ -13,7 +13,7 @@ import numpy as np
 from unseam.axes import Array
 from unseam.finding.certificates import Certificate, ClueTest
 from unseam.finding.factor_analysis import (
-    MOST,
+    MOST_CORRELATED,
     FactorModel,
     Factors,
     correlation_matrix,
@@ -21,31 +21,31 @@ from unseam.finding.factor_analysis import (
     factors_of_rows,
     fit_factors,
 )
-from unseam.finding.grades import Answer, Unseen, together
+from unseam.finding.grades import Answer, Unseen, join_groups
 from unseam.finding.simplicity import SimpleStructure, promax, simple_structure
 from unseam.finding.stability import Agreement, Twice, congruence_agreement, halves
 from unseam.finding.table_warnings import KNOWS
 
-OBLIQUE = 0.15  # correlation of two factors from which on axes are not kept at right angles
-FAINT = 0.02  # communality of a column below which its direction is noise
-COLUMNS = 2  # columns that a factor must move at least
-LARGE = 0.3  # loading from which on a column is moved
-SPLITS = 10
-SECOND = 0.4  # size of a second factor, relative to the first, that would have to be seen
-FITS = 0.2  # p-value from which on one factor explains the correlations
-LEVEL = 0.05  # a second factor must be seen with probability 1 - LEVEL
-SIMPLE = "simple structure decides"
-NOT_SIMPLE = "simplest axes, but loadings that were drawn at random are as simple"
-PLANE = "simple structure as a whole, but not in the plane with others of its group"
-ONE = "one factor explains the correlations"
-SEVERAL = "one direction: one factor, or several that move together"
-ONE_ASSUMPTION = (
+_OBLIQUE = 0.15  # correlation of two factors from which on axes are not kept at right angles
+_FAINT = 0.02  # communality of a column below which its direction is noise
+_COLUMNS = 2  # columns that a factor must move at least
+_LARGE = 0.3  # loading from which on a column is moved
+_SPLITS = 10
+_SECOND = 0.4  # size of a second factor, relative to the first, that would have to be seen
+_FITS = 0.2  # p-value from which on one factor explains the correlations
+_LEVEL = 0.05  # a second factor must be seen with probability 1 - LEVEL
+_SIMPLE = "simple structure decides"
+_NOT_SIMPLE = "simplest axes, but loadings that were drawn at random are as simple"
+_PLANE = "simple structure as a whole, but not in the plane with others of its group"
+_ONE = "one factor explains the correlations"
+_SEVERAL = "one direction: one factor, or several that move together"
+_ONE_ASSUMPTION = (
     "The axis is right if the columns share one factor: it explains their correlations, and a second would show "
     "unless it moves all columns in nearly the same proportions."
 )
 
 
-class Turned(NamedTuple):
+class _RotatedFactors(NamedTuple):
     """A factor analysis in its simplest axes."""
 
     model: FactorModel
@@ -58,21 +58,21 @@ def simplicity_answer(
 ) -> Answer:  # (N, n), (N, n) bool
     """k factors of all rows in their simplest axes; halves of the rows say whether the loadings come back."""
     enough = len(rows) >= KNOWS
-    whole = fit_simple(x[rows], gaps[rows], k, seed)
+    whole = _fit_simple(x[rows], gaps[rows], k, seed)
     model, structure = whole.model, whole.structure
     L = model.loadings
     twice: list[Twice] = [
         (_again(x, gaps, one, whole, seed), _again(x, gaps, two, whole, seed))
-        for one, two in halves(rows, SPLITS if enough else 1, seed)
+        for one, two in halves(rows, _SPLITS if enough else 1, seed)
     ]
     back = congruence_agreement(L, twice)
-    few = (np.abs(L) >= LARGE).sum(0) < COLUMNS
+    few = (np.abs(L) >= _LARGE).sum(0) < _COLUMNS
     tests, identified, by, sentence = (
         _one_factor(whole.factors, len(rows)) if k == 1 else _several(structure, few, back)
     )
     if k > 1:
-        back = together(back, structure.undecided)
-    some = fit_simple(x[train], gaps[train], k, seed, structure.rotation).model
+        back = join_groups(back, structure.undecided)
+    some = _fit_simple(x[train], gaps[train], k, seed, structure.rotation).model
     unseen = Unseen(some, train, test, (x[train], x[test]), float(some.log_likelihood(x[test]).mean()))
     certificates = tuple(
         Certificate("simplicity" if i else "none", (t,), sentence if i else "")
@@ -85,22 +85,22 @@ def simplicity_answer(
     )  # fmt: skip
 
 
-def fit_simple(
+def _fit_simple(
     x: Array, gaps: Array, k: int, seed: int, start: Array | None = None, draws: int | None = None,
     oblique: bool | None = None,
-) -> Turned:  # fmt: skip
+) -> _RotatedFactors:  # fmt: skip
     """Maximum likelihood, then the simplest axes: orthogonal ones unless the structure is simple and two
     factors correlate by OBLIQUE or more."""
     n = x.shape[1]
-    factors = fit_factors(correlation_matrix(x, gaps), k) if n <= MOST else factors_of_rows(x, k)
+    factors = fit_factors(correlation_matrix(x, gaps), k) if n <= MOST_CORRELATED else factors_of_rows(x, k)
     L = factors.loadings
-    clear = (L**2).sum(1) >= max(FAINT, 4 * k / len(x))
+    clear = (L**2).sum(1) >= max(_FAINT, 4 * k / len(x))
     size = {} if draws is None else {"draws": draws}
     structure = simple_structure(np.where(clear[:, None], L, 0.0), seed=seed, start=start, **size)
     turned, Phi = L @ structure.rotation, np.eye(k)
     if k > 1 and oblique is not False:
         pattern, between = promax(turned)
-        if oblique or (structure.simple and np.abs(between - np.eye(k)).max() >= OBLIQUE):
+        if oblique or (structure.simple and np.abs(between - np.eye(k)).max() >= _OBLIQUE):
             turned, Phi = pattern, between
     order = np.argsort(-(turned**2).sum(0), kind="stable")
     sign = np.where(turned[np.abs(turned).argmax(0), np.arange(k)] < 0, -1.0, 1.0)
@@ -113,20 +113,20 @@ def fit_simple(
     structure = SimpleStructure(
         structure.rotation[:, order] * sign[order], structure.criterion, structure.null, structure.p_value, planes,
     )  # fmt: skip
-    return Turned(FactorModel(mean, scale, turned, Phi, factors.unique), structure, factors)
+    return _RotatedFactors(FactorModel(mean, scale, turned, Phi, factors.unique), structure, factors)
 
 
-def _again(x: Array, gaps: Array, rows: Array, whole: Turned, seed: int) -> Array:  # -> (n, k)
+def _again(x: Array, gaps: Array, rows: Array, whole: _RotatedFactors, seed: int) -> Array:  # -> (n, k)
     """Loadings of some of the rows, turned by themselves."""
     k = len(whole.structure.rotation)
     slanted = not np.allclose(whole.model.correlations, np.eye(k))
-    return fit_simple(x[rows], gaps[rows], k, seed, draws=0, oblique=slanted).model.loadings
+    return _fit_simple(x[rows], gaps[rows], k, seed, draws=0, oblique=slanted).model.loadings
 
 
-Tested = tuple[list[ClueTest], Array, tuple[str, ...], str]
+_Tested = tuple[list[ClueTest], Array, tuple[str, ...], str]
 
 
-def _several(structure: SimpleStructure, few: Array, back: Agreement) -> Tested:
+def _several(structure: SimpleStructure, few: Array, back: Agreement) -> _Tested:
     """The test of the structure and of each factor's planes."""
     k = len(structure.rotation)
     linked = structure.undecided.any(1)
@@ -136,21 +136,21 @@ def _several(structure: SimpleStructure, few: Array, back: Agreement) -> Tested:
                  "varimax criterion of unit rows")
         for i in identified
     ]  # fmt: skip
-    by = tuple(SIMPLE if identified[j] else PLANE if structure.simple else NOT_SIMPLE for j in range(k))
+    by = tuple(_SIMPLE if identified[j] else _PLANE if structure.simple else _NOT_SIMPLE for j in range(k))
     return tests, identified, by, ""
 
 
-def _one_factor(factors: Factors, rows: int) -> Tested:
+def _one_factor(factors: Factors, rows: int) -> _Tested:
     """Whether one factor explains the correlations, and a second one would have been seen."""
     from scipy.stats import chi2
 
     fit = explains(factors, rows)
     if np.isnan(fit.statistic):  # too many columns: the misfit was not computed
-        return [ClueTest("simplicity", False)], np.array([False]), (SEVERAL,), ONE_ASSUMPTION
-    limit = float(chi2.ppf(1 - FITS, fit.freedom)) if fit.freedom > 0 else 0.0
-    found = bool(fit.freedom > 0 and fit.p_value > FITS and power_of_second(factors, rows) > 1 - LEVEL)
+        return [ClueTest("simplicity", False)], np.array([False]), (_SEVERAL,), _ONE_ASSUMPTION
+    limit = float(chi2.ppf(1 - _FITS, fit.freedom)) if fit.freedom > 0 else 0.0
+    found = bool(fit.freedom > 0 and fit.p_value > _FITS and power_of_second(factors, rows) > 1 - _LEVEL)
     test = ClueTest("simplicity", found, fit.statistic, limit, fit.p_value, False, "misfit of one factor, chi-squared")
-    return [test], np.array([found]), (ONE if found else SEVERAL,), ONE_ASSUMPTION
+    return [test], np.array([found]), (_ONE if found else _SEVERAL,), _ONE_ASSUMPTION
 
 
 def power_of_second(factors: Factors, rows: int) -> float:
@@ -161,10 +161,10 @@ def power_of_second(factors: Factors, rows: int) -> float:
     first = factors.loadings[:, 0]
     n = len(first)
     signs = np.where(np.argsort(np.argsort(np.abs(first))) % 2 == 0, 1.0, -1.0)
-    second = SECOND * np.abs(first) * signs
+    second = _SECOND * np.abs(first) * signs
     R = np.outer(first, first) + np.outer(second, second)
     np.fill_diagonal(R, 1.0)
     other = explains(fit_factors(R, 1), rows)
     if other.freedom <= 0 or n < 4:
         return 0.0
-    return float(ncx2.sf(chi2.ppf(1 - FITS, other.freedom), other.freedom, max(other.statistic, 1e-9)))
+    return float(ncx2.sf(chi2.ppf(1 - _FITS, other.freedom), other.freedom, max(other.statistic, 1e-9)))

@@ -31,13 +31,13 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.rng import numpy_generator
 
-DRAWS = (100, 2000)  # tables of the null distribution: few where loadings are large, many where they are small
-WORK = 2e5  # about draws n k^2
-STARTS = 2  # rotations that the maximisation begins with
-SWEEPS = 30  # over all planes, at most
-LEVEL = 0.01  # of the test of the whole structure
-PLANE_LEVEL = 0.2  # of the test of each plane, asked only where the whole is beyond chance
-POWER = 4  # of promax
+_DRAWS = (100, 2000)  # tables of the null distribution: few where loadings are large, many where they are small
+_WORK = 2e5  # about draws n k^2
+_STARTS = 2  # rotations that the maximisation begins with
+_SWEEPS = 30  # over all planes, at most
+_LEVEL = 0.01  # of the test of the whole structure
+_PLANE_LEVEL = 0.2  # of the test of each plane, asked only where the whole is beyond chance
+_POWER = 4  # of promax
 
 
 @dataclass(frozen=True)
@@ -53,23 +53,23 @@ class SimpleStructure:
     @property
     def bar(self) -> float:
         """The quantile 1 - LEVEL of the criterion in the null distribution."""
-        return float(np.quantile(self.null, 1 - LEVEL)) if len(self.null) else 0.0
+        return float(np.quantile(self.null, 1 - _LEVEL)) if len(self.null) else 0.0
 
     @property
     def simple(self) -> bool:
         """Whether the structure as a whole is beyond chance."""
-        return self.p_value <= LEVEL
+        return self.p_value <= _LEVEL
 
     @property
     def undecided(self) -> Array:  # (k, k) bool
         """Planes without axes of their own; all of them where the whole is no simpler than chance."""
         k = len(self.rotation)
-        out = (np.exp(-(np.maximum(self.planes, 0) ** 2)) > PLANE_LEVEL) if self.simple else np.ones((k, k), bool)
+        out = (np.exp(-(np.maximum(self.planes, 0) ** 2)) > _PLANE_LEVEL) if self.simple else np.ones((k, k), bool)
         return np.asarray(out & ~np.eye(k, dtype=bool))
 
 
 def simple_structure(
-    loadings: Any, *, draws: int | None = None, starts: int = STARTS, seed: int = 0, start: Array | None = None
+    loadings: Any, *, draws: int | None = None, starts: int = _STARTS, seed: int = 0, start: Array | None = None
 ) -> SimpleStructure:
     """Turn loadings to simple structure and test whether it is simpler than chance.
 
@@ -107,11 +107,11 @@ def simple_structure(
     if L.ndim != 3 or 0 in L.shape or not np.isfinite(L).all():
         raise BadInput(f"loadings have shape {np.shape(loadings)}; give finite numbers, (n, k) or (p, n, k)")
     rows, k = _unit_rows(L), L.shape[2]
-    draws = int(np.clip(WORK / (L.size * k), *DRAWS)) if draws is None else draws
+    draws = int(np.clip(_WORK / (L.size * k), *_DRAWS)) if draws is None else draws
     if k == 1:
         return SimpleStructure(np.eye(1), 0.0, np.zeros(0), 1.0, np.zeros((1, 1)))
     begin = [np.eye(k), *([] if start is None else [start]), *_rotations(numpy_generator(seed, "starts"), starts, k)]
-    turned, R = varimax(np.stack([rows @ r for r in begin]), np.stack(begin))
+    turned, R = _varimax(np.stack([rows @ r for r in begin]), np.stack(begin))
     values = criterion(turned)
     best = int(values.argmax())
     null = _null(rows, draws, starts, seed)
@@ -131,13 +131,13 @@ def criterion(B: Array) -> Array:  # (D, p, n, k) -> (D,)
     return np.asarray((squares**2).mean(1).sum(1) - (squares.mean(1) ** 2).sum(1))
 
 
-def varimax(B: Array, R: Array, close: float = 1e-7) -> tuple[Array, Array]:  # (D, p, n, k), (D, k, k)
+def _varimax(B: Array, R: Array, close: float = 1e-7) -> tuple[Array, Array]:  # (D, p, n, k), (D, k, k)
     """Every table turned to its next maximum, plane after plane in closed form; and R turned with it.
 
     In a plane phi = 1/4 atan2(2 sum u v - 2 sum u sum v / n, A_ij).
     """
     B, R, k = B.copy(), R.copy(), B.shape[-1]
-    for _ in range(SWEEPS):
+    for _ in range(_SWEEPS):
         largest = 0.0
         for i in range(k):
             for j in range(i + 1, k):
@@ -182,7 +182,7 @@ def _slanted(B: Array) -> Array:  # (D, p, n, k)
     """
     k = B.shape[-1]
     flat = B.reshape(len(B), -1, k)
-    target = np.sign(flat) * np.abs(flat) ** POWER
+    target = np.sign(flat) * np.abs(flat) ** _POWER
     T = np.linalg.solve(flat.mT @ flat + 1e-9 * np.eye(k), flat.mT @ target)
     scale = np.sqrt(np.diagonal(np.linalg.inv(T.mT @ T + 1e-12 * np.eye(k)), axis1=1, axis2=2))
     out = B @ (T * scale[:, None])[:, None]
@@ -217,10 +217,10 @@ def _maximised(rows: Array, starts: int, seed: int) -> Array:  # (D, p, n, k) ->
     k = rows.shape[-1]
     begin = [np.eye(k), *_rotations(numpy_generator(seed, "starts"), starts, k)]
     own = np.tile(np.eye(k), (len(rows), 1, 1))
-    return np.asarray(np.max([criterion(varimax(rows @ turn, own, 1e-4)[0]) for turn in begin], axis=0))
+    return np.asarray(np.max([criterion(_varimax(rows @ turn, own, 1e-4)[0]) for turn in begin], axis=0))
 
 
-def promax(loadings: Array, power: int = POWER) -> tuple[Array, Array]:  # (n, k) -> (n, k), (k, k)
+def promax(loadings: Array, power: int = _POWER) -> tuple[Array, Array]:  # (n, k) -> (n, k), (k, k)
     """Oblique axes (Hendrickson & White 1964): loadings P = L T nearest to a power of the orthogonal ones, and the
     correlations (T'T)^-1 of the factors, which keep P Phi P' = L L'.
 

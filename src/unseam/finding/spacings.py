@@ -20,7 +20,7 @@ _SWEEPS = 6  # through all planes, at most
 _STILL = 1e-3  # radians: a sweep that turns no plane by more has ended
 
 
-def spacing_entropy(u: Array) -> Array:  # (..., N) -> (...)
+def _spacing_entropy(u: Array) -> Array:  # (..., N) -> (...)
     """Entropy in nats of each row of values: mean_i log((N + 1) (u_(i+m) - u_(i)) / m), m = sqrt(N).
 
     >>> u = np.random.default_rng(0).uniform(0, 2, 4000)
@@ -47,7 +47,7 @@ def rotation_by_entropy(u: Array, seed: int = 0) -> Array:  # (N, d) white -> (d
     if d < 2:
         return np.eye(d)
     ends = [_swept(u, start) for start in (np.eye(d), rotation_by_independence(u, seed))]
-    return min(ends, key=lambda R: float(spacing_entropy((u @ R).T).sum()))
+    return min(ends, key=lambda R: float(_spacing_entropy((u @ R).T).sum()))
 
 
 def _swept(u: Array, R: Array) -> Array:  # (N, d), (d, d) -> (d, d)
@@ -78,4 +78,4 @@ def _best_angle(pair: Array) -> float:  # (2, N)
 def _entropies(pair: Array, angles: Array) -> Array:  # (2, N), (A,) -> (A,)
     c, s = np.cos(angles)[:, None], np.sin(angles)[:, None]
     turned = np.stack([c * pair[0] + s * pair[1], c * pair[1] - s * pair[0]], axis=1)  # (A, 2, N)
-    return spacing_entropy(turned).sum(1)
+    return _spacing_entropy(turned).sum(1)

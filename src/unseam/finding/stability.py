@@ -13,9 +13,9 @@ from unseam.finding.findings import AGREES
 from unseam.rng import numpy_generator
 from unseam.stats import matched, matched_codes, rank_correlations
 
-MIXES = 0.35  # a correlation above this says that two factors take each other's place
-CONGRUENT = 0.95  # Tucker's congruence from which loadings are called the same (Lorenzo-Seva & ten Berge 2006)
-CHANCE = 0.95  # quantile of random axes that coming back must exceed
+_MIXES = 0.35  # a correlation above this says that two factors take each other's place
+_CONGRUENT = 0.95  # Tucker's congruence from which loadings are called the same (Lorenzo-Seva & ten Berge 2006)
+_CHANCE = 0.95  # quantile of random axes that coming back must exceed
 Twice = tuple[Array, Array]  # codes of the same rows by two searches, (M, a) and (M, b)
 
 
@@ -46,7 +46,7 @@ def agreement(codes: Array, twice: Sequence[Twice], seed: int = 0) -> Agreement:
     cross = np.stack([_cross(codes, a, b) for a, b in twice])  # (T, d, d)
     alone = np.median(cross[:, np.arange(d), np.arange(d)], axis=0)
     mixing = np.maximum(np.mean(cross, 0), np.mean(cross, 0).T)
-    group = groups(np.where(np.minimum.outer(alone, alone) < AGREES, mixing, 0) > MIXES)
+    group = groups(np.where(np.minimum.outer(alone, alone) < AGREES, mixing, 0) > _MIXES)
     together = np.median([_together(codes, a, b, group) for a, b in twice], axis=0)
     return Agreement(alone, chance_quantile(d, len(twice)), group, together)
 
@@ -69,14 +69,14 @@ def congruence_agreement(L: Array, twice: Sequence[Twice]) -> Agreement:  # (n, 
     cross = np.stack([congruences(a, b) for a, b in ordered])
     alone = np.median(cross[:, np.arange(d), np.arange(d)], axis=0)
     mixing = np.maximum(np.mean(cross, 0), np.mean(cross, 0).T)
-    group = groups(np.where(np.minimum.outer(alone, alone) < AGREES, mixing, 0) > MIXES)
+    group = groups(np.where(np.minimum.outer(alone, alone) < AGREES, mixing, 0) > _MIXES)
     return Agreement(
-        alone, chance_quantile(d, len(twice)), group, group_congruence(ordered, group),
-        "Tucker congruence of loadings", CONGRUENT,
+        alone, chance_quantile(d, len(twice)), group, _group_congruence(ordered, group),
+        "Tucker congruence of loadings", _CONGRUENT,
     )  # fmt: skip
 
 
-def group_congruence(ordered: Sequence[Twice], group: Array) -> Array:  # -> (d,)
+def _group_congruence(ordered: Sequence[Twice], group: Array) -> Array:  # -> (d,)
     """How well each factor's loadings are given by those of its whole group in the other search, the median."""
 
     def each(a: Array, b: Array) -> list[float]:
@@ -126,7 +126,7 @@ def groups(linked: Array) -> Array:  # (d, d) bool -> (d,)
 
 
 @lru_cache(maxsize=256)
-def chance_quantile(d: int, times: int, level: float = CHANCE, draws: int = 2000) -> float:
+def chance_quantile(d: int, times: int, level: float = _CHANCE, draws: int = 2000) -> float:
     """The quantile, over random axes, of what `alone` would be: two searches with axes drawn at random in the same
     d-dimensional space are matched, and the median over so many repetitions is taken.
 

@@ -44,6 +44,9 @@ class Training:
     """steps between checkpoints, as well (0: only by time)"""
     snapshots: int = 0
     """keep the weights at this many evenly spaced steps, to look at training afterwards"""
+    patience: int = 0
+    """early stopping: a member stops when its held-out loss has not fallen for this many steps, and every member ends
+    with the weights of its lowest held-out loss (0: all steps, the last weights)"""
     how: Literal["auto", "stacked", "side-by-side"] = "auto"
     """stacked: all members of a process as one; side-by-side: one member at a time, a process a core"""
     workers: int = 0
@@ -54,7 +57,8 @@ class Training:
     """auto: bfloat16 networks for conv where the device has it (weights, loss, optimiser stay float32), else float32"""
 
     def __post_init__(self) -> None:
-        least_of = {"steps": 1, "batch": 1, "log_every": 1, "watch": 0, "checkpoint_steps": 0, "snapshots": 0}
+        least_of = {"steps": 1, "batch": 1, "log_every": 1, "watch": 0, "checkpoint_steps": 0, "snapshots": 0,
+                    "patience": 0}  # fmt: skip
         for name, least in least_of.items():
             if getattr(self, name) < least:
                 raise BadInput(f"{name}={getattr(self, name)} must be at least {least}")

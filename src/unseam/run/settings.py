@@ -46,6 +46,7 @@ class Settings(TypedDict, total=False):
     checkpoint_seconds: float
     checkpoint_steps: int
     snapshots: int
+    patience: int
     how: Literal["auto", "stacked", "side-by-side"]
     workers: int
     device: str

@@ -109,7 +109,7 @@ def write_run(run: Run, out: Path, rows: int, advance: Any) -> None:
         write_atomic(out / "factors.csv", frame.to_csv(index=False))
     for path in sorted((run.folder / "checkpoints").glob("*.safetensors")):
         tensors, meta = load_checkpoint(path)
-        weights = {name: tensor for name, tensor in tensors.items() if not name.startswith("optimiser/")}
+        weights = {name: tensor for name, tensor in tensors.items() if not name.startswith(("optimiser/", "best/"))}
         save_checkpoint(out / "checkpoints" / path.name, weights, meta)
     write_rows(run, out)
     document = json.loads((run.folder / "config.json").read_bytes())

@@ -15,7 +15,7 @@ from unseam.errors import unknown
 from unseam.finding.columns import names_of, prepare
 from unseam.finding.findings import Findings
 from unseam.finding.read import read
-from unseam.finding.search import EFFORTS, examine
+from unseam.finding.search import EFFORT_NAMES, examine
 from unseam.sklearn_api.base import DTYPES, Codes, plain_input, seed_of
 
 
@@ -83,8 +83,8 @@ class FactorFinder(Codes):
 
     def fit(self, X: Any, y: Any = None) -> FactorFinder:
         """Find the factors of a table or array X (N, n); y is not looked at."""
-        if self.effort not in EFFORTS:
-            raise unknown("effort", self.effort, EFFORTS)
+        if self.effort not in EFFORT_NAMES:
+            raise unknown("effort", self.effort, EFFORT_NAMES)
         table = self._table(X, reset=True)
         self.n_iter_ = 1
         prepared = prepare(

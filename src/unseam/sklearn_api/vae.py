@@ -17,7 +17,7 @@ from unseam.lazy import require_torch
 from unseam.sklearn_api.base import DTYPES, Codes, plain_input, seed_of
 
 if TYPE_CHECKING:
-    from unseam.finding.network import Turned
+    from unseam.finding.network import RotatedModel
     from unseam.models import Autoencoder
 
 
@@ -167,23 +167,23 @@ class Align(Codes):
     def _unit(self, X: Array) -> Array:
         return np.asarray((X - self.estimator_.mean_) / self.estimator_.scale_)
 
-    def _turned(self, X: Array) -> Turned | None:
+    def _turned(self, X: Array) -> RotatedModel | None:
         """None where fewer than two latents are in use: there is nothing to turn."""
         from unseam.finding import network as net
 
         model, x = self.estimator_.model(), self._unit(X)
-        if net.in_use(model, x).sum() < 2:
+        if net.model_latents_in_use(model, x).sum() < 2:
             return None
         return (net.by_geometry if self.clue == "geometry" else net.by_independence)(model, x)
 
-    def _model(self) -> Turned:
+    def _model(self) -> RotatedModel:
         import torch
 
-        from unseam.finding.network import Turned
+        from unseam.finding.network import RotatedModel
         from unseam.geometry.align import Frame
 
         frame = Frame(**{name: torch.as_tensor(value) for name, value in self.frame_.items()})
-        return Turned(self.estimator_.model(), frame, self.kept_, self.sign_)
+        return RotatedModel(self.estimator_.model(), frame, self.kept_, self.sign_)
 
     def _encode(self, X: Array) -> Array:
         return self._model().encode(self._unit(X)) if self.turned_ else self.estimator_._encode(X)

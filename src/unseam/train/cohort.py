@@ -25,6 +25,7 @@ from unseam.progress import bar, log
 from unseam.run.config import RunConfig, Training
 from unseam.run.results import Results
 from unseam.run.user_files import located_data
+from unseam.train.callbacks import Callback
 from unseam.train.forward import Forward
 from unseam.train.job import Job, State, start
 from unseam.train.loop import train_group
@@ -86,14 +87,17 @@ def _cut(count: int, pieces: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(range(count))[i * count // pieces : (i + 1) * count // pieces] for i in range(pieces))
 
 
-def run_cohort(folder: Path, config: RunConfig, objective: type, show: bool | None = None) -> None:
+def run_cohort(
+    folder: Path, config: RunConfig, objective: type, show: bool | None = None, callbacks: Sequence[Callback] = ()
+) -> None:
     """Train every group that is not finished; call it again to go on where it stopped."""
-    jobs = [Job(config, objective, members, number, folder) for number, members in enumerate(config.groups)]
+    given = tuple(callbacks)
+    jobs = [Job(config, objective, members, number, folder, given) for number, members in enumerate(config.groups)]
     total = len(config.members) * config.training.steps
     description = f"training {len(config.members)} x {config.objective}"
     try:
         with bar(description, total, show) as advance:
-            if config.training.workers <= 1 or not can_be_imported(jobs[0].objective):
+            if config.training.workers <= 1 or callbacks or not can_be_imported(jobs[0].objective):
                 _inline(jobs, advance)
             else:
                 train_in_processes(jobs, config.training.workers, advance)

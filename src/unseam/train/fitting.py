@@ -33,7 +33,9 @@ from unseam.run.config import RunConfig, Training, split, sweep_members
 from unseam.run.load import load_run
 from unseam.run.run import Run
 from unseam.run.settings import Choices, OptimiserName, Settings, resolve_settings
+from unseam.train.callbacks import Callback, check_callbacks
 from unseam.train.cohort import check_free, plan, run_cohort, start_folder, where
+from unseam.train.early_stopping import check_patience
 from unseam.train.track import known_tracker, tracked
 
 
@@ -50,6 +52,7 @@ def fit(
     data_parameters: Mapping[str, Any] | None = None,
     scale: DataScale | None = None,
     track: str | None = None,
+    callbacks: Callback | Sequence[Callback] | None = None,
     show: bool | None = None,
     **settings: Unpack[Settings],
 ) -> Run:
@@ -82,6 +85,9 @@ def fit(
         and undoes it when it decodes. "none" leaves them as they are and silences the warning about it.
     track : {"tensorboard", "wandb"}, optional
         Also pass what is logged on to this tracker.
+    callbacks : callable or sequence of callables, optional
+        Called with a `LoggedStep` (`step`, `members`, `values`, `model(member)`) at every logged step. One that
+        returns True stops the training of these members there. All members are then trained in this process.
     show : bool, optional
         Whether to show a progress bar; by default if stderr is a terminal.
     **settings : Settings
@@ -110,12 +116,13 @@ def fit(
     ...           training=Training(steps=20), data_parameters={"size": 500}, out=tempfile.mkdtemp() + "/run")
     """
     known_tracker(track)
+    functions = check_callbacks(callbacks)
     choices = resolve_settings(objective, settings, architecture, training, optimiser, hyperparameters)
     run = begin_run(data, choices, seeds=seeds, out=out, data_parameters=data_parameters, scale=scale)
     if out is None and show is not False:
         log.info(f"run folder: {run.folder} (out= chooses another)")
     with tracked(run.folder, run.config, track):
-        run_cohort(run.folder, run.config, choices.kind, show)
+        run_cohort(run.folder, run.config, choices.kind, show, functions)
     return run
 
 
@@ -184,6 +191,7 @@ def _check(kind: type[Objective], architecture: Architecture, training: Training
             f"{kind.smallest_batch}"
         )
     train_rows, _ = split(len(data), training.holdout)
+    check_patience(training, len(data) - len(train_rows))
     if not len(train_rows):
         raise BadInput(f"the data has {len(data)} rows and holdout={training.holdout} leaves none to train on")
     if architecture.likelihood == "bernoulli" and data.likelihood != "bernoulli":
@@ -241,10 +249,11 @@ def resume(
     show: bool | None = None,
     steps: int | None = None,
     device: str | None = None,
+    callbacks: Callback | Sequence[Callback] | None = None,
 ) -> Run:
     """Go on with a run that was stopped, on its device or another; a finished one is returned as it is, or goes on to
     `steps` in all."""
-    run = load_run(folder)
+    functions, run = check_callbacks(callbacks), load_run(folder)
     kind = objective or lookup(OBJECTIVES, run.config.objective, "objective")  # all that can be refused, before
     placed = run.config.training if device is None else where(replace(run.config.training, device=device))
     if steps is not None:
@@ -257,7 +266,7 @@ def resume(
     user_files.check_digests(run.config.data, run.config.digests, run.folder, run.config.static.get("pairs"))
     _ = run.data  # refused now if it cannot be read
     training = replace(run.config.training, device=placed.device)
-    run_cohort(run.folder, replace(run.config, training=training), kind, show)
+    run_cohort(run.folder, replace(run.config, training=training), kind, show, functions)
     return run
 
 

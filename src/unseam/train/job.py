@@ -17,6 +17,8 @@ from unseam.objectives import Objective
 from unseam.rng import derive
 from unseam.run.checkpoint import load_checkpoint, weights_path
 from unseam.run.config import RunConfig
+from unseam.train.callbacks import Callback
+from unseam.train.early_stopping import BestWeights
 from unseam.train.stack import Stack, Stepper
 
 
@@ -29,6 +31,7 @@ class Job:
     members: tuple[int, ...]  # positions in config.members
     number: int
     folder: Path
+    callbacks: tuple[Callback, ...] = ()  # called at each logged step, in the process that trains
 
     @property
     def checkpoint(self) -> Path:
@@ -52,6 +55,8 @@ class State:
     seconds: float = 0.0
     frozen: dict[int, str] = field(default_factory=dict)  # position in the group -> why it stopped
     held: dict[int, dict[str, list[Tensor]]] = field(default_factory=dict)  # its last finite parameters
+    best: BestWeights | None = None  # with early stopping
+    note: str = ""  # why all members stopped, if a callback asked for it
     why_not: str = ""  # why the step was not written out (compiled_step.py), where it was tried
 
 
@@ -69,7 +74,8 @@ def start(job: Job, objective: Objective, shape: tuple[int, ...]) -> State:
     optimisers = {
         name: Stepper(player.optimiser or job.config.optimiser, stacks[name].flat) for name, player in built[0].items()
     }
-    return State(stacks, optimisers)
+    patience = job.config.training.patience
+    return State(stacks, optimisers, best=BestWeights(stacks, patience) if patience else None)
 
 
 def checkpoint_state(job: Job, state: State, weights_only: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -79,6 +85,7 @@ def checkpoint_state(job: Job, state: State, weights_only: bool = False) -> tupl
         for player, optimiser in state.optimisers.items():
             for name, value in optimiser.state.items():
                 tensors[f"optimiser/{player}/{name}"] = value
+        tensors |= {} if state.best is None else state.best.tensors()
     meta = {
         "members": list(job.members),
         "step": state.step,
@@ -87,7 +94,7 @@ def checkpoint_state(job: Job, state: State, weights_only: bool = False) -> tupl
         "why_not_written_out": state.why_not,
         "versions": {"unseam": __version__, "torch": str(torch.__version__)},
     }
-    return tensors, meta
+    return tensors, meta if state.best is None else {**meta, "best": state.best.meta()}
 
 
 def resume_group(job: Job, state: State) -> State:
@@ -107,6 +114,9 @@ def resume_group(job: Job, state: State) -> State:
     state.frozen = {int(k): v for k, v in meta["frozen"].items()}
     for position in state.frozen:
         hold(state, position)
+    if state.best is not None:
+        state.best.load(tensors, meta["best"])
+        state.held |= {position: state.best.of(position) for position in state.best.stopped}
     return state
 
 
@@ -117,6 +127,7 @@ def _fits(job: Job, state: State, tensors: Mapping[str, Tensor], meta: Mapping[s
     positions = {str(i) for i in range(len(job.members))}
     step, seconds, frozen = (meta.get(name) for name in ("step", "seconds", "frozen"))
     sound = isinstance(step, int) and 0 <= step <= job.config.training.steps and isinstance(seconds, (int, float))
+    sound = sound and (state.best is None or state.best.fits(meta.get("best")))
     if found != expected or not sound or not isinstance(frozen, dict) or not set(frozen) <= positions:
         raise BadInput(
             f"checkpoint {job.checkpoint} does not fit {job.folder / 'config.json'}: one of them is of another run or "

@@ -29,6 +29,7 @@ from unseam.run.checkpoint import save_checkpoint, weights_path
 from unseam.run.config import split
 from unseam.run.results import Results
 from unseam.train.batches import Feed
+from unseam.train.callbacks import LoggedStep, stopped_by
 from unseam.train.compiled_step import Written, written_step
 from unseam.train.forward import Forward
 from unseam.train.job import Job, State, checkpoint_state, hold, resume_group, start
@@ -80,7 +81,7 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
         save_checkpoint(job.checkpoint, *checkpoint_state(job, state))
 
     with interruptible() as interrupted:
-        while state.step < steps and len(state.frozen) < len(job.members):
+        while state.step < steps and still_training(state, len(job.members)):
             x, noise = feed(state.step, forward.shapes)
             logging = state.step % training.log_every == 0
             by_list = None if logging else written()
@@ -93,6 +94,9 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
                 speed = len(job.members) * (state.step - saved_step + 1) / (time.monotonic() - saved + 1e-9)
                 seen = watch(state) if watch else {}
                 record(log, job, state.step, report, seen, speed)
+                stop_early(state, seen)
+                if call_back(job, state, report, seen):
+                    break
             update(state, losses)
             state.step += 1
             if tick(1, *(mean_loss(told) for told in (report, seen)) if logging else ()) is True:
@@ -110,10 +114,38 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
             if interrupted.is_set():
                 raise KeyboardInterrupt
     state.seconds += time.monotonic() - began
+    if state.best is not None and watch is not None:
+        stop_early(state, watch(state))  # the last weights may be the best
+        state.best.restore(state.stacks, state.frozen)
     _settle(state, HeldOut(forward, feed, train_rows, _SETTLING))
     save()
     last = HeldOut(forward, feed, test_rows if len(test_rows) else train_rows, _EVALUATION)
     _finish(job, state, last(state), results)
+
+
+def still_training(state: State, members: int) -> bool:
+    """Whether a member is neither held at its last finite weights nor stopped early."""
+    stopped = set() if state.best is None else set(state.best.stopped)
+    return len(stopped | set(state.frozen)) < members
+
+
+def stop_early(state: State, seen: Mapping[str, Tensor]) -> None:
+    """With early stopping: members whose held-out loss no longer falls are held at their best weights."""
+    if state.best is not None and seen:
+        for position in state.best.see(state.stacks, state.step, seen["loss"], state.frozen):
+            state.held[position] = state.best.of(position)
+
+
+def call_back(job: Job, state: State, report: Mapping[str, Tensor], seen: Mapping[str, Tensor]) -> bool:
+    """Call the user's functions at a logged step; whether one of them stops the training here."""
+    if not job.callbacks:
+        return False
+    weights = state.stacks["model"].state()
+    values = logged_numbers(report, seen)
+    logged = LoggedStep(state.step, job.members, values, weights, job.config.architecture, job.config.shape)
+    if name := stopped_by(job.callbacks, logged):
+        state.note = f"the callback {name} stopped training at step {state.step}"
+    return bool(name)
 
 
 def mean_loss(report: Mapping[str, Tensor]) -> float:
@@ -205,14 +237,19 @@ def record(
     speed: float,
 ) -> None:
     """What all members say of the batch and of the held-out samples -> rows of `log` and `latents`."""
-    scalars = {name: value.tolist() for name, value in report.items() if not name.startswith(("latent/", "settled/"))}
-    scalars |= {f"held-out/{name}": held_out[name].tolist() for name in SUMS if name in held_out}
+    found: dict[str, Any] = logged_numbers(report, held_out)
     report = held_out or report
-    scalars |= {"active": count_active(report), "throughput": [speed] * len(job.members)}
+    found |= {"active": count_active(report), "throughput": [speed] * len(job.members)}
     for position, member in enumerate(job.members):
         at = {"member": member, "step": step}
-        log["log"] += [{**at, "name": name, "value": values[position]} for name, values in scalars.items()]
+        log["log"] += [{**at, "name": name, "value": values[position]} for name, values in found.items()]
     log["latents"] += latent_rows(job, step, report)
+
+
+def logged_numbers(report: Mapping[str, Tensor], held_out: Mapping[str, Tensor]) -> dict[str, list[float]]:
+    """The numbers of the batch and of the held-out samples by name, one per member."""
+    found = {name: value.tolist() for name, value in report.items() if not name.startswith(("latent/", "settled/"))}
+    return found | {f"held-out/{name}": held_out[name].tolist() for name in SUMS if name in held_out}
 
 
 def latent_rows(job: Job, step: int, report: Mapping[str, Tensor]) -> Iterator[_Row]:
@@ -241,6 +278,9 @@ def _finish(job: Job, state: State, mean: Mapping[str, Tensor], results: Results
         status = "diverged" if note else "finished"
         if not note and (note := exploded(row["reconstruction"] or 0.0, row["kl"], began.get(m))):
             status = "exploded"
+        if not note and state.best is not None:
+            note = state.best.note(position, state.step)
+        note = note or state.note
         row |= {"status": status, "note": note}
         rows.append(row | {"active": active[position], "seconds": state.seconds})
     results.write("runs", rows)

@@ -60,11 +60,13 @@ class Settings:
     snapshots: int
     batch: int = 128
     lr: float = 1e-2
+    first: int = 0  # seed
 
 
 SCALES = {
     "tiny": Settings(size=500, seeds=2, steps=40, snapshots=4),
     "quick": Settings(size=100_000, seeds=8, steps=8_000, snapshots=80),
+    "large": Settings(size=1_000_000, seeds=20, steps=40_000, snapshots=80, lr=3e-3, first=100),
     "paper": Settings(size=1_000_000, seeds=20, steps=60_000, snapshots=120, lr=3e-3),
 }
 
@@ -104,7 +106,8 @@ def _measure(kind: str, settings: Settings, work: Work) -> dict[str, Any]:
 
 def _trained(objective: str, x: Array, settings: Settings, work: Work) -> list[list[Array]]:
     """The decoder's matrix of each member at each snapshot."""
-    network = {"network": "linear", "latents": len(DISTINCT), "s2": _S2, "seeds": list(range(settings.seeds))}
+    seeds = list(range(settings.first, settings.first + settings.seeds))
+    network = {"network": "linear", "latents": len(DISTINCT), "s2": _S2, "seeds": seeds}
     own, beta = (
         training_arguments(settings, "steps", "batch", "lr", "snapshots"),
         {} if objective == "vae" else {"beta": 1.0},

@@ -68,6 +68,7 @@ _FULL = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.3
 SCALES = {
     "tiny": Settings(betas=(0.2, 1.0), restarts=1, steps=20, width=8),
     "quick": Settings(_QUICK, restarts=3, steps=2500),
+    "large": Settings(_QUICK, restarts=10, steps=30_000),
     "paper": Settings(_FULL, restarts=10, steps=40_000, width=256),
 }
 
@@ -166,8 +167,8 @@ def impossible(key: str, what: str, count: int, n: int) -> VerdictRow:
     """One collapsed model is one too many."""
     words, note = "for some beta, Var[x|z] < Var[x], making PC impossible", "with our s2 for each beta below 1"
     verdict: Verdict = "differs" if count else "agrees"
-    rule = "agrees if none of the restarts has collapsed"
-    return VerdictRow(key, what, words, f"{count} of {n}", "published ordering", verdict, note, rule)
+    rule = "agrees if none of the restarts has collapsed, differs if one has"
+    return VerdictRow(key, what, words, f"{count} of {n}", "published ordering", verdict, note, rule, "0 collapsed")
 
 
 def _closed_form(numbers: Numbers, name: str) -> float:

@@ -52,6 +52,7 @@ class Cohort:
     gaussian: tuple[float, ...] = (3e-4, 1e-3, 3e-3, 1e-2)
     bernoulli: tuple[float, ...] = (0.5, 1.0, 2.0)
     snapshots: int = 10
+    first: int = 0  # seed
 
     def betas(self, name: str) -> tuple[float, ...]:
         return self.gaussian if name == "Gaussian" else self.bernoulli
@@ -60,6 +61,7 @@ class Cohort:
 MIDDLE = {"Gaussian": 1e-3, "Bernoulli": 1.0}  # the beta at which objectives are compared
 TINY_COHORT = Cohort((40, 20), 1, (1e-3, 1e-2), (1.0, 2.0), 2)
 QUICK = Cohort()
+LARGE = Cohort((60_000, 30_000), 10, first=100)  # to convergence, on seeds that no rule was made on
 PAPER = Cohort((100_000, 50_000), 8, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), (0.5, 1.0, 2.0, 3.0), 20)
 
 
@@ -76,7 +78,10 @@ def train_setup(work: Work, name: str, cohort: Cohort, objective: str = "beta-va
     """Seeds x betas of one set-up; only the plain beta-VAE is swept, the others are trained at the middle beta."""
     settings = {"network": "mlp", "decoder_activation": "tanh", "snapshots": cohort.snapshots, **MODEL_SETUPS[name]}
     betas = cohort.betas(name) if objective == "beta-vae" else (MIDDLE[name],)
-    settings |= {"seeds": list(range(cohort.seeds)), "steps": cohort.steps[list(MODEL_SETUPS).index(name)]}
+    settings |= {
+        "seeds": list(range(cohort.first, cohort.first + cohort.seeds)),
+        "steps": cohort.steps[list(MODEL_SETUPS).index(name)],
+    }
     return work.train(settings.pop("data"), objective, **settings, **beta_argument(objective, list(betas)))
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 
+from unseam_papers.frame.policy import POLICY
 from unseam_papers.frame.rows import VerdictRow, counts, join_parts
-from unseam_papers.frame.verdicts import POLICY
 
 LOADER = PackageLoader("unseam_papers.frame")
 
@@ -21,12 +21,12 @@ def _rows_of(entry: Mapping[str, Any]) -> list[VerdictRow]:
 
 
 def count(rows: Sequence[VerdictRow]) -> str:
-    """Published rows that agree / differ / cannot be compared.
+    """Published rows that agree / are open / differ / cannot be compared.
 
     >>> number = VerdictRow("a", "a", "1", "1", "published number", "agrees")
     >>> rows = [number, VerdictRow("b", "b", "", "2", "own control", "holds")]
     >>> count(rows)
-    '1 / 0 / 0'
+    '1 / 0 / 0 / 0'
     """
     return " / ".join(map(str, counts(rows)))
 
@@ -35,13 +35,14 @@ def total(rows: Sequence[VerdictRow]) -> str:
     """The counts in a sentence.
 
     >>> total([VerdictRow("a", "a", "1", "1", "published number", "agrees")])
-    'Of 1 published row 1 agrees, 0 differ and 0 cannot be compared; 0 other rows are not counted.'
+    'Of 1 published row 1 agrees, 0 are open, 0 differ and 0 cannot be compared; 0 other rows are not counted.'
     """
-    agree, differ, other = counts(rows)
-    whole = agree + differ + other
+    agree, open_, differ, other = counts(rows)
+    whole = agree + open_ + differ + other
     return (
-        f"Of {whole} published row{'s' * (whole != 1)} {agree} agree{'s' * (agree == 1)}, {differ} "
-        f"differ{'s' * (differ == 1)} and {other} cannot be compared; {len(rows) - whole} other rows are not counted."
+        f"Of {whole} published row{'s' * (whole != 1)} {agree} agree{'s' * (agree == 1)}, {open_} "
+        f"{'is' if open_ == 1 else 'are'} open, {differ} differ{'s' * (differ == 1)} and {other} cannot be compared; "
+        f"{len(rows) - whole} other rows are not counted."
     )
 
 

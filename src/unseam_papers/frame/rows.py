@@ -9,10 +9,10 @@ import numpy as np
 from unseam.axes import Array
 from unseam.errors import BadInput
 
-Verdict = Literal["agrees", "differs", "not comparable", "holds", "fails", "shown"]
+Verdict = Literal["agrees", "open", "differs", "not comparable", "holds", "fails", "shown"]
 RowKind = Literal["published number", "published ordering", "by construction", "own control", "beyond the paper"]
-COMPARED: tuple[Verdict, ...] = ("agrees", "differs", "not comparable")  # in the order of the counts
-_OURS: tuple[Verdict, ...] = ("holds", "fails", "shown")
+COMPARED: tuple[Verdict, ...] = ("agrees", "open", "differs", "not comparable")  # in the order of the counts
+_OURS: tuple[Verdict, ...] = ("holds", "open", "fails", "shown")
 VERDICTS_OF_KIND: dict[RowKind, tuple[Verdict, ...]] = {
     "published number": COMPARED,
     "published ordering": COMPARED,
@@ -34,6 +34,7 @@ class VerdictRow:
     verdict: Verdict
     note: str = ""
     rule: str = ""  # test, margin, n; and whether it was fixed after a look
+    limit: str = ""  # what ours must be to agree, as a few words
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS_OF_KIND.get(self.kind, ()):
@@ -50,29 +51,29 @@ class VerdictRow:
 VerdictRows = Mapping[str, VerdictRow]  # of an exhibit, by key
 
 
-def counts(rows: Iterable[VerdictRow]) -> tuple[int, int, int]:
-    """Published rows that agree, differ, cannot be compared; the others are not counted.
+def counts(rows: Iterable[VerdictRow]) -> tuple[int, int, int, int]:
+    """Published rows that agree, are open, differ, cannot be compared; the others are not counted.
 
     >>> number = VerdictRow("a", "a", "1", "1", "published number", "agrees")
     >>> rows = [number, VerdictRow("b", "b", "", "2", "own control", "fails")]
     >>> counts(rows)
-    (1, 0, 0)
+    (1, 0, 0, 0)
     """
     verdicts = [row.verdict for row in rows if row.counted]
-    agree, differ, other = (verdicts.count(verdict) for verdict in COMPARED)
-    return agree, differ, other
+    agree, open_, differ, other = (verdicts.count(verdict) for verdict in COMPARED)
+    return agree, open_, differ, other
 
 
 def overall(rows: Iterable[VerdictRow]) -> Verdict:
-    """An exhibit differs when a published row does, and agrees when those that can be compared do.
+    """An exhibit differs when a published row does, agrees when another row does, and else is open or not comparable.
 
     >>> number = VerdictRow("a", "a", "1", "1", "published number", "agrees")
     >>> rows = [number, VerdictRow("b", "b", "", "2", "own control", "fails")]
     >>> overall(rows)
     'agrees'
     """
-    agree, differ, _ = counts(rows)
-    return "differs" if differ else "agrees" if agree else "not comparable"
+    agree, open_, differ, _ = counts(rows)
+    return "differs" if differ else "agrees" if agree else "open" if open_ else "not comparable"
 
 
 def keyed(rows: Iterable[VerdictRow]) -> dict[str, VerdictRow]:
@@ -86,7 +87,8 @@ def keyed(rows: Iterable[VerdictRow]) -> dict[str, VerdictRow]:
 
 
 def as_kind(row: VerdictRow, kind: RowKind) -> VerdictRow:
-    """The same comparison as a row that is not counted: agrees -> holds, differs -> fails, not comparable -> shown.
+    """The same comparison as a row that is not counted: agrees -> holds, differs -> fails, open -> open,
+    not comparable -> shown.
 
     >>> as_kind(VerdictRow("a", "slope", "1", "1.01", "published number", "agrees", rule="t"), "own control").verdict
     'holds'

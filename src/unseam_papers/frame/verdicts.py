@@ -1,10 +1,11 @@
 """How a row gets its verdict: one policy, printed over every page, and a small function for each way to compare.
 
-A number:    the 95 % interval of (ours - published) inside +- margin: agrees; else without 0: differs; else n is small
-An ordering: a one-sided test at 5 % shows it: agrees; does not but could have: differs; could not: n is too small
+A number:    the 95 % interval of (ours - published) inside +- margin: agrees; else without 0: differs; else open
+An ordering: a one-sided test at 5 % shows it: agrees; the same test shows the opposite: differs; neither: open
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,39 +17,27 @@ from unseam_papers.frame.rows import after_a_look as after_a_look
 from unseam_papers.frame.rows import as_kind as as_kind
 from unseam_papers.frame.rows import unless as unless
 
-POLICY = (
-    "Only rows that compare with something the source prints are counted. The column *published* holds what the source "
-    "prints and nothing else.",
-    "A *published number* agrees when the 95 % interval of our value minus the published one lies within a margin that "
-    "the row states, differs when it does not and leaves out 0, and cannot be compared when it does neither: too few "
-    "restarts to tell. The interval is Welch's over restarts where the source prints mean and deviation (its number of "
-    "restarts is 10 where it prints none), the central 95 % of our repetitions where it prints one value, and a point "
-    "where nothing is random.",
-    "A *published ordering* (an order, a direction, or words for which the row states a limit) agrees when a one-sided "
-    "test at 5 % shows it, differs when the test does not although it could have with so many restarts, and cannot be "
-    "compared when no result could. Words that say there is no effect need an equivalence test: the 95 % interval "
-    "within a stated margin.",
-    "Neither can be compared after a shorter training than the source's, nor a number on other data or networks; an "
-    "ordering that is claimed of all models of a kind is compared on data that stands in, and the row says so. Not to "
-    "reject is never to agree.",
-    "Not counted: *by construction* (an identity, which only a fault in the program can break), *own control* and "
-    "*beyond the paper* (the source prints nothing); they hold, fail, or are only shown.",
-)
 LEVEL = 0.05
 ASSUMED = 10  # restarts of a source that does not print their number
+FEWEST = 5  # restarts that a mean and deviation need; with three, the spread itself is hardly known
 _FEW = "fewer than two restarts: no spread"
+_SHOWN = "shown at 5 %"
 Samples = Sequence[float] | Array
 
 
-def three_way(low: float, high: float, margin: float) -> Verdict:
-    """What the interval of a difference says.
+def three_way(low: float, high: float, margin: float, deviation: float = 0.0) -> Verdict:
+    """What the interval of a difference says; one that contains 0 may also lie within a printed deviation.
 
     >>> three_way(-0.1, 0.1, 0.2), three_way(0.3, 0.5, 0.2), three_way(-0.1, 0.5, 0.2), three_way(0.05, 0.1, 0.2)
-    ('agrees', 'differs', 'not comparable', 'agrees')
+    ('agrees', 'differs', 'open', 'agrees')
+    >>> three_way(-0.1, 0.25, 0.2, deviation=0.3), three_way(0.01, 0.25, 0.2, deviation=0.3)
+    ('agrees', 'differs')
     """
     if -margin <= low and high <= margin:
         return "agrees"
-    return "differs" if low > 0 or high < 0 else "not comparable"
+    if low > 0 or high < 0:
+        return "differs"
+    return "agrees" if -deviation <= low and high <= deviation else "open"
 
 
 def welch(samples: Samples, mean: float, deviation: float, n: float) -> tuple[float, float]:
@@ -92,12 +81,26 @@ def number(
     """
     mean, deviation, n = published
     printed, ours = f"{mean:{form}} +- {deviation:{form}}", f"{plus_minus(samples, form)} (n = {len(samples)})"
+    widest = max(margin, deviation)
+    within = f"within {margin:g}" + (f", or {widest:g} around 0" if widest > margin else "")
     if len(samples) < 2:
-        return VerdictRow(key, what, printed, ours, "published number", "not comparable", note, _FEW)
+        return VerdictRow(key, what, printed, ours, "published number", "open", note, _FEW, within)
     low, high = welch(samples, mean, deviation, n or ASSUMED)
     theirs = f"n = {n:g} there" if n else f"n not printed, {ASSUMED} assumed"
-    rule = f"Welch's 95 % interval of the difference {low:{form}} to {high:{form}}, margin {margin:g}, {theirs}"
-    return VerdictRow(key, what, printed, ours, "published number", three_way(low, high, margin), note, rule)
+    rule = f"Welch's 95 % interval of the difference {low:{form}} to {high:{form}}, {theirs}"
+    verdict, few = enough(three_way(low, high, margin, deviation), len(samples))
+    return VerdictRow(key, what, printed, ours, "published number", verdict, note, join_parts(rule, few), within)
+
+
+def enough(verdict: Verdict, n: int) -> tuple[Verdict, str]:
+    """A number of fewer than five restarts may differ, but it cannot agree.
+
+    >>> enough("agrees", 5), enough("agrees", 4)[0], enough("differs", 3)
+    (('agrees', ''), 'open', ('differs', ''))
+    """
+    return (
+        ("open", f"fewer than {FEWEST} restarts cannot agree") if verdict == "agrees" and n < FEWEST else (verdict, "")
+    )
 
 
 def repeated_value(
@@ -113,17 +116,39 @@ def repeated_value(
 ) -> VerdictRow:
     """One printed value against our repetitions of the same thing.
 
-    >>> repeated_value("rate", "rate", 44, [40, 44, 48], margin=10, unit=" %").verdict
+    >>> repeated_value("rate", "rate", 44, [40, 42, 44, 46, 48], margin=10, unit=" %").verdict
     'agrees'
     """
     low, high = central(samples)
-    verdict = three_way(low - resolution - value, high + resolution - value, margin)
+    verdict, few = enough(three_way(low - resolution - value, high + resolution - value, margin), len(samples))
     ours = f"{np.mean(samples):{form}}{unit} ({low:{form}} to {high:{form}})"
     rule = join_parts(
-        f"central 95 % of {len(samples)} repetitions, margin {margin:g}{unit}",
+        f"central 95 % of {len(samples)} repetitions",
         f"resolution {resolution:.2g}{unit}" if resolution else "",
+        few,
     )
-    return VerdictRow(key, what, f"{value:{form}}{unit}", ours, "published number", verdict, note, rule)
+    within = f"within {margin:g}{unit}"
+    return VerdictRow(key, what, f"{value:{form}}{unit}", ours, "published number", verdict, note, rule, within)
+
+
+def attained(row: VerdictRow, value: float, settings: Sequence[Samples], best: int) -> VerdictRow:
+    """The row of a number that open settings move: do they give it, and does the one that gives most of the table?
+
+    >>> row = VerdictRow("a", "rate", "44 %", "20 %", "published number", "differs")
+    >>> attained(row, 44, [[40, 48], [0, 2]], 0).verdict, attained(row, 44, [[40, 48], [0, 2]], 1).verdict
+    ('agrees', 'open')
+    >>> attained(row, 44, [[0, 2], [0, 3]], 1).verdict
+    'differs'
+    """
+    gives = [low <= value <= high for low, high in map(central, settings)]
+    verdict: Verdict = "agrees" if gives[best] else "open" if any(gives) else "differs"
+    low, high = central(settings[best])
+    rule = join_parts(
+        row.rule,
+        f"{sum(gives)} of {len(gives)} settings that the source leaves open give it (central 95 % of repetitions); the "
+        f"one that gives most of the table: {np.mean(settings[best]):.0f} ({low:.0f} to {high:.0f})",
+    )
+    return replace(row, verdict=verdict, rule=rule, limit="given by the open setting that fits the table best")
 
 
 def exact(
@@ -135,29 +160,39 @@ def exact(
     'agrees'
     """
     verdict: Verdict = "agrees" if abs(ours - published) <= margin else "differs"
-    rule = f"nothing is random; margin {margin:g}{unit}"
-    return VerdictRow(
-        key, what, f"{published:{form}}{unit}", f"{ours:{form}}{unit}", "published number", verdict, note, rule
-    )
+    printed, found = f"{published:{form}}{unit}", f"{ours:{form}}{unit}"
+    within = f"within {margin:g}{unit}"
+    return VerdictRow(key, what, printed, found, "published number", verdict, note, "nothing is random", within)
 
 
-def shown(p: float, least: float) -> Verdict:
-    """The verdict of a one-sided test, given the least p that this many restarts can have.
+def shown(p: float, opposite: float) -> Verdict:
+    """The verdict of a one-sided test, given its p and that of the same test of the opposite.
 
-    >>> shown(0.04, 0.01), shown(0.06, 0.01), shown(0.06, 0.06)
-    ('agrees', 'differs', 'not comparable')
+    >>> shown(0.04, 0.97), shown(0.97, 0.04), shown(0.06, 0.95)
+    ('agrees', 'differs', 'open')
     """
-    if least >= LEVEL:
-        return "not comparable"
-    return "agrees" if p < LEVEL else "differs"
+    return "agrees" if p < LEVEL else "differs" if opposite < LEVEL else "open"
+
+
+def _leaning(p: float, opposite: float) -> str:
+    """To which side a test without a result leans.
+
+    >>> _leaning(0.2, 0.8), _leaning(0.8, 0.2), _leaning(0.01, 0.99), _leaning(1.0, 1.0)
+    ('leans towards it', 'leans against it', '', 'leans to neither side')
+    """
+    if shown(p, opposite) != "open":
+        return ""
+    return f"leans {'towards' if p < opposite else 'against'} it" if p != opposite else "leans to neither side"
 
 
 def _ordered(
-    key: str, what: str, published: str, ours: str, p: float, least: float, note: str, test: str
-) -> VerdictRow:
+    key: str, what: str, published: str, ours: str, p: tuple[float, float], note: str, test: str, limit: str = _SHOWN,
+    least: float = 0.0,
+) -> VerdictRow:  # fmt: skip
+    """A row of a one-sided test; p is that of the ordering and that of its opposite."""
     few = "" if least < LEVEL else "too few restarts for any p below 0.05"
-    rule = join_parts(f"{test}, p = {p:.2g}", few)
-    return VerdictRow(key, what, published, ours, "published ordering", shown(p, least), note, rule)
+    rule = join_parts(f"{test}, p = {p[0]:.2g} (opposite {p[1]:.2g})", _leaning(*p), few)
+    return VerdictRow(key, what, published, ours, "published ordering", shown(*p), note, rule, limit)
 
 
 def p_above(high: Samples, low: Samples) -> float:
@@ -185,16 +220,20 @@ def ordering(
     'agrees'
     """
     if not (len(high) and len(low)):
-        return VerdictRow(
-            key, what, published, "none", "published ordering", "not comparable", note, "no restarts to compare"
-        )
+        none = "no restarts to compare"
+        return VerdictRow(key, what, published, "none", "published ordering", "not comparable", note, none, _SHOWN)
     ours = " against ".join(
         f"{name} {np.mean(group):{form}} (n = {len(group)})".strip()
         for name, group in zip(names, (high, low), strict=True)
     )
     least = p_above(np.arange(len(high)) + len(low), np.arange(len(low)))
-    p = p_above(high, low)
-    return _ordered(key, what, published, ours, p, least, note, "one-sided Mann-Whitney test of the restarts")
+    p, test = (p_above(high, low), p_above(low, high)), "one-sided Mann-Whitney test of the restarts"
+    return _ordered(key, what, published, ours, p, note, test, least=least)
+
+
+def _p_paired(difference: Array) -> float:
+    """p of "these differences are not above 0"; 1 where all are 0."""
+    return float(wilcoxon(difference, alternative="greater").pvalue) if difference.any() else 1.0
 
 
 def paired(
@@ -206,11 +245,11 @@ def paired(
     'agrees'
     """
     difference = np.subtract(high, low)
-    p = float(wilcoxon(difference, alternative="greater").pvalue) if difference.any() else 1.0
+    p, opposite = (_p_paired(each) for each in (difference, -difference))
     above = f"above in {int((difference > 0).sum())} of {len(difference)} restarts"
     ours = f"mean {np.mean(high):{form}} against {np.mean(low):{form}}, {above}"
     test = "one-sided Wilcoxon signed-rank test"
-    return _ordered(key, what, published, ours, p, 0.5 ** len(difference), note, test)
+    return _ordered(key, what, published, ours, (p, opposite), note, test, least=0.5 ** len(difference))
 
 
 def p_trend(x: Samples, y: Samples, sign: int) -> tuple[float, float]:
@@ -234,9 +273,10 @@ def trend(
     'agrees'
     """
     rho, p = p_trend(x, y, sign)
-    least = 1.0 if len(x) < 5 else 0.0
+    opposite, few = p_trend(x, y, -sign)[1], len(x) < 5  # SciPy's p of four points is no more than a guess
     ours = f"rank correlation {rho:{form}} over {len(x)} points"
-    return _ordered(key, what, published, ours, p, least, note, "one-sided test of Spearman's rank correlation")
+    test, both = "one-sided test of Spearman's rank correlation", (1.0, 1.0) if few else (p, opposite)
+    return _ordered(key, what, published, ours, both, note, test, least=float(few))
 
 
 def limit(
@@ -256,15 +296,23 @@ def limit(
     'agrees'
     """
     if not len(samples):
-        return VerdictRow(
-            key, what, published, "none", "published ordering", "not comparable", note, "no restarts to compare"
-        )
+        none = "no restarts to compare"
+        return VerdictRow(key, what, published, "none", "published ordering", "not comparable", note, none)
     end, sign, side = (below, -1, "below") if below is not None else (above, 1, "above")
     count, n = int((sign * (np.asarray(samples, float) - float(end or 0)) > 0).sum()), len(samples)
-    p = float(binomtest(count, n, alternative="greater").pvalue)
     ours = f"median {np.median(samples):{form}}{unit}, {side} {end:g}{unit} in {count} of {n} restarts"
-    test = f"one-sided sign test of a median {side} {end:g}{unit} (our limit)"
-    return _ordered(key, what, published, ours, p, 0.5**n, note, test)
+    test, words = "one-sided sign test of the median", f"median {side} {end:g}{unit}"
+    return _ordered(key, what, published, ours, _p_share(count, n), note, test, words, 0.5**n)
+
+
+def _p_share(count: int, n: int, above: float = 0.5) -> tuple[float, float]:
+    """p of "a share above this one" and of "a share below it".
+
+    >>> _p_share(5, 5), _p_share(0, 5)
+    ((0.03125, 1.0), (1.0, 0.03125))
+    """
+    more, less = (float(binomtest(count, n, above, alternative=side).pvalue) for side in ("greater", "less"))
+    return more, less
 
 
 def share(
@@ -275,9 +323,9 @@ def share(
     >>> share("most", "succeeds", "mostly", 9, 10).verdict
     'agrees'
     """
-    p, least = (float(binomtest(k, n, above, alternative="greater").pvalue) for k in (successes, n))
-    ours, test = f"{successes} of {n} restarts", f"one-sided binomial test of a share above {above:g}"
-    return _ordered(key, what, published, ours, p, least, note, test)
+    ours, test, words = f"{successes} of {n} restarts", "one-sided binomial test", f"in more than {above:.0%} of them"
+    least = _p_share(n, n, above)[0]
+    return _ordered(key, what, published, ours, _p_share(successes, n, above), note, test, words, least)
 
 
 def alike(
@@ -297,14 +345,13 @@ def alike(
     'agrees'
     """
     ours = f"{plus_minus(samples, form)}{unit} (n = {len(samples)})"
+    within = f"within {expected:{form}} +- {margin:{form}}{unit}"
     if len(samples) < 2:
-        return VerdictRow(key, what, published, ours, "published ordering", "not comparable", note, _FEW)
+        return VerdictRow(key, what, published, ours, "published ordering", "open", note, _FEW, within)
     low, high = welch(samples, expected, 0.0, np.inf)
-    rule = (
-        f"equivalence: the 95 % interval of the mean, {low + expected:{form}} to {high + expected:{form}}, within "
-        f"{expected:{form}} +- {margin:{form}}{unit}"
-    )
-    return VerdictRow(key, what, published, ours, "published ordering", three_way(low, high, margin), note, rule)
+    rule = f"equivalence: the 95 % interval of the mean is {low + expected:{form}} to {high + expected:{form}}{unit}"
+    verdict = three_way(low, high, margin)
+    return VerdictRow(key, what, published, ours, "published ordering", verdict, note, rule, within)
 
 
 def unrun(

@@ -7,7 +7,7 @@ measured. A factor is taken up at the first C where its best latent holds TAKEN 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -169,6 +169,8 @@ def _order(earlier: str, later: str, found: Mapping[str, Sequence[float]]) -> Ve
     if not np.isfinite([*found[earlier], *found[later]]).any():
         return unrun(key, what, published, "neither is taken up by any restart", "none", kind="published ordering")
     row = paired(key, what, published, late, early, form=".1f", note="never counts as 50 nats")
+    if not np.isfinite(found[later]).any() and row.verdict == "agrees":
+        row = replace(row, verdict="open", note=f"{later} is never taken up, which is not yet taken up later")
     return after_a_look(row, "share and gamma, on two other restarts")
 
 

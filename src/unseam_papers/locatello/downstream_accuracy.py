@@ -23,8 +23,11 @@ CHOICES = (
     *study.CHOICES,
     "The figure's numbers are not in the text of the slides; their words ask whether disentangled representations "
     "perform better or scores capture informativeness. Ours: the mean rank correlation over metrics, tasks and data "
-    "sets is above 0.",
+    "sets is above 0.3 (until a review: above 0).",
 )
+
+
+CORRELATED = 0.3  # a mean rank correlation
 
 
 def _mean(frame: pd.DataFrame) -> float:
@@ -45,7 +48,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
 
 def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = [above("mean", "mean rank correlation of metrics and accuracy", "correlated: they perform better, or scores "
-                  "capture informativeness", numbers["mean"])]  # fmt: skip
+                  "capture informativeness", numbers["mean"], limit=CORRELATED)]  # fmt: skip
     for metric, column in zip(numbers["metrics"], np.array(numbers["rho"]).T, strict=True):
         ours = f"{column.mean():.2f} ({column.min():.2f} to {column.max():.2f})"
         rows.append(beyond(metric, f"{metric}: rank correlation with accuracy, mean and range over tasks", ours))

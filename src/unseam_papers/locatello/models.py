@@ -160,5 +160,7 @@ def above(key: str, what: str, published: str, found: Mapping[str, Any], limit: 
     p = float(t.sf(sign * (value - limit) / error, n - 1)) if error else float(sign * (value - limit) <= 0)
     ours = f"{value:{form}} ({value - half:{form}} to {value + half:{form}})"
     side = "above" if sign > 0 else "below"
-    rule = f"one-sided t test, {side} {limit:g}, jackknife over {n} seeds, p = {p:.2g}"
-    return VerdictRow(key, what, published, ours, "published ordering", shown(p, 0.0), note, rule)
+    rule = f"one-sided t test, jackknife over {n} seeds, p = {p:.2g}"
+    return VerdictRow(
+        key, what, published, ours, "published ordering", shown(p, 1 - p), note, rule, f"{side} {limit:g}"
+    )

@@ -26,12 +26,15 @@ PUBLISHED = {  # per cent, in that order: objective alone | objective x strength
     "Color-dSprites": ((30, 39, 52, 26, 23, 29), (69, 80, 61, 76, 40, 56)),
     "Noisy-dSprites": ((17, 21, 17, 11, 41, 6), (26, 42, 25, 29, 50, 20)),
 }
-RANDOM = 0.1  # of the variance: the least that we call a heavy influence of the seed
+RANDOM = 0.25  # of the variance: the least that we call a heavy influence of the seed
+LESS = 0.37  # the published mean share of the objective over seven data sets: the most that "less impact" allows
 CHOICES = (
     *study.CHOICES,
     "Variance explained by G groups has a floor: pure noise on n models gives (G - 1) / (n - 1). Orderings are judged "
     "on adjusted values, 1 - (1 - R2) (n - 1) / (n - G), whose floor is 0.",
-    "'Heavily influenced by randomness': ours is that objective x strength leave more than 10 % of it, adjusted.",
+    "'Heavily influenced by randomness': ours is that objective x strength leave more than 25 % of it, adjusted; 'less "
+    "impact': the objective alone explains less than 37 %, the published mean over seven data sets (until a review: "
+    "10 % and a half).",
 )
 
 
@@ -61,8 +64,8 @@ def compute(settings: Settings, work: Work) -> Numbers:
 
 def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = [
-        above("objective", "adjusted share of the objective alone, below a half", "the objective has less impact",
-              numbers["objective"], limit=0.5, sign=-1),
+        above("objective", "adjusted share of the objective alone", "the objective has less impact",
+              numbers["objective"], limit=LESS, sign=-1),
         above("strength", "what strength adds, adjusted", "heavily influenced by the hyperparameter",
               numbers["strength adds"]),
         above("seed", "what objective x strength leave, adjusted", "heavily influenced by randomness", numbers["seed"],

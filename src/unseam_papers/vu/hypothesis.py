@@ -54,6 +54,7 @@ class Settings:
 SCALES = {
     "tiny": Settings(s=(3,), extra=(1,), m=(2, 3), starts=2, steps=40),
     "quick": Settings(s=(3, 4, 5), extra=(0, 1), m=(2, 3, 4, 5), starts=8),
+    "large": Settings(s=(3, 4, 5), extra=(0, 1), m=(2, 3, 4, 5), starts=40),
     "paper": Settings(s=(3, 4, 5, 6), extra=(0, 1), m=(2, 3, 4, 5, 6), starts=20),
 }
 

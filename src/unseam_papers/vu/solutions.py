@@ -101,15 +101,12 @@ def equal_variances(n: int, m: int, groups: LatentGroups, starts: int, steps: in
 
 
 def vary(n: int, m: int, groups: LatentGroups, starts: int, steps: int) -> list[dict[str, Any]]:
-    """The mean success rates under every combination of VARIANTS, all in one call."""
+    """The success rates of every start under every combination of VARIANTS, all in one call."""
     knobs = [dict(zip(VARIANTS, values, strict=True)) for values in product(*VARIANTS.values())]
     scenarios = [Scenario(n=n, groups=groups, **k) for k in knobs]
     end = runs(np.stack([v.Sy for v in scenarios]), m, starts, seed=1, steps=steps)
     found = [successes(v, end.B[i], end.Sw[i]) for i, v in enumerate(scenarios)]
-    return [
-        {"settings": k, "I": float(100 * i_m.mean()), "SAP": float(100 * sap.mean())}
-        for k, (i_m, sap) in zip(knobs, found, strict=True)
-    ]
+    return [{"settings": k, "I": _rates(i_m), "SAP": _rates(sap)} for k, (i_m, sap) in zip(knobs, found, strict=True)]
 
 
 def percent_range(samples: list[float]) -> str:

@@ -214,7 +214,7 @@ def both_kinds(numbers: Numbers) -> VerdictRow:
     members, every = _held(numbers), numbers["members"]
     found = {m["kind"] for m in members} >= {"cartesian", "polar"}
     enough = len(members) >= 2 * EXTREME
-    verdict: Verdict = "agrees" if found else "differs" if enough else "not comparable"
+    verdict: Verdict = "agrees" if found else "differs" if enough else "open"
     rule = f"both among the restarts in which a pair of latents holds both factors, of which {2 * EXTREME} are needed"
     note = f"a pair holds both factors in {len(members)} of {len(every)} restarts"
     what = "kinds of code among the restarts"
@@ -283,7 +283,7 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     what = {
         "agrees": "Both kinds occur among restarts of one model, as in the thesis.",
         "differs": "Only one of the two kinds, or none, occurs, where the thesis has both.",
-        "not comparable": "In too few restarts two latents hold both factors, so the kinds cannot be compared.",
+        "open": "In too few restarts two latents hold both factors, so the kinds cannot be compared.",
     }
     weak = numbers["moved"][VIEW]
     return (

@@ -213,20 +213,23 @@ def compute(settings: Settings | Printed, work: Work) -> Numbers:
 def _ranks(key: str, what: str, published: str, numbers: Numbers, name: str) -> VerdictRow:
     """Mean sigma against a value of each active latent: Spearman a restart, p-values combined over restarts."""
     pairs = [np.array([m["sigma"], m[name]])[:, m["active"]] for m in numbers["members"]]
-    found = [p_trend(sigma, values, -1) for sigma, values in pairs]
-    rho, p = zip(*found, strict=True)
-    return combined(key, what, published, f"rank correlation {ranged(rho)}", numbers, p, "one-sided Spearman tests")
+    rho, p, opposite = zip(*[(*p_trend(s, values, -1), p_trend(s, values, 1)[1]) for s, values in pairs], strict=True)
+    ours = f"rank correlation {ranged(rho)}"
+    return combined(key, what, published, ours, numbers, p, opposite, "one-sided Spearman tests")
 
 
 def combined(
-    key: str, what: str, published: str, ours: str, numbers: Numbers, p: Sequence[float], test: str
-) -> VerdictRow:
+    key: str, what: str, published: str, ours: str, numbers: Numbers, p: Sequence[float], opposite: Sequence[float],
+    test: str,
+) -> VerdictRow:  # fmt: skip
     """The verdict of one-sided tests over orders of the active latents, one a restart, together (Fisher)."""
     least = [1 / math.factorial(len(m["active"])) for m in numbers["members"]]
-    floor = np.maximum(p, least)  # Spearman's p of a perfect order is 0 by the t approximation, 1/n! in truth
-    together, possible = (float(combine_pvalues(ps).pvalue) for ps in (floor, least))
+    # Spearman's p of a perfect order is 0 by the t approximation, 1/n! in truth
+    together, against = (float(combine_pvalues(np.maximum(ps, least)).pvalue) for ps in (p, opposite))
     rule = f"{test}, one a restart, combined by Fisher's method: p = {together:.2g} (n = {len(p)})"
-    return VerdictRow(key, what, published, ours, "published ordering", shown(together, possible), rule=rule)
+    return VerdictRow(
+        key, what, published, ours, "published ordering", shown(together, against), rule=rule, limit="shown at 5 %"
+    )
 
 
 PUBLISHED = {  # key: what, and the words of the thesis
@@ -244,14 +247,14 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
     if "missing" in numbers:
         return [unrun(key, *words, numbers["missing"], kind="published ordering") for key, words in PUBLISHED.items()]
     members, five = numbers["members"], numbers["pca"]["share"][_SHOWN]
-    count = [len(m["active"]) for m in members]
-    p = [(ORDERS * m["as_good"] + 1) / (ORDERS + 1) for m in members]
+    count, shares = [len(m["active"]) for m in members], [(m["as_good"], 1 - m["as_good"]) for m in members]
+    p, opposite = ([(ORDERS * each + 1) / (ORDERS + 1) for each in some] for some in zip(*shares, strict=True))
     order = ", ".join(f"{m['as_good']:.1%}" for m in members)
     test, good = "permutation tests of the area under the curve", f"as good at random: {order} of {ORDERS} orders"
     rows = [
         _ranks("impact", *PUBLISHED["impact"], numbers, "impact"),
         _ranks("moved", *PUBLISHED["moved"], numbers, "moved"),
-        combined("order", *PUBLISHED["order"], good, numbers, p, test),
+        combined("order", *PUBLISHED["order"], good, numbers, p, opposite, test),
     ]
     note = f"{min(count)} to {max(count)} of {len(members[0]['sigma'])} latents active; five of PCA: {five:.0%}"
     rows = [replace(row, note=join_parts(row.note, note)) for row in rows]

@@ -18,7 +18,7 @@ from unseam_papers.allen.shapes import worst_axes_cost
 from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, column, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts, plus_minus
-from unseam_papers.frame.verdicts import alike, beyond, number, ordering, three_way, trend, unless, welch
+from unseam_papers.frame.verdicts import alike, as_kind, beyond, number, ordering, three_way, trend, unless, welch
 from unseam_papers.zietlow import setups
 from unseam_papers.zietlow.setups import (
     CHANCE_DTO,
@@ -43,6 +43,8 @@ PUBLISHED = {  # ratio: DS, DtO
     1.2: {"DS": (0.76, 0.25), "DtO": (0.20, 0.24)},
     1.5: {"DS": (0.98, 0.06), "DtO": (0.01, 0.06)},
 }
+_FITTED = 5e-3  # the beta that a review predicted to give the printed table after 600 epochs
+_FRESH = 100  # the first seed at that beta: none of these restarts helped to choose it
 _STRONG = 1e-2  # a beta with a stronger pull, still far below the first collapse at 0.16
 STRETCHED = 2.0  # the ratio of Synth. Lin. itself: its cohort is Table 3.3's
 
@@ -55,13 +57,16 @@ class Settings:
     size: TrainingSize
     equal: TrainingSize  # at ratio 1, where nothing is to be found and chance is to be shown
     strong: TrainingSize  # with a beta a hundred times as large: the pull grows with beta
+    fitted: TrainingSize | None = None  # with the beta that fits the table, on fresh seeds
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
     """DS and DtO of every restart at every ratio, at the end and over training."""
     points = work.each(settings.ratios, partial(_point, work, settings))
     strong = work.each(settings.ratios, partial(_turned, work, settings), prefix="strong-")
+    fitted = work.each(PUBLISHED, partial(_fresh, work, settings.fitted), prefix="fitted-") if settings.fitted else {}
     return {
+        "fitted": list(fitted.values()),
         "points": [{"ratio": ratio, **found} for ratio, found in points.items()],
         "strong": list(strong.values()),
         "epochs": settings.size.epochs,
@@ -85,18 +90,31 @@ def _turned(work: Work, settings: Settings, ratio: float) -> Numbers:
     return scores(run, range(len(run.members)))
 
 
+def _fresh(work: Work, size: TrainingSize, ratio: float) -> Numbers:
+    run = setups.train_restarts(work, _NAME, "beta-vae", size, (_FITTED,), first=_FRESH, ratio=ratio)
+    return scores(run, range(len(run.members)))
+
+
 def judge(numbers: Numbers) -> list[VerdictRow]:
     points = {point["ratio"]: point for point in numbers["points"]}
     short = SETUPS[_NAME].short(numbers["epochs"])
     table = [_compared(ratio, score, points[ratio]) for ratio, published in PUBLISHED.items() for score in published]
     strong = [stronger(ratio, found) for ratio, found in zip(points, numbers["strong"], strict=True)]
-    return [unless(short, row) for row in (*table, *boundary(points))] + strong
+    fitted = [
+        as_kind(_compared(ratio, score, found, _FITTED), "beyond the paper")
+        for ratio, found in zip(PUBLISHED, numbers["fitted"], strict=False)
+        for score in PUBLISHED[ratio]
+    ]
+    return [unless(short, row) for row in (*table, *boundary(points))] + fitted + strong
 
 
-def _compared(ratio: float, score: str, found: Numbers) -> VerdictRow:
+def _compared(ratio: float, score: str, found: Numbers, beta: float = 0.0) -> VerdictRow:
     samples, missing = setups.complete(found, SETUPS[_NAME].latents) if score == "DtO" else (found["DS"], "")
     published = (*PUBLISHED[ratio][score], None)
-    return number(f"{score} at {ratio}", f"{score} at ratio {ratio}", published, samples, MARGIN, note=missing)
+    key, what = f"{score} at {ratio}", f"{score} at ratio {ratio}"
+    if beta:
+        key, what = f"{key}, {beta:g}", f"{what}, beta = {beta:g} instead of the printed 1e-4, fresh seeds"
+    return number(key, what, published, samples, MARGIN, note=missing)
 
 
 def stronger(ratio: float, found: Numbers) -> VerdictRow:
@@ -193,6 +211,7 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     start = {
         "agrees": "With equal singular values the alignment is that of chance, within the margin. ",
         "differs": "With equal singular values the alignment is not that of chance in these runs. ",
+        "open": "With equal singular values these restarts neither show chance nor exclude it. ",
         "not comparable": "With equal singular values these are too few restarts to show chance. ",
     }[rows["random"].verdict]
     small = (
@@ -207,8 +226,15 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
         f"{start}{small}{waiting}The optimum is aligned at every ratio above 1, but the pull towards it, in nats per "
         f"beta, is {forces}: near 1 it is so weak that a spread over restarts is likely to be a matter of training "
         f"time rather than of identifiability (right panel). At beta = {_STRONG:g}, with a pull a hundred times as "
-        f"strong, the mean DtO is {closer}."
+        f"strong, the mean DtO is {closer}.{_fit(rows)}"
     )
+
+
+def _fit(rows: VerdictRows) -> str:
+    """How many cells of the table the fitted beta gives."""
+    found = [row for key, row in rows.items() if key.endswith(f", {_FITTED:g}")]
+    held = sum(row.verdict == "holds" for row in found)
+    return f" At beta = {_FITTED:g} on fresh seeds {held} of {len(found)} cells of the table come out." if found else ""
 
 
 CHOICES = (
@@ -217,9 +243,16 @@ CHOICES = (
     f"settled after 600 epochs, beta = {_STRONG:g} was added after a look at the results, for fewer epochs.",
     f"A published value agrees within {MARGIN:g} of DS or of DtO. Its deviations of 0.2 to 0.3 are so large that ten "
     "restarts on each side rarely show that.",
+    f"beta = {_FITTED:g} is a description of the table, not a reading of the loss: a review tried three betas for 100 "
+    "epochs, found that 0.03 came close to all six cells, and predicted 5e-3 for 600 epochs. It is tested here on "
+    "seeds that were not used for that.",
 )
 SCALES = {
     "tiny": Settings((1.0, 1.2, 1.5), TrainingSize(2, 0.1), TrainingSize(2, 0.1), TrainingSize(2, 0.1)),
     "quick": Settings((1.0, 1.2, 1.5, 2.0), TrainingSize(8, 10), TrainingSize(8, 10), TrainingSize(8, 20)),
-    "paper": Settings((1.0, 1.1, 1.2, 1.5, 2.0), TrainingSize(10, 600), TrainingSize(40, 600), TrainingSize(10, 100)),
-}
+    "large": Settings(
+        (1.0, 1.2, 1.5), TrainingSize(20, 600), TrainingSize(40, 600), TrainingSize(10, 100), TrainingSize(20, 600)
+    ),
+    "paper": Settings((1.0, 1.1, 1.2, 1.5, 2.0), TrainingSize(10, 600), TrainingSize(40, 600), TrainingSize(10, 100),
+                      TrainingSize(20, 600)),
+}  # fmt: skip

@@ -164,9 +164,10 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     stages = {
         "agrees": "the latents collapse one after the other where theory puts it",
         "differs": "not every restart has as many latents in use as theory says (training may be too short)",
+        "open": "these restarts leave open in which stages the latents collapse; theory puts them",
         "not comparable": "there are too few restarts to tell in which stages the latents collapse; theory puts them",
     }
-    shown = {"agrees": "shown", "differs": "not shown", "not comparable": "too few restarts"}
+    shown = {"agrees": "shown", "open": "open", "differs": "the opposite shown", "not comparable": "too short"}
     ends = "; ".join(
         f"{name}: rise {shown[rows[f'{name}, rise'].verdict]}, fall {shown[rows[f'{name}, fall'].verdict]}"
         for name in numbers["sets"]

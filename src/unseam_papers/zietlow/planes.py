@@ -157,10 +157,11 @@ def randomly(key: str, what: str, angles: Array) -> VerdictRow:
     verdict = three_way(distance - sure, distance + sure, _UNEVEN)
     ours = f"median {np.median(angles):.0f} degrees, {distance:.2f} from the uniform distribution (n = {n})"
     rule = (
-        f"equivalence: distance of the distribution functions, {distance:.2f} +- {sure:.2f} (95 %), within {_UNEVEN:g}"
+        f"equivalence: distance of the distribution functions, {distance:.2f} +- {sure:.2f} (95 %)"
         "; angles on 0 to 30 degrees only would be 0.33 away"
     )
-    return VerdictRow(key, what, "randomly aligned", ours, "published ordering", verdict, rule=rule)
+    within = f"within {_UNEVEN:g}"
+    return VerdictRow(key, what, "randomly aligned", ours, "published ordering", verdict, rule=rule, limit=within)
 
 
 def judge(numbers: Numbers) -> list[VerdictRow]:

@@ -156,7 +156,12 @@ SCALES = {
     "quick": Settings(SIZES["quick"]),
     "large": Settings(
         SIZES["large"],
-        wide={"Synth. Lin.": TrainingSize(3, 600), "MNIST": TrainingSize(3, 20), "fMNIST": TrainingSize(3, 20)},
+        wide={
+            "Synth. Lin.": TrainingSize(10, 600),
+            "Synth. Non-Lin.": TrainingSize(10, 600),
+            "MNIST": TrainingSize(3, 20),
+            "fMNIST": TrainingSize(3, 20),
+        },
     ),
     "paper": Settings(SIZES["paper"]),
 }

@@ -96,7 +96,7 @@ _WIDE = {"network": "mlp", "encoder": (1200,) * 2, "decoder": (1200,) * 3, "deco
 SETUPS: dict[str, Setup] = {
     "dSprites": Setup("sprites", 5, 50, 4.0, _WIDE, 737_280, (0.25, 1.0, 2.0, 4.0, 8.0, 16.0)),
     "sprites": Setup(
-        "sprites", 5, 50, 2.0, _SMALL, 1536, (0.25, 0.5, 1.0, 2.0, 4.0),
+        "sprites", 5, 50, 2.0, _SMALL, 1536, (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
         (("size", 16), ("shapes", 1), ("orientations", 1), ("xs", 16), ("ys", 16)), stands_in="dSprites",
     ),
     "Synth. Lin.": Setup(
@@ -136,7 +136,7 @@ WITH_FACTORS = {  # of the tables, by scale: exhibits that ask for the same trai
         "Synth. Lin.": TrainingSize(4, 10),
         "Synth. Non-Lin.": TrainingSize(4, 10),
     },
-    "large": {"sprites": TrainingSize(10, 500), **SYNTHETIC, "Synth. Non-Lin.": TrainingSize(3, 600)},
+    "large": {"sprites": TrainingSize(30, 500), **SYNTHETIC},
     "paper": {"dSprites": TrainingSize(10, 50), **SYNTHETIC},
 }
 SIZES = WITH_FACTORS | {  # and those whose data has no factors

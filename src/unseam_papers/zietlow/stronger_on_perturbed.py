@@ -1,13 +1,14 @@
 """Z12: Figures 4.4 to 4.7 of Zietlow 2022. Does another strength of the regularisation bring the scores back?"""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from unseam_papers.frame.draw import BLUE, DARK, ORANGE, Figure, dots, panels
 from unseam_papers.frame.exhibit import Numbers, Work
-from unseam_papers.frame.rows import VerdictRow, VerdictRows
-from unseam_papers.frame.verdicts import beyond, ordering
+from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts
+from unseam_papers.frame.verdicts import beyond, enough, ordering
 from unseam_papers.zietlow import broken
 from unseam_papers.zietlow.broken import METRIC_TABLES, NAMES, Settings, at
 
@@ -55,9 +56,9 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
         what = f"beta-VAE, {title.split(', ')[1]}: original above the best strength on perturbed data (x{name})"
         high = unpruned(numbers["original"], metric, numbers["latents"])
         said = "scores do not come back near the original level"
-        rows.append(
-            ordering(metric, what, said, high, low, names=("original", "perturbed"), note=numbers.get("whose", ""))
-        )
+        row = ordering(metric, what, said, high, low, names=("original", "perturbed"), note=numbers.get("whose", ""))
+        verdict, few = enough(row.verdict, len(low))
+        rows.append(replace(row, verdict=verdict, rule=join_parts(row.rule, few)))
     lost = "; ".join(f"x{f} {_dropped(found, numbers['latents'])}" for f, found in numbers["scaled"].items())
     return [*rows, beyond("pruned", "models left out as over-pruned", lost)]
 

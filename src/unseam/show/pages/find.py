@@ -13,21 +13,21 @@ from matplotlib.ticker import MaxNLocator
 
 from unseam.atomic import write_atomic
 from unseam.finding import Findings
-from unseam.finding.findings import MEANING, shown
-from unseam.finding.sentences import headline
+from unseam.finding.findings import MEANING, measured_text
+from unseam.finding.sentences import findings_headline
 from unseam.show.pictures import png, strip
 from unseam.show.style import ACCENT, CHOSEN, OTHER, new, styled, svg, template
 
-LARGE = 6  # factors with a card of their own; the others are folded away
-ROWS = 80  # columns in the table of loadings
-SPECTRUM = 30  # eigenvalues drawn
+_LARGE = 6  # factors with a card of their own; the others are folded away
+_ROWS = 80  # columns in the table of loadings
+_SPECTRUM = 30  # eigenvalues drawn
 
 
 @styled
-def scree_figure(findings: Findings) -> Figure:
+def _scree_figure(findings: Findings) -> Figure:
     """Eigenvalues of the correlations, the largest first, and what the same columns shuffled give."""
     numbers = findings.numbers
-    l, null = numbers.eigenvalues[:SPECTRUM], numbers.null[:SPECTRUM]
+    l, null = numbers.eigenvalues[:_SPECTRUM], numbers.null[:_SPECTRUM]
     place = np.arange(1, len(l) + 1)
     figure, ax = new(5.4, 3.0)
     colours = [CHOSEN if i <= numbers.major else OTHER for i in place]
@@ -51,11 +51,11 @@ def loadings_table(findings: Findings) -> list[tuple[str, int, list[float]]]:
     size = np.abs(np.nan_to_num(values))
     own = size.argmax(1)
     order = sorted(range(len(frame)), key=lambda i: (own[i], -size[i, own[i]]))
-    largest = set(np.argsort(-size.max(1), kind="stable")[:ROWS].tolist())
+    largest = set(np.argsort(-size.max(1), kind="stable")[:_ROWS].tolist())
     return [(str(frame.index[i]), int(own[i]), values[i].tolist()) for i in order if i in largest]
 
 
-def strips(findings: Findings) -> dict[int, str]:
+def _strips(findings: Findings) -> dict[int, str]:
     """Images: each factor's traversal as one picture, a data URI."""
     import torch
 
@@ -69,11 +69,11 @@ def write_find_page(findings: Findings, name: str, path: Path) -> Path:
     drawn = len(findings.numbers.eigenvalues) > 1 and not images
     differ = findings.numbers.disagreement() or ""
     page = template("find.html").render(
-        name=Path(name).name, f=findings, columns=findings.compared, meaning=MEANING, large=LARGE,
-        strips=strips(findings) if images else {}, loadings=[] if images else loadings_table(findings),
-        left=max(0, len(findings.loadings) - ROWS), scree=svg(scree_figure(findings), "scree") if drawn else "",
-        correlations=_correlations(findings), largest=_largest_share(findings), shown=shown,
-        headline=headline(findings.factors), differ=differ[:1].upper() + differ[1:],
+        name=Path(name).name, f=findings, columns=findings.compared, meaning=MEANING, large=_LARGE,
+        strips=_strips(findings) if images else {}, loadings=[] if images else loadings_table(findings),
+        left=max(0, len(findings.loadings) - _ROWS), scree=svg(_scree_figure(findings), "scree") if drawn else "",
+        correlations=_correlations(findings), largest=_largest_share(findings), shown=measured_text,
+        headline=findings_headline(findings.factors), differ=differ[:1].upper() + differ[1:],
         notes=[note for note in findings.notes if not drawn or note != differ],
     )  # fmt: skip
     write_atomic(path, page)

@@ -77,8 +77,9 @@ class View:
         return [int(k) for k in np.argsort(weight, kind="stable")[::-1]]
 
     def best_factor(self, latent: int) -> tuple[str, float] | None:
-        """The factor a latent knows most about, and which share of that factor's entropy it holds."""
-        if self.share is None:
+        """The factor a latent knows most about, and which share of that factor's entropy it holds; None if it knows
+        nothing of any (a latent that is not in use)."""
+        if self.share is None or not self.share[:, latent].any():
             return None
         f = int(self.share[:, latent].argmax())
         return self.factors[f], float(self.share[f, latent])
