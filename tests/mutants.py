@@ -205,7 +205,7 @@ FAULTS = (  # docs/reliability.md: what each mending of D1 to D18 would let thro
            "                if interrupted.is_set():\n                    raise Interrupted(job.folder)\n", "", "train/test_train_workers.py::test_a_signal_to_the_first_process_leaves_a_checkpoint_of_every_worker"),
     Mutant("D4: workers are not asked for a last checkpoint", f"{UNSEAM}train/workers.py",
            "                worker.process.terminate()\n", "                worker.process.kill()\n", "train/test_train_workers.py::test_a_signal_to_the_first_process_leaves_a_checkpoint_of_every_worker"),
-    Mutant("D4: a closed terminal writes no checkpoint", f"{UNSEAM}train/loop.py",
+    Mutant("D4: a closed terminal writes no checkpoint", f"{UNSEAM}train/stopping.py",
            '("SIGINT", "SIGTERM", "SIGHUP")', '("SIGINT", "SIGTERM")', "train/test_train_workers.py::test_a_signal_to_the_first_process_leaves_a_checkpoint_of_every_worker"),
     Mutant("D5: all members diverging is a TypeError", f"{UNSEAM}run/results.py",
            'if kind == "real"})  # all null is nan', 'if kind == "nothing"})', "cli/test_cli_main.py::test_all_members_diverging_is_a_table"),

@@ -10,7 +10,7 @@ from unseam.errors import BadInput
 from unseam.run import Run
 from unseam.train import fit, resume
 from unseam.train import loop as loop_module
-from unseam.train.callbacks import LoggedStep
+from unseam.train.stopping import LoggedStep
 
 SMALL = {"network": "mlp", "encoder": (32,), "decoder": (32,), "latents": 2, "batch": 16, "log_every": 10,
          "snapshots": 30, "steps": 300, "lr": 0.02, "beta": 0.01, "holdout": 0.5}  # fmt: skip

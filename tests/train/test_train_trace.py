@@ -13,7 +13,7 @@ from unseam.objectives import OBJECTIVES, Context, Objective, Optimiser
 from unseam.run.config import RunConfig, Training, sweep_members
 from unseam.train import compiled_step, fit, loop
 from unseam.train.batches import Feed
-from unseam.train.compiled_step import LONG, agree, write_out, written_step
+from unseam.train.compiled_step import LONG, agree, compile_step, trace_step
 from unseam.train.forward import Forward
 from unseam.train.job import Job, State, start
 from unseam.train.stack import Stepper
@@ -37,7 +37,7 @@ def prepare(kind: type[Objective], steps: int = LONG) -> tuple[Forward, State, F
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_objective_can_be_written_out_and_gives_the_same(name: str) -> None:
     forward, state, feed = prepare(OBJECTIVES[name])
-    written = write_out(forward, state, *feed(0, forward.shapes))
+    written = trace_step(forward, state, *feed(0, forward.shapes))
     assert written is not None
     state.step = 700  # a step, a batch and weights that it was not written on
     for stack in state.stacks.values():
@@ -71,7 +71,7 @@ class Remembers(Objective):
 
 def test_a_step_that_looks_at_values_is_not_written_out(tmp_path: Path) -> None:
     forward, state, feed = prepare(LooksAtValues)
-    assert written_step(forward, state, feed) is None
+    assert compile_step(forward, state, feed) is None
     run = fit("synth-linear", LooksAtValues, network="linear", latents=2, steps=LONG, seeds=[0, 1], batch=8,
               data_parameters={"size": 100}, out=tmp_path / "run")  # fmt: skip
     assert set(run.table()["status"]) == {"finished"}
@@ -79,15 +79,15 @@ def test_a_step_that_looks_at_values_is_not_written_out(tmp_path: Path) -> None:
 
 def test_a_step_that_changes_behind_our_back_is_found_out() -> None:
     forward, state, feed = prepare(Remembers)
-    written = write_out(forward, state, *feed(0, forward.shapes))
+    written = trace_step(forward, state, *feed(0, forward.shapes))
     assert written is not None
     assert not agree(written, forward, state, *feed(1, forward.shapes))
-    assert written_step(forward, state, feed) is None
+    assert compile_step(forward, state, feed) is None
 
 
 def test_short_runs_are_not_written_out() -> None:
-    assert written_step(*prepare(OBJECTIVES["beta-vae"], steps=LONG - 1)) is None
-    assert written_step(*prepare(OBJECTIVES["beta-vae"])) is not None
+    assert compile_step(*prepare(OBJECTIVES["beta-vae"], steps=LONG - 1)) is None
+    assert compile_step(*prepare(OBJECTIVES["beta-vae"])) is not None
 
 
 def test_it_is_written_once_and_not_before_the_first_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_it_is_written_once_and_not_before_the_first_step(tmp_path: Path, monkey
     def counted(forward: Forward, state: State, feed: Feed) -> None:
         asked.append(state.step)
 
-    monkeypatch.setattr(loop, "written_step", counted)
+    monkeypatch.setattr(loop, "compile_step", counted)
     fit("synth-linear", "beta-vae", network="linear", latents=2, steps=7, batch=8, data_parameters={"size": 100},
         log_every=3, workers=1, out=tmp_path / "run")  # fmt: skip
     assert asked == [1]

@@ -26,7 +26,7 @@ from unseam.processes import hidden_script
 from unseam.progress import log
 from unseam.study.engine import Stopped, one_piece, study_resume_command, watch
 from unseam.study.pieces import Place
-from unseam.train.loop import interruptible
+from unseam.train.stopping import interruptible
 
 SECONDS = 300.0  # a task works at one piece before it asks again
 _FAILURES = 3  # errors of one piece (not kills) after which it is given up; bad input is given up at once

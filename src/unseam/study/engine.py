@@ -25,7 +25,7 @@ from unseam.progress import bar, log
 from unseam.study import lease
 from unseam.study.grid import PRESETS, Grid, load_grid
 from unseam.study.pieces import Place, advance, open_piece, open_study, places, read_json, start_study
-from unseam.train.loop import interruptible
+from unseam.train.stopping import interruptible
 
 LOOK = 0.5  # seconds between looks at the folders
 PATIENCE = 3  # deaths of workers without a piece done in between, after which the study is given up

@@ -44,7 +44,7 @@ DIRECT: dict[Any, Any] = {  # the same operations by torch's own functions, whic
 RTOL = {torch.float32: 1e-4, torch.float64: 1e-9}
 
 
-class Written:
+class CompiledStep:
     """losses, gradients = the list of operations (leaves, x, noise, step)."""
 
     def __init__(self, graph: fx.GraphModule, players: list[str]) -> None:
@@ -65,17 +65,17 @@ def arguments(state: State, x: Tensor, noise: Mapping[str, Tensor]) -> list[Tens
     return [*leaves, x, *noise.values(), torch.tensor(state.step, device=x.device)]
 
 
-def written_step(forward: Forward, state: State, feed: Feed) -> Written | None:
+def compile_step(forward: Forward, state: State, feed: Feed) -> CompiledStep | None:
     """The step of this group as a list of operations, where that pays, is possible, and gives what it must."""
     if forward.steps < LONG or sum(stack.flat.numel() for stack in state.stacks.values()) > _LARGE:
         return None
-    written = write_out(forward, state, *feed(0, forward.shapes))
+    written = trace_step(forward, state, *feed(0, forward.shapes))
     if written and not agree(written, forward, state, *feed(1, forward.shapes)):
         state.why_not, written = "it gave other numbers on another batch", None
     return written
 
 
-def write_out(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Tensor]) -> Written | None:
+def trace_step(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Tensor]) -> CompiledStep | None:
     """The step as a list of operations, or None when it cannot be one."""
     if torch_private.make_fx is None:
         state.why_not = "this torch has no make_fx"
@@ -102,7 +102,7 @@ def write_out(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Ten
         if any(is_mutable(node.target) for node in graph.graph.nodes):
             with torch.no_grad():
                 graph = torch_private.make_fx(functionalize(graph))(*inputs)
-        return Written(clean(graph, inputs, sum(sizes)), players)
+        return CompiledStep(clean(graph, inputs, sum(sizes)), players)
     except Exception as error:  # a user's objective is any Python, and any of it may stand in the way; it can still run
         state.why_not = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return None
@@ -176,7 +176,7 @@ def is_constant(node: fx.Node, of: Mapping[fx.Node, Any], parameters: Container[
     return fixed and isinstance(of[node], Tensor)
 
 
-def agree(written: Written, forward: Forward, state: State, x: Tensor, noise: Mapping[str, Tensor]) -> bool:
+def agree(written: CompiledStep, forward: Forward, state: State, x: Tensor, noise: Mapping[str, Tensor]) -> bool:
     """Whether the list gives what the objective gives, on a batch and a step that it was not written on."""
     step, state.step = state.step, state.step + 1
     try:

@@ -33,9 +33,8 @@ from unseam.run.config import RunConfig, Training, split, sweep_members
 from unseam.run.load import load_run
 from unseam.run.run import Run
 from unseam.run.settings import Choices, OptimiserName, Settings, resolve_settings
-from unseam.train.callbacks import Callback, check_callbacks
 from unseam.train.cohort import check_free, plan, run_cohort, start_folder, where
-from unseam.train.early_stopping import check_patience
+from unseam.train.stopping import Callback, check_callbacks, check_patience
 from unseam.train.track import known_tracker, tracked
 
 

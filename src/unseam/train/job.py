@@ -17,9 +17,8 @@ from unseam.objectives import Objective
 from unseam.rng import derive
 from unseam.run.checkpoint import load_checkpoint, weights_path
 from unseam.run.config import RunConfig
-from unseam.train.callbacks import Callback
-from unseam.train.early_stopping import BestWeights
 from unseam.train.stack import Stack, Stepper
+from unseam.train.stopping import BestWeights, Callback
 
 
 @dataclass(frozen=True)

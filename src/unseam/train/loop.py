@@ -2,19 +2,16 @@
 
 x, noise = feed(step)                          every member its own samples and noise
 losses   = lift(one member's forward pass)     one vmapped call
-backward                                       for each player (model, critic, ...) its own; a long run writes both
-step                                           out once and then runs that list (compiled_step.py)
+backward                                       for each player (model, critic, ...) its own; a long run compiles both
+step                                           into one list of operations and runs that (compiled_step.py)
 """
 
 from __future__ import annotations
 
 import json
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from math import isfinite
 from typing import Any
 
@@ -29,15 +26,15 @@ from unseam.run.checkpoint import save_checkpoint, weights_path
 from unseam.run.config import split
 from unseam.run.results import Results
 from unseam.train.batches import Feed
-from unseam.train.callbacks import LoggedStep, stopped_by
-from unseam.train.compiled_step import Written, written_step
+from unseam.train.compiled_step import CompiledStep, compile_step
 from unseam.train.forward import Forward
 from unseam.train.job import Job, State, checkpoint_state, hold, resume_group, start
+from unseam.train.stopping import LoggedStep, interruptible, stopped_by
 
 _EVALUATION = 2048  # held-out samples behind the final numbers
 _SETTLING = 8192  # trained samples behind parameters that are set when training ends
 SUMS = ("loss", "reconstruction", "kl")  # what is kept of the held-out samples
-ABSENT = {"reconstruction": None}  # what does not reconstruct has no such number; no KL is a KL of 0
+ABSENT = {"reconstruction": None}  # an objective that does not reconstruct has no such number; its KL is 0
 LATENT = ("kl", "mu_std", "mu2", "sigma2", "log_sigma2")  # and of each latent
 LONGEST_CODE = 1e5  # nats of KL that no working code needs
 WORSE = 10  # times the reconstruction's start by which it may get worse
@@ -48,79 +45,133 @@ _Row = dict[str, Any]
 def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
     """Train until the last step or an interrupt (which leaves a checkpoint), then write the final numbers.
 
-    `tick(1)` hears of every step, with the mean losses of the batch and of the held-out samples where known; it asks
-    for an interrupt by returning True.
+    `tick(1)` is called after every step, and at logged steps `tick(1, loss, held_out_loss)` with the mean losses of
+    the batch and of the held-out samples. It asks for an interrupt by returning True.
     """
-    training, steps = job.config.training, job.config.training.steps
+    training = job.config.training
     objective = job.objective(**job.config.members[job.members[0]].hyper, **job.config.static)
     state = resume_group(job, start(job, objective, data.shape))
-    results, (train_rows, test_rows) = Results(job.folder), split(len(data), training.holdout)
+    train_rows, test_rows = split(len(data), training.holdout)
     seeds = [job.config.members[m].seed for m in job.members]
     batch, pairing = training.batch * objective.batches, objective.pairing()
     feed = Feed(data, train_rows, seeds, batch, pairing=pairing, device=job.device)
     forward = Forward(job, objective, state, len(train_rows))
     watch = HeldOut(forward, feed, test_rows, training.watch) if training.watch and len(test_rows) else None
-    snapshots = {round(steps * (i + 1) / training.snapshots) for i in range(training.snapshots)}
-    log: dict[str, list[_Row]] = {"log": [], "latents": []}
-    saved, saved_step, began = time.monotonic(), state.step, time.monotonic()
-
-    @cache
-    def written() -> Written | None:
-        """The step written out, once it is asked for: the first step, which is logged, need not wait for it."""
-        nonlocal saved, began
-        asked = time.monotonic()
-        found = written_step(forward, state, feed)
-        took = time.monotonic() - asked  # no part of the training's time
-        saved, began = saved + took, began + took
-        return found
-
-    def save() -> None:
-        for table in log:
-            results.write(table, log[table])
-            log[table].clear()
-        save_checkpoint(job.checkpoint, *checkpoint_state(job, state))
+    journal = Journal(job, state)
+    gradients = Gradients(forward, state, feed, journal)
 
     with interruptible() as interrupted:
-        while state.step < steps and still_training(state, len(job.members)):
+        while state.step < training.steps and still_training(state, len(job.members)):
             x, noise = feed(state.step, forward.shapes)
-            logging = state.step % training.log_every == 0
-            by_list = None if logging else written()
-            if by_list is None:
-                losses, report = forward(state, x, noise, logging)
-                forward.backward(state, losses)
-            else:
-                losses = by_list(state, x, noise)
-            if logging:
-                speed = len(job.members) * (state.step - saved_step + 1) / (time.monotonic() - saved + 1e-9)
-                seen = watch(state) if watch else {}
-                record(log, job, state.step, report, seen, speed)
-                stop_early(state, seen)
-                if call_back(job, state, report, seen):
+            if state.step % training.log_every == 0:
+                losses, report = gradients.with_report(x, noise)
+                held_out = watch(state) if watch else {}
+                journal.record(report, held_out)
+                stop_early(state, held_out)
+                if call_back(job, state, report, held_out):
                     break
+                shown: tuple[float, ...] = (mean_loss(report), mean_loss(held_out))
+            else:
+                losses, shown = gradients(x, noise), ()
             update(state, losses)
             state.step += 1
-            if tick(1, *(mean_loss(told) for told in (report, seen)) if logging else ()) is True:
+            if tick(1, *shown) is True:
                 interrupted.set()
-            if state.step in snapshots:
-                save_checkpoint(
-                    weights_path(job.folder, job.number, state.step), *checkpoint_state(job, state, weights_only=True)
-                )
-            due = training.checkpoint_steps and state.step % training.checkpoint_steps == 0
-            if due or time.monotonic() - saved > training.checkpoint_seconds or interrupted.is_set():
-                state.seconds += time.monotonic() - began
-                began = time.monotonic()
-                save()
-                saved, saved_step = time.monotonic(), state.step
+            journal.after_step(interrupted.is_set())
             if interrupted.is_set():
                 raise KeyboardInterrupt
-    state.seconds += time.monotonic() - began
+
     if state.best is not None and watch is not None:
         stop_early(state, watch(state))  # the last weights may be the best
         state.best.restore(state.stacks, state.frozen)
     _settle(state, HeldOut(forward, feed, train_rows, _SETTLING))
-    save()
+    journal.save()
     last = HeldOut(forward, feed, test_rows if len(test_rows) else train_rows, _EVALUATION)
-    _finish(job, state, last(state), results)
+    _finish(job, state, last(state), journal.results)
+
+
+class Gradients:
+    """The losses (S,) of each player at a batch; their gradients are left in the stacks.
+
+    Logged steps run the objective itself, which also reports its terms. The others run its compiled step where there
+    is one; it is compiled at the first of them, so that the first step, which is logged, does not wait for it.
+    """
+
+    def __init__(self, forward: Forward, state: State, feed: Feed, journal: Journal) -> None:
+        self.forward, self.state, self.feed, self.journal = forward, state, feed, journal
+        self.compiled: CompiledStep | None = None
+        self.is_compiled = False  # or was tried
+
+    def __call__(self, x: Tensor, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        if not self.is_compiled:
+            with self.journal.paused():
+                self.compiled = compile_step(self.forward, self.state, self.feed)
+            self.is_compiled = True
+        if self.compiled is not None:
+            return self.compiled(self.state, x, noise)
+        return self.with_report(x, noise, logging=False)[0]
+
+    def with_report(
+        self, x: Tensor, noise: Mapping[str, Tensor], logging: bool = True
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        losses, report = self.forward(self.state, x, noise, logging)
+        self.forward.backward(self.state, losses)
+        return losses, report
+
+
+class Journal:
+    """What a group leaves in the run folder while it trains: logged rows, checkpoints and snapshots of the weights.
+
+    Rows reach the folder with the checkpoint that follows them, so a run that is killed resumes without repeating any.
+    """
+
+    def __init__(self, job: Job, state: State) -> None:
+        steps, snapshots = job.config.training.steps, job.config.training.snapshots
+        self.job, self.state, self.results = job, state, Results(job.folder)
+        self.rows: dict[str, list[_Row]] = {"log": [], "latents": []}
+        self.snapshots = {round(steps * (i + 1) / snapshots) for i in range(snapshots)}
+        self.saved_step = state.step
+        self.saved = self.counted = time.monotonic()  # of the last checkpoint; until when `state.seconds` counts
+
+    def record(self, report: Mapping[str, Tensor], held_out: Mapping[str, Tensor]) -> None:
+        """Turn what is known of the batch and of the held-out samples into rows of `log` and `latents`."""
+        step, members = self.state.step, self.job.members
+        speed = len(members) * (step - self.saved_step + 1) / (time.monotonic() - self.saved + 1e-9)
+        values: dict[str, Any] = logged_numbers(report, held_out)
+        values |= {"active": count_active(held_out or report), "throughput": [speed] * len(members)}
+        for position, member in enumerate(members):
+            key = {"member": member, "step": step}
+            self.rows["log"] += [{**key, "name": name, "value": value[position]} for name, value in values.items()]
+        self.rows["latents"] += latent_rows(self.job, step, held_out or report)
+
+    def after_step(self, interrupted: bool) -> None:
+        """Write a snapshot and a checkpoint where they are due."""
+        step, training = self.state.step, self.job.config.training
+        if step in self.snapshots:
+            path = weights_path(self.job.folder, self.job.number, step)
+            save_checkpoint(path, *checkpoint_state(self.job, self.state, weights_only=True))
+        due = training.checkpoint_steps and step % training.checkpoint_steps == 0
+        if due or interrupted or time.monotonic() - self.saved > training.checkpoint_seconds:
+            self.save()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Time in this block is not training time."""
+        began = time.monotonic()
+        yield
+        took = time.monotonic() - began
+        self.saved, self.counted = self.saved + took, self.counted + took
+
+    def save(self) -> None:
+        """Write the rows and a checkpoint."""
+        now = time.monotonic()
+        self.state.seconds += now - self.counted
+        self.counted = now
+        for table, rows in self.rows.items():
+            self.results.write(table, rows)
+            rows.clear()
+        save_checkpoint(self.job.checkpoint, *checkpoint_state(self.job, self.state))
+        self.saved, self.saved_step = time.monotonic(), self.state.step
 
 
 def still_training(state: State, members: int) -> bool:
@@ -228,24 +279,6 @@ class HeldOut:
         return mean
 
 
-def record(
-    log: dict[str, list[_Row]],
-    job: Job,
-    step: int,
-    report: Mapping[str, Tensor],
-    held_out: Mapping[str, Tensor],
-    speed: float,
-) -> None:
-    """What all members say of the batch and of the held-out samples -> rows of `log` and `latents`."""
-    found: dict[str, Any] = logged_numbers(report, held_out)
-    report = held_out or report
-    found |= {"active": count_active(report), "throughput": [speed] * len(job.members)}
-    for position, member in enumerate(job.members):
-        at = {"member": member, "step": step}
-        log["log"] += [{**at, "name": name, "value": values[position]} for name, values in found.items()]
-    log["latents"] += latent_rows(job, step, report)
-
-
 def logged_numbers(report: Mapping[str, Tensor], held_out: Mapping[str, Tensor]) -> dict[str, list[float]]:
     """The numbers of the batch and of the held-out samples by name, one per member."""
     found = {name: value.tolist() for name, value in report.items() if not name.startswith(("latent/", "settled/"))}
@@ -298,19 +331,3 @@ def exploded(reconstruction: float, kl: float, began: float | None) -> str:
     if began is not None and reconstruction > began + WORSE * (abs(began) + 1):
         return f"its reconstruction went from {began:.3g} to {reconstruction:.3g} nats; {remedy}"
     return ""
-
-
-@contextmanager
-def interruptible() -> Iterator[threading.Event]:
-    """Ctrl-C, SIGTERM and a closed terminal set an event instead of tearing a step apart (main thread only)."""
-    event = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield event
-        return
-    signals = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    previous = [signal.signal(s, lambda *_: event.set()) for s in signals]
-    try:
-        yield event
-    finally:
-        for s, handler in zip(signals, previous, strict=True):
-            signal.signal(s, handler)

@@ -26,7 +26,8 @@ from unseam.progress import log
 from unseam.run.config import RunConfig
 from unseam.run.user_files import located_data
 from unseam.train.job import Job
-from unseam.train.loop import interruptible, train_group
+from unseam.train.loop import train_group
+from unseam.train.stopping import interruptible
 
 WORK = "unseam.train.workers:_work"
 PAUSE = 0.2  # seconds between two messages about progress
