@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unseam.data.sets.manifolds import Manifolds
 from unseam.errors import BadInput
-from unseam.geometry import align, entanglement_cost, sigma_law
+from unseam.geometry import align, diagnose, entanglement_cost, sigma_law
 from unseam.geometry.align import RotatedEncoder, frame_of
 from unseam.geometry.diagonalise import best_angles, descend, jacobi_sweep, joint_rotation, rotation_cost, rounds
 from unseam.models import Architecture
@@ -165,6 +165,42 @@ def test_says_when_it_does_not_help() -> None:
     assert not round_.helped
     assert "varies from point to point" in round_.verdict
     assert round_.table[0]["after"] < round_.table[0]["before"]  # it did find a rotation that fits these points
+
+
+def test_axes_that_no_rotation_helps_can_be_kept() -> None:
+    codes = torch.randn(100, 2, generator=torch.Generator().manual_seed(0)).double()
+
+    def polar(z: Tensor) -> Tensor:
+        return z * (1 + z.norm(dim=1, keepdim=True))
+
+    best, kept = (align(polar, codes, s2=0.01, keep_axes=keep) for keep in (False, True))
+    assert not best.helped
+    assert (kept.helped, kept.table) == (False, best.table)  # what the best rotation would have done
+    assert kept.verdict == f"{best.verdict}; the axes are kept"
+    assert not np.allclose(best.codes, codes, atol=1e-3)
+    assert np.array_equal(kept.codes, codes)
+    assert torch.equal(kept.decoder(codes), polar(codes))
+    W = torch.tensor([[1.0, 2.0], [-1.0, 1.0]]).double()
+    turned, same = (align(lambda z: z @ W, codes, keep_axes=keep) for keep in (True, False))
+    assert turned.helped
+    assert torch.equal(turned.rotation, same.rotation)
+
+
+def test_align_turns_the_latents_that_diagnose_counts() -> None:
+    """The decoder listens to a latent whose posterior is the prior: it is not active, and its axis is left alone."""
+    g = torch.Generator().manual_seed(0)
+    codes = torch.randn(200, 3, generator=g).double()
+    codes[:, 1] *= 0.1
+    variances = torch.tensor([0.02, 0.95, 0.05]).double().expand(200, 3)
+    W = torch.randn(3, 6, generator=g).double()
+    found = align(lambda z: z @ W, codes, variances, s2=0.1)
+    before = diagnose(lambda z: z @ W, codes, variances, s2=0.1, beta=1.0)
+    assert [latent.active for latent in before.latents] == [True, False, True]
+    told = {row["what"]: row["before"] for row in found.table}
+    assert told["DtO"] == pytest.approx(before.dto)
+    assert told["DtO by chance"] == pytest.approx(before.dto_haar)
+    assert told["IMA contrast (nats)"] == pytest.approx(before.ima_contrast)
+    assert found.rotation[1].tolist() == [0, 1, 0]
 
 
 def test_dead_latents_are_left_alone() -> None:

@@ -1,6 +1,7 @@
 """An aligned run is a run: the models are the old ones in new axes, to rounding, and every verb opens the folder."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -192,3 +193,15 @@ def test_samples_are_decoded_draws_of_the_prior(runs):
         runs["ae"][0].sample(3, member=0)
     with pytest.raises(BadInput, match="n=0 must be at least 1"):
         run.sample(0, member=0)
+
+
+def test_a_member_that_no_rotation_helps_keeps_its_axes(runs, tmp_path, monkeypatch, capsys):
+    """The new run then holds the old model, not the best of the rotations that do not help."""
+    monkeypatch.setattr(sys.modules["unseam.geometry.align"], "judge", lambda rows: False)
+    run = runs["beta-vae-sigma"][0]
+    assert main(["align", str(run.folder), "--out", str(tmp_path / "turned"), "--points", "100"]) in (0, None)
+    assert "the axes are kept" in capsys.readouterr().out
+    made, x = load_run(tmp_path / "turned"), run.data.batch(torch.arange(9))
+    np.testing.assert_array_equal(made.encode(x, 0), run.encode(x, 0))
+    codes = np.load(tmp_path / "turned" / "member-0.npz")
+    np.testing.assert_array_equal(codes["codes"], codes["codes_before"])

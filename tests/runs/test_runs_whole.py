@@ -80,7 +80,7 @@ def test_a_dead_decoder_is_not_called_orthogonal(tmp_path):
     run = unseam.fit("synth-linear", beta=1e4, steps=200, lr=1e-2, network="linear", latents=2, workers=1,
                      data_parameters={"size": 300}, out=tmp_path / "dead", show=False)  # fmt: skip
     verdict = align_members(run)[0][0].verdict
-    assert verdict.startswith("align did nothing: the decoder makes use of no latent")
+    assert verdict.startswith("align did nothing: no latent is active")
     assert "orthogonal" not in verdict
 
 

@@ -20,8 +20,9 @@ class Command:
     """Align a run without labels or retraining: one rotation of latent space per member, and what it bought.
 
     DIR is a run that every verb opens (evaluate, match, report, explore, export, traverse, diagnose): its models are
-    the same ones in the new axes. Beside it stand alignment.json (rotations and before/after tables) and member-S.npz
-    (codes, codes_before, variances, the map between codes z = shift + scale rotation z' and, where known, factors).
+    the same ones in the new axes; a member that no rotation helps keeps its axes. Beside it stand alignment.json
+    (rotations and before/after tables) and member-S.npz (codes, codes_before, variances, the map between codes
+    z = shift + scale rotation z' and, where known, factors).
 
     Example: unseam align runs/sprites-beta-vae --out runs/aligned
     """

@@ -24,7 +24,7 @@ from unseam.geometry.diagnosis import html_table, three_digits
 from unseam.geometry.diagonalise import joint_rotation
 from unseam.geometry.jacobian import Decoder
 from unseam.geometry.orthogonality import cosines, dto, haar, ima_contrast, select
-from unseam.geometry.prepare import latents_in_use, prepare_decoder
+from unseam.geometry.prepare import latents_to_turn, prepare_decoder
 from unseam.geometry.verdict import about_beta
 from unseam.models.likelihood import Likelihood
 from unseam.models.posterior import Diagonal
@@ -149,10 +149,12 @@ def align(
     seed: int = 0,
     chunk: int | None = None,
     whiten: bool = False,
+    keep_axes: bool = False,
 ) -> Alignment:
     """Find the rotation of latent space with the smallest entanglement cost, and say whether it helped.
 
-    Set `whiten` for an autoencoder without a prior.
+    Set `whiten` for an autoencoder without a prior. With `keep_axes` the result holds the axes as they were where no
+    rotation helps: the best one then follows accidents of the points that were looked at.
 
     >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
     >>> turn = torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
@@ -164,15 +166,18 @@ def align(
     q = prepare_decoder(decoder, codes, posterior, likelihood, s2, beta, points, chunk)
     frame = frame_of(q.codes, whiten)
     M, beta = frame.scale @ q.M.pullback @ frame.scale, q.beta
-    used = latents_in_use(q)  # a dead latent has no axis to find, and its column would only add noise
+    used = latents_to_turn(q)  # a dead latent has no axis to find, and its column would only add noise
     old = select(M, used)
     small = joint_rotation(old, beta, restarts, seed)
     rows = _compare(old, small.T @ old @ small, beta, held_out(old, beta, seed))
-    frame = frame._replace(rotation=_embed(small, used))
-    if encoder is None and isinstance(decoder, nn.Module):
-        encoder = getattr(decoder, "encode", None)
     helped = judge(rows)
     words = say(rows, helped) if used.sum() > 1 else nothing_to_turn(int(used.sum()))
+    if keep_axes and not helped:
+        frame, M, words = frame_of(q.codes, whiten=False), q.M.pullback, f"{words}; the axes are kept"
+    else:
+        frame = frame._replace(rotation=_embed(small, used))
+    if encoder is None and isinstance(decoder, nn.Module):
+        encoder = getattr(decoder, "encode", None)
     return Alignment(
         rotation=frame.rotation,
         frame=frame,
@@ -240,9 +245,9 @@ def judge(rows: tuple[dict[str, Any], ...]) -> bool:
 def nothing_to_turn(used: int) -> str:
     """
     >>> nothing_to_turn(0)
-    'align did nothing: the decoder makes use of no latent, so there is no axis to turn'
+    'align did nothing: no latent is active, so there is no axis to turn'
     """
-    return f"align did nothing: the decoder makes use of {'one' if used else 'no'} latent, so there is no axis to turn"
+    return f"align did nothing: {'one' if used else 'no'} latent is active, so there is no axis to turn"
 
 
 def say(rows: tuple[dict[str, Any], ...], helped: bool) -> str:

@@ -182,11 +182,13 @@ def moving(codes: Array, M: Grams) -> Array:  # (K,) bool
     return strength > _MOVES * max(float(strength.max()), 1e-300)
 
 
-def latents_in_use(q: Question) -> Array:  # (K,) bool
-    """Latents with an axis worth turning. A full posterior may spread one direction over many latents, so this asks
-    the decoder: the Sigma law gives a latent in use a variance below 0.8."""
-    law = sigma_law(q.M.pullback, q.beta).mean(0).numpy()
-    return q.active if q.posterior is None else law < ACTIVE_VARIANCE
+def latents_to_turn(q: Question) -> Array:  # (K,) bool
+    """The active latents, those that `diagnose` counts.
+
+    A full posterior may spread one direction over many latents, none of which is active by itself; there the decoder
+    is asked: the Sigma law gives a latent that it uses a variance below 0.8.
+    """
+    return sigma_law(q.M.pullback, q.beta).mean(0).numpy() < ACTIVE_VARIANCE if q.full else q.active
 
 
 def column_norms(M: Grams) -> Array:  # (K,)

@@ -32,17 +32,20 @@ Aligned = tuple[Alignment, dict[str, Array]]  # a member turned, and its codes b
 def align_members(
     run: Run, members: Iterable[int] | None = None, points: int = ROWS_ENCODED, seed: int = 0, show: bool | None = None
 ) -> dict[int, Aligned]:
-    """`align` for some members, or all."""
+    """`align` for some members, or all; a member that no rotation helps keeps its axes."""
     chosen, out = chosen_members(run, members), {}
     with bar("aligning", len(chosen), show) as advance:
         for member in chosen:
-            out[member] = align(run, member, points, seed)
+            out[member] = align(run, member, points, seed, keep_axes=True)
             advance()
     return out
 
 
-def align(run: Run, member: int, points: int = ROWS_ENCODED, seed: int = 0) -> Aligned:
-    """A member turned to its preferred axes; its codes before and after and, where known, the factors that vary."""
+def align(run: Run, member: int, points: int = ROWS_ENCODED, seed: int = 0, keep_axes: bool = False) -> Aligned:
+    """A member turned to its preferred axes; its codes before and after and, where known, the factors that vary.
+
+    With `keep_axes` a member that no rotation helps stays as it is.
+    """
     needs_decoder(run)
     model = run.model(member)
     seen = without_constants(see(run, model, points, seed))
@@ -54,6 +57,7 @@ def align(run: Run, member: int, points: int = ROWS_ENCODED, seed: int = 0) -> A
         points=points,
         seed=seed,
         whiten=not seen.posterior.has_prior,  # nothing fixed the scale
+        keep_axes=keep_axes,
     )
     frame = {name: part.numpy() for name, part in found.frame._asdict().items()}
     codes = {"codes": found.codes, "codes_before": seen.codes, "variances": found.variances, **frame}
