@@ -93,19 +93,41 @@ def test_the_unit_of_the_codes_does_not_matter(name):
     assert after == pytest.approx(before, abs=tolerance, rel=1e-6)
 
 
-LATENTS_COUNT = {
-    "dci-completeness": "the entropy is taken in base K",
-    "es-size": "it counts latents",
-}
-
-
 @pytest.mark.parametrize("name", ARRAYS)
 def test_a_dead_latent_changes_nothing(name):
     before, after = values("noisy-0.3")[name], values("noisy-0.3", "dead")[name]
-    if name in LATENTS_COUNT:
+    if METRICS[name].counts:
         assert after != before
     else:
         assert after == pytest.approx(before, abs=1e-3)
+
+
+@cache
+def with_passive():
+    """The same codes alone, and beside three latents that know every factor, hardly vary and do not vote."""
+    z, v = table("noisy-0.3")
+    quiet = 1e-3 * np.stack([v[:, 0] - v[:, 1], v[:, 2], v.sum(1)], axis=1)
+    known = {"variances": np.full_like(z, 0.05), "metrics": NAMES}
+    alone = score(z, v, **known)
+    known["variances"] = np.hstack([known["variances"], np.ones_like(quiet)])
+    return alone, score(np.hstack([z, quiet]), v, **known), score(np.hstack([z, quiet]), v, active=[0, 1, 2, 3], **known)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_latent_without_a_vote_changes_nothing_but_what_the_metric_says(name):
+    """`evaluate`, the report and the explorer score a run so; docs/metrics/index.md has the exceptions."""
+    alone, _, masked = (found[name].value for found in with_passive())
+    if METRICS[name].counts:
+        assert masked != pytest.approx(alone, abs=1e-3)
+    else:  # two draws of the posterior's noise are not the same one
+        assert masked == pytest.approx(alone, abs=0.02 if name == "gaussian-tc-sampled" else 1e-3)
+
+
+def test_such_latents_would_have_been_heard():
+    """Else the test above could not fail: most metrics change when these latents vote."""
+    alone, voting, _ = with_passive()
+    assert sum(abs(alone[name].value - voting[name].value) > 0.02 for name in NAMES) > len(NAMES) / 2
 
 
 # (ceiling, tolerance) of a perfect code with one more latent of noise, where it is not 1; docs/metrics has the reasons

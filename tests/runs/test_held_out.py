@@ -99,6 +99,38 @@ def test_passive_latents_have_no_vote(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert one.settings["passive"] == [1]
 
 
+def test_evaluate_says_which_latents_a_score_counts(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["evaluate", str(run.folder), "--metrics", "mcc,dci-completeness,mig", "--samples", "200", "--member", "0"]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "2 of 2" in told
+    assert "in use" not in told
+    monkeypatch.setattr(Seen, "active", property(lambda seen: np.array([True, False])))
+    assert main([*words, "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out)["members"][0]["scores"]
+    counted = {name: [note for note in row.get("notes", []) if "in use or not" in note] for name, row in scores.items()}
+    assert {name: len(notes) for name, notes in counted.items()} == {"mcc": 0, "dci-completeness": 1, "mig": 0}
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "1 of 2" in told
+    assert "latents: those in use, which are scored" in told
+    assert counted["dci-completeness"][0] in told
+
+
+def test_a_wide_table_has_a_row_per_metric(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """No number is cut, whatever the width of the terminal; every member has its own column."""
+    names = "mcc,mcc-spearman,sap-r2,gaussian-tc,wasserstein-dependency,code-mutual-information"
+    assert main(["evaluate", str(run.folder), "--metrics", names, "--ci"]) == 0
+    wide = capsys.readouterr().out
+    found = evaluate(run, names, show=False)
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in wide.splitlines() if "│" in line]
+    for name in names.split(","):
+        shown = [cell.split(" ")[0] for row in rows if row[0] == name for cell in row[1:]]
+        assert shown == [f"{found[m][name].value:.3f}" for m in sorted(found)]
+
+
 def test_evaluate_gives_means_over_members(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """The best of three seeds is not what a method achieves."""
     assert main(["evaluate", str(run.folder), "--metrics", "mcc", "--json"]) == 0

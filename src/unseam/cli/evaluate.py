@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args
 
@@ -62,18 +63,37 @@ class Command:
         stdout.print(f"{data_name(run)}, {taken}", soft_wrap=True)
         if said(run.data):
             stdout.print(f"read: {said(run.data)}", soft_wrap=True)
-        table = Table()
-        for name in ("member", "latents", *names):
-            table.add_column(name, justify="right")
         K = run.config.architecture.latents
         passive = {m: len(each[names[0]].settings["passive"]) for m, each in scores.items()}
-        for m, each in scores.items():
-            table.add_row(str(m), f"{K - passive[m]} of {K}", *(_cell(each[n]) for n in names))
-        stdout.print(table)
+        cells = {m: [f"{K - passive[m]} of {K}", *(_cell(each[n]) for n in names)] for m, each in scores.items()}
+        for table in _tables(["latents", *names], cells):
+            stdout.print(table)
         if any(passive.values()):
             stdout.print("latents: those in use, which are scored; the others have no vote", soft_wrap=True)
         for note in dict.fromkeys(note for each in scores.values() for s in each.values() for note in s.notes):
             stdout.print(note, soft_wrap=True)
+
+
+def _tables(names: list[str], cells: Mapping[int, list[str]]) -> list[Table]:
+    """A row per member; where that is too wide for the terminal, a row per metric and as many members as fit."""
+    columns = zip(["member", *names], *([str(m), *row] for m, row in cells.items()), strict=True)
+    if sum(max(map(len, column)) + 3 for column in columns) < stdout.width:
+        return [_table("member", names, {str(m): row for m, row in cells.items()})]
+    widest = max(len("member 00"), *(len(cell) for row in cells.values() for cell in row))
+    fit = max(1, (stdout.width - max(map(len, names)) - 4) // (widest + 3))
+    return [
+        _table("", [f"member {m}" for m in some], {n: [cells[m][i] for m in some] for i, n in enumerate(names)})
+        for some in (list(cells)[start : start + fit] for start in range(0, len(cells), fit))
+    ]
+
+
+def _table(first: str, columns: list[str], rows: Mapping[str, list[str]]) -> Table:
+    table = Table(first)
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, row in rows.items():
+        table.add_row(name, *row)
+    return table
 
 
 def _cell(score: Score) -> str:

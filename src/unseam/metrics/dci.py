@@ -50,7 +50,14 @@ def disentanglement(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
     )
 
 
-@metric("dci-completeness", "Does each factor need one latent only?", _EASTWOOD, cheap=False, vectors=True)
+@metric(
+    "dci-completeness",
+    "Does each factor need one latent only?",
+    _EASTWOOD,
+    cheap=False,
+    vectors=True,
+    counts="its entropy is in base K, the number of all latents",
+)
 def completeness(inputs: Inputs, backend: Backend = "lightgbm") -> Score:
     found = importances(inputs, backend)
     per_factor = concentration(found.matrix)

@@ -136,6 +136,7 @@ def explicit(capacity: Array, losses: Array, baseline: float) -> float:  # (C,),
     _EASTWOOD,
     range=(0.0, float("inf")),
     ceiling="1 with as many latents as factors",
+    counts="it divides by the number of all latents",
 )
 def es_size(inputs: Inputs) -> Score:
     """Factors over latents.

@@ -34,6 +34,7 @@ class About(TypedDict, total=False):
     cheap: bool
     halving: bool
     vectors: bool
+    counts: str
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Metric:
     cheap: bool = True  # computes in well under a second at 10,000 rows; decides the default number of bootstraps
     halving: bool = False  # its bias falls as 1/N, so half-samples show it (measured: docs/metrics/uncertainty.md)
     vectors: bool = False  # knows latents of several numbers (`groups=` with more than one component)
+    counts: str = ""  # where the number of all latents enters, of those not in use too; empty: they change nothing
 
 
 METRICS: dict[str, Metric] = {}  # filled by `@metric` and `register`, in the order of unseam.metrics.__init__

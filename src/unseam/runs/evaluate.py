@@ -12,7 +12,7 @@ from typing import Any
 from unseam.data.base import Dataset
 from unseam.data.wrap import Labelled
 from unseam.errors import BadInput
-from unseam.metrics import Score, score
+from unseam.metrics import METRICS, Score, score
 from unseam.metrics.suite import select_metrics
 from unseam.progress import bar
 from unseam.run import Run
@@ -113,7 +113,12 @@ def _scores_of(
         found = score(seen.codes, seen.factors, seen.space, metrics, ci=ci, seed=seed, **about)
         more = {"passive": list(found.inputs.passive), "scored_factors": list(seen.space.names)}
         notes = fixed_here(whole, seen, taken.of or run.data)
-        return {name: s.having(settings={**s.settings, **more}, notes=(*s.notes, *notes)) for name, s in found.items()}
+        out = {}
+        for name, s in found.items():
+            counted = (f"{name}: {METRICS[name].counts}, in use or not",) if METRICS[name].counts else ()
+            told = (*s.notes, *notes, *(counted if more["passive"] else ()))
+            out[name] = s.having(settings={**s.settings, **more}, notes=told)
+        return out
 
 
 def fixed_here(whole: Seen, seen: Seen, data: Dataset) -> tuple[str, ...]:
