@@ -97,10 +97,12 @@ def result(ds: float, dto: float, active: int = 2) -> dict:
     return {"DS": around(ds), "DtO": around(dto), "all": around(dto), "relative": relative, "active": [active] * 10}
 
 
-def degenerate(at: dict[float, float], epochs: float = 600, **more: list) -> dict:
+def degenerate(at: dict[float, float], epochs: float = 600, fitted: tuple[float, ...] = ()) -> dict:
     points = [{"ratio": r, **result(0.5, dto), "steps": [1], "trend": [[dto]]} for r, dto in at.items()]
-    numbers = {"points": points, "strong": [result(0.5, 0.1)] * len(at), "fitted": [], "epochs": epochs}
-    return keyed(equal_singular_values.judge(numbers | more))
+    for point, dto in zip(points, fitted, strict=False):
+        point["fitted"] = result(0.5, dto)
+    numbers = {"points": points, "strong": [result(0.5, 0.1)] * len(at), "epochs": epochs}
+    return keyed(equal_singular_values.judge(numbers))
 
 
 def test_z7_a_ratio_of_1_2_that_is_like_1_is_open_and_one_above_it_differs() -> None:
@@ -125,8 +127,7 @@ def test_z7_short_trainings_are_not_compared_with_long_ones() -> None:
 
 
 def test_z7_the_fitted_beta_is_not_counted() -> None:
-    fitted = [result(0.5, dto) for dto in (0.49, 0.2, 0.4)]
-    rows = degenerate({1.0: 0.4, 1.2: 0.3, 1.5: 0.01}, fitted=fitted)
+    rows = degenerate({1.0: 0.4, 1.2: 0.3, 1.5: 0.01}, fitted=(0.49, 0.2, 0.4))
     found = [rows[f"DtO at {ratio}, 0.005"] for ratio in (1.0, 1.2, 1.5)]
     assert [row.verdict for row in found] == ["holds", "holds", "fails"]
     assert {row.kind for row in found} == {"beyond the paper"}

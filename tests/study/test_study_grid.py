@@ -59,6 +59,14 @@ def test_the_hour_preset_has_six_methods_of_six_strengths_on_three_sets() -> Non
     assert 900 <= len(grid.models) <= 1100
 
 
+def test_the_evening_preset_has_600_models_of_six_methods_on_sprites_and_rooms() -> None:
+    grid = load_grid("evening")
+    assert [data["name"] for data in grid.data.values()] == ["sprites", "rooms"]
+    assert [len(m.strengths) for m in grid.methods] == [5] * 6
+    assert len(grid.models) == 600
+    assert not {100, 101} & set(grid.seeds)  # the seeds that chose its strengths
+
+
 def test_strengths_are_stacked_and_seeds_come_in_blocks(tmp_path: Path) -> None:
     grid = load_grid(written(tmp_path, BODY))
     assert [[(m.strength, m.seed) for m in p.models] for p in grid.pieces] == [
@@ -126,6 +134,6 @@ def test_bad_grids_are_refused(tmp_path: Path, old: str, new: str, why: str) -> 
 
 
 def test_an_unknown_preset_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"neither a preset \(hour, locatello, minute\) nor a TOML file"):
+    with pytest.raises(BadInput, match=r"neither a preset \(evening, hour, locatello, minute\) nor a TOML file"):
         load_grid("our")
     assert isinstance(load_grid("minute"), Grid)
