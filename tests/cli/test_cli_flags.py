@@ -96,7 +96,7 @@ def settings() -> list[Case]:
                     "train",
                     f.name,
                     f"synth-linear {shown(f.name, value)}",
-                    "unseam.cli.train.fit",
+                    "unseam.train.fit",
                     f"{kind.__name__.lower()}.{f.name}",
                     value,
                 )
@@ -108,13 +108,15 @@ RUN, RUN2, CODES, FACTORS = "{run}", "{run2}", "{codes}", "{factors}"
 CASES = [
     *cases(
         "align",
-        "unseam.cli.align.align_members",
+        "unseam.runs.align.align_members",
         member=(f"{RUN} --member 1", "members", [1]),
         points=(f"{RUN} --points 33", "points", 33),
         seed=(f"{RUN} --seed 7", "seed", 7),
     ),
     *cases("align", "unseam.cli.align.load_run", run_folder=(RUN, "folder", RUN)),
-    *cases("align", "unseam.cli.align.save_alignment", out=(f"{RUN} --out there --points 20", "folder", Path("there"))),
+    *cases(
+        "align", "unseam.runs.align.save_alignment", out=(f"{RUN} --out there --points 20", "folder", Path("there"))
+    ),
     *cases("align", "unseam.run.run.Run.on", device=(f"{RUN} --device cpu", "name", "cpu")),
     *cases(
         "bench",
@@ -154,7 +156,7 @@ CASES = [
     *cases("demo", "unseam.show.demo.demo", out=("--out there", "out", Path("there")), seed=("--seed 7", "seed", 7)),
     *cases(
         "diagnose",
-        "unseam.cli.diagnose.diagnose",
+        "unseam.runs.diagnose.diagnose",
         member=(f"{RUN} --member 1", "members", [1]),
         points=(f"{RUN} --points 33", "points", 33),
         seed=(f"{RUN} --seed 7", "seed", 7),
@@ -163,16 +165,16 @@ CASES = [
     *cases("diagnose", "unseam.run.run.Run.on", device=(f"{RUN} --device cpu", "name", "cpu")),
     *cases(
         "diagnose",
-        "unseam.cli.diagnose.rows_of",
+        "unseam.runs.diagnose.rows_of",
         points=(f"{RUN} --points 33", "count", 33),
         seed=(f"{RUN} --points 33 --seed 7", "seed", 7),
     ),
     *cases("evaluate", "unseam.cli.evaluate.load_run", run_folder=(RUN, "folder", RUN)),
     *cases("evaluate", "unseam.run.run.Run.on", device=(f"{RUN} --device cpu", "name", "cpu")),
-    *cases("evaluate", "unseam.cli.evaluate.with_factors", factors=(f"{RUN} --factors f.csv", "table", Path("f.csv"))),
+    *cases("evaluate", "unseam.runs.evaluate.with_factors", factors=(f"{RUN} --factors f.csv", "table", Path("f.csv"))),
     *cases(
         "evaluate",
-        "unseam.cli.evaluate.evaluate",
+        "unseam.runs.evaluate.evaluate",
         metrics=(f"{RUN} --metrics sap", "metrics", "sap"),
         member=(f"{RUN} --member 1", "members", [1]),
         rows=(f"{RUN} --rows all", "rows", "all"),
@@ -182,7 +184,7 @@ CASES = [
     ),
     *cases(
         "evaluate",
-        "unseam.cli.evaluate.rows_for",
+        "unseam.runs.evaluate.rows_for",
         metrics=(f"{RUN} --metrics sap", "metrics", "sap"),
         rows=(f"{RUN} --rows all", "which", "all"),
         samples=(f"{RUN} --samples 44", "samples", 44),
@@ -200,7 +202,7 @@ CASES = [
     *cases("export", "unseam.cli.export.load_run", run_folder=(RUN, "folder", RUN)),
     *cases(
         "export",
-        "unseam.cli.export.export",
+        "unseam.runs.export.export",
         member=(f"{RUN} --member 1", "member", 1),
         to=(f"{RUN} --to safetensors", "to", "safetensors"),
         out=(f"{RUN} --out there", "out", Path("there")),
@@ -213,7 +215,7 @@ CASES = [
         scale=("a.csv --scale common", "scale", "common"),
         quick=("a.csv --quick", "effort", "quick"),
         thorough=("a.csv --thorough", "effort", "thorough"),
-        network=("a.csv --no-network", "network", False),
+        no_network=("a.csv --no-network", "network", False),
         latents=("a.csv --latents 3", "latents", 3),
         leave_out=("a.csv --leave-out a,b", "leave_out", ["a", "b"]),
         keep=("a.csv --keep a,b", "keep", ["a", "b"]),
@@ -389,7 +391,7 @@ CASES = [
     ),
     *cases(
         "train",
-        "unseam.cli.train.fit",
+        "unseam.train.fit",
         objective=("synth-linear --objective vae", "objective", "VAE"),
         seeds=("synth-linear --seeds 3,5", "seeds", [3, 5]),
         out=("synth-linear --out there", "out", Path("there")),
@@ -409,12 +411,12 @@ CASES = [
         data=("rooms", "name", "rooms"),
         options=("rooms --data.size 16", "options", {"size": "16"}),
     ),
-    *cases("train", "unseam.cli.train.resume", resume=("--resume there", "folder", Path("there"))),
+    *cases("train", "unseam.train.resume", resume=("--resume there", "folder", Path("there"))),
     *settings(),
     *cases("traverse", "unseam.cli.traverse.load_run", run_folder=(RUN, "folder", RUN)),
     *cases(
         "traverse",
-        "unseam.cli.traverse.film",
+        "unseam.show.film.film",
         member=(f"{RUN} --member 1", "member", 1),
         row=(f"{RUN} --row 3", "row", 3),
         to=(f"{RUN} --row 3 --to-row 5", "to", 5),
@@ -423,7 +425,7 @@ CASES = [
     ),
     *cases(
         "traverse",
-        "unseam.cli.traverse.write_film",
+        "unseam.show.film.write_film",
         out=(f"{RUN} --out there", "out", Path("there")),
         gif=(f"{RUN} --gif", "gif", True),
     ),

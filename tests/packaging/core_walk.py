@@ -76,7 +76,13 @@ def command_walk() -> None:
     np.savetxt("table.csv", x, delimiter=",", header=names, comments="")
     np.save("codes.npy", factors)
     np.savetxt("factors.csv", np.round(4 * factors), delimiter=",", header="a,b", comments="")
-    assert cli("--help")[0] == cli("--version")[0] == cli("find", "--help")[0] == 0
+    from unseam.cli import VERBS
+
+    assert cli("--help")[0] == cli("--version")[0] == 0
+    for verb in VERBS:
+        code, out, err = cli(verb, "--help")
+        assert (code, err) == (0, ""), (verb, err)
+        assert "xample" in out or verb == "data", verb
     code, out, err = cli("find", "table.csv", "--no-network", "--json")
     assert code == 0, err
     assert len(json.loads(out)["factors"]) == 2
@@ -85,8 +91,11 @@ def command_walk() -> None:
     assert json.loads(out)
     code, _, err = cli("match", "codes.npy", "codes.npy", "--of", "codes")
     assert code == 0, err
-    code, _, err = cli("train", "sprites")
-    assert (code, err) == (2, "unseam: unseam train needs torch; run: pip install 'unseam[train]'\n"), err
+    Path("run").mkdir(exist_ok=True)
+    on_run = ("evaluate", "diagnose", "align", "report", "traverse", "export", "stress")
+    for words in (("train", "sprites"), ("data", "list"), ("objectives",), *((verb, "run") for verb in on_run)):
+        code, _, err = cli(*words)
+        assert (code, err) == (2, f"unseam: unseam {words[0]} needs torch; run: pip install 'unseam[train]'\n"), err
 
 
 def run_walk(folder: str) -> None:

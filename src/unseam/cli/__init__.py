@@ -56,6 +56,8 @@ ON_RUNS = ("evaluate", "diagnose", "align", "stress", "report", "explore", "trav
 
 def check_exists(verb: str, args: list[str]) -> None:
     """Say that a run folder or a file is missing before anything large is loaded."""
+    if "--help" in args or "-h" in args:
+        return
     first = args[0] if args and not args[0].startswith("-") else ""
     resumed = dict(pairwise(args)).get("--resume", "") if verb == "train" else ""
     run = first if verb in ON_RUNS else resumed

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unseam.cli.common import AsJson, Device, MaybePath, OneMember, OneRun, emit, stdout
 from unseam.errors import BadInput
-from unseam.geometry import Alignment
 from unseam.run import Run, load_run
-from unseam.runs.align import align_members, save_alignment
-from unseam.runs.aligned_run import check_place, write_aligned_run
-from unseam.runs.diagnose import heading
+
+if TYPE_CHECKING:
+    from unseam.geometry import Alignment
 
 
 @dataclass
@@ -39,6 +38,9 @@ class Command:
     json: AsJson = False
 
     def run(self) -> None:
+        from unseam.runs.align import align_members, save_alignment  # not above: --help needs no torch
+        from unseam.runs.aligned_run import check_place, write_aligned_run
+
         if self.points < 2:
             raise BadInput(f"points={self.points} must be at least 2, and more than the run has latents")
         run = load_run(self.run_folder).on(self.device, double=True)
@@ -59,6 +61,8 @@ class Command:
 
 
 def _show(run: Run, member: int, found: Alignment, told: dict[str, Any]) -> None:
+    from unseam.runs.diagnose import heading
+
     stdout.print(heading(run, member), style="bold", soft_wrap=True)
     stdout.print(str(found), soft_wrap=True)
     for extra in told["table"][len(found.table) :]:

@@ -40,7 +40,8 @@ def parse(command: Any, args: list[str], prog: str) -> Any:
     `--data.NAME VALUE` flags go to its field `options`; those named by its `option_names()` to `hyperparameters`.
     """
     rest, options = split_options(args, "data")
-    names = command.option_names() if hasattr(command, "option_names") else ()
+    helping = "--help" in args or "-h" in args  # which needs none of the objectives' flags, and no torch
+    names = command.option_names() if hasattr(command, "option_names") and not helping else ()
     rest, hyper = split_options(rest, names=names)
     told = StringIO()
     try:
@@ -190,7 +191,7 @@ RunFolder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
 OneRun = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN", help="The run folder.")]
 OneMember = Annotated[int | None, tyro.conf.arg(metavar="INT", help="One member; all when not given.")]
 Device = Annotated[str, tyro.conf.arg(help="auto (the fastest here), cpu, cuda, cuda:N or mps.")]
-AsJson = Annotated[bool, tyro.conf.arg(help="Print one JSON document.")]
+AsJson = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help="Print one JSON document.")]
 DataName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 

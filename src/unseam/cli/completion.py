@@ -95,18 +95,23 @@ def _fish(known: dict[str, _Verb], about: dict[str, str]) -> str:
 
 def _describe(verb: str, module: str) -> _Verb:
     """The flags and values of a verb, those of its own verbs and of objectives among them."""
-    try:
-        command = import_module(f"unseam.cli.{module}").Command
-    except ImportError:  # without torch the verb cannot be used, so there is nothing to complete
-        return _Verb()
+    command = import_module(f"unseam.cli.{module}").Command
     found = _Verb(first=_first_words(verb))
     for action in actions_of(command):
         for flag in (flag for flag in action.option_strings if flag.startswith("--")):
             found.flags[flag] = _named_values(flag) or _choices(action)
-    for name in command.option_names() if hasattr(command, "option_names") else ():
+    for name in _hyperparameters(command):
         found.flags.setdefault(f"--{name}".replace("_", "-"), [])
     found.flags = dict(sorted(found.flags.items()))
     return found
+
+
+def _hyperparameters(command: Any) -> list[str]:
+    """Flags of objectives; none where torch is missing, because nothing can be trained there."""
+    try:
+        return list(command.option_names()) if hasattr(command, "option_names") else []
+    except ImportError:
+        return []
 
 
 def _choices(action: Any) -> list[str]:

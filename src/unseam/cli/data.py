@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from unseam.cli.common import AsJson, DataName, MaybePath, Options, emit, named_data
-from unseam.data import DATASETS, UserData, config, own_parameters
-from unseam.data.base import Dataset
 from unseam.data.cache import data_folder
 from unseam.data.download.sources import FOLDERS, SOURCES
-from unseam.data.wrap import WRAPPERS
-from unseam.data.wrap import options as wrapper_options
-from unseam.data.wrap.base import layers
 from unseam.errors import BadInput
+
+if TYPE_CHECKING:
+    from unseam.data.base import Dataset
 
 
 def defaults(fields: dict[str, Any]) -> dict[str, Any]:
@@ -25,6 +23,8 @@ def defaults(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _describe(name: str, kind: type[Dataset]) -> dict[str, Any]:
     """What `list` says of a data set, without loading it: is it here, what does it need, how large is it."""
+    from unseam.data import own_parameters  # not above: --help needs no torch
+
     try:
         getattr(kind, "locate", lambda: None)()
         status = "ready"
@@ -94,6 +94,9 @@ def _facts(data: Dataset) -> dict[str, Any]:
 
 def said(data: Dataset) -> str | None:
     """What was read of the user's own file, if it is that."""
+    from unseam.data import UserData
+    from unseam.data.wrap.base import layers
+
     inner = layers(data)[-1]
     return inner.said if isinstance(inner, UserData) else None
 
@@ -108,6 +111,10 @@ class List:
     json: AsJson = False
 
     def run(self) -> None:
+        from unseam.data import DATASETS
+        from unseam.data.wrap import WRAPPERS
+        from unseam.data.wrap import options as wrapper_options
+
         sets = {name: _describe(name, kind) for name, kind in DATASETS.items()}
         any_set = {name: value for kind in WRAPPERS for name, value in defaults(wrapper_options(kind)).items()}
         if self.json:
@@ -147,6 +154,7 @@ class Show:
     options: Options = field(default_factory=dict)
 
     def run(self) -> None:
+        from unseam.data import config
         from unseam.show.contact_sheet import write_contact_sheet
 
         data = named_data(self.name, self.options)

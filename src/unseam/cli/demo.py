@@ -39,7 +39,8 @@ class Command:
     json: AsJson = False
 
     def run(self) -> None:
-        from unseam.runs.diagnose import DIAGNOSIS_POINTS, rows_of
+        from unseam.runs.choices import DIAGNOSIS_POINTS
+        from unseam.runs.diagnose import rows_of
         from unseam.runs.evaluate import rows_for
         from unseam.runs.rank_members import RULE
         from unseam.show.demo import demo

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unseam.cli.common import AsJson, Device, OneMember, OneRun, emit, stdout
 from unseam.errors import BadInput
-from unseam.geometry import Diagnosis, polarized_share, polarized_since
-from unseam.geometry.diagnosis import three_digits
 from unseam.run import Run, load_run
-from unseam.runs.any_model import theorems
-from unseam.runs.diagnose import DIAGNOSIS_POINTS, diagnose, heading, kl_weight_of, ranking, rows_of
-from unseam.runs.history import history, regime
+from unseam.runs.choices import DIAGNOSIS_POINTS
 from unseam.runs.labels import data_name
-from unseam.runs.rank_members import RULE, RULE_WITHOUT_AXES
+
+if TYPE_CHECKING:
+    from unseam.geometry import Diagnosis
 
 
 @dataclass
@@ -42,11 +40,15 @@ class Command:
     json: AsJson = False
 
     def run(self) -> None:
+        from unseam.geometry.diagnosis import three_digits  # not above: --help needs no torch
+        from unseam.runs.any_model import theorems
+        from unseam.runs.diagnose import diagnose, heading, ranking, rows_of
+
         if self.points < 2:
             raise BadInput(f"points={self.points} must be at least 2, and more than the run has latents")
         run = load_run(self.run_folder).on(self.device, double=True)
-        found = diagnose(run, None if self.member is None else [self.member], self.points, self.seed)
         taken = rows_of(run, self.points, self.seed)
+        found = diagnose(run, None if self.member is None else [self.member], self.points, self.seed)
         paths = {m: draw(run, m, d) for m, d in found.items()} if self.figures else {}
         tables = {m: theorems(run, member=m, seed=self.seed) for m in found} if self.theorems else {}
         order = ranking(run, found)
@@ -89,11 +91,16 @@ class Command:
 
 def rule(found: Mapping[int, Diagnosis], chosen: int | None) -> str:
     """By what the choice was made: members with one latent in use have no axes whose distance could decide."""
+    from unseam.runs.rank_members import RULE, RULE_WITHOUT_AXES
+
     return RULE if chosen is None or found[chosen].active > 1 else RULE_WITHOUT_AXES
 
 
 def polarized(run: Run, member: int) -> dict[str, Any]:
     """Since which step, and for which share of training, the member was in the polarized regime."""
+    from unseam.geometry import polarized_share, polarized_since
+    from unseam.runs.history import regime
+
     steps, deltas = regime(run, member)
     since = polarized_since(deltas)
     return {
@@ -124,6 +131,8 @@ def agreement_in_words(told: dict[str, Any]) -> str:
 
 def draw(run: Run, member: int, diagnosis: Diagnosis) -> Path:
     """The member's figure, in RUN/diagnosis/."""
+    from unseam.runs.diagnose import kl_weight_of
+    from unseam.runs.history import history
     from unseam.show.diagnosis_figure import diagnosis_figure
     from unseam.show.style import save
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import numpy as np
 import tyro
 from rich.table import Table
 
 from unseam.cli.common import Device, MaybeInt, MaybePath, OneMember, OneRun, emit, stdout
-from unseam.cli.data import said
-from unseam.metrics import Score
 from unseam.run import load_run
-from unseam.runs.evaluate import evaluate, rows_for, with_factors
+from unseam.runs.choices import Which
 from unseam.runs.labels import data_name
-from unseam.runs.represent import Which
+
+if TYPE_CHECKING:
+    from unseam.metrics import Score
 
 
 @dataclass
@@ -48,6 +48,9 @@ class Command:
     """Print one JSON document: each member's scores, and their means over the members as `scores`."""
 
     def run(self) -> None:
+        from unseam.cli.data import said  # not above: --help needs no torch
+        from unseam.runs.evaluate import evaluate, rows_for, with_factors
+
         run = load_run(self.run_folder).on(self.device)
         if self.factors is not None:
             run = with_factors(run, self.factors)

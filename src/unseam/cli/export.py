@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from unseam.cli.common import AsJson, MaybeInt, MaybePath, OneRun, emit, stdout
 from unseam.run import load_run
-from unseam.runs.diagnose import heading, one_member
-from unseam.runs.export import Format, export
+from unseam.runs.choices import ExportFormat
 
 
 @dataclass
@@ -22,13 +21,16 @@ class Command:
     run_folder: OneRun
     member: MaybeInt = None
     """Which member; when not given the one that `diagnose` or `report` chose, else the first whole one."""
-    to: Format = "onnx"
+    to: ExportFormat = "onnx"
     """onnx (needs the extra `onnx`), pt2 (torch.export; torchscript is deprecated) or safetensors: the weights."""
     out: MaybePath = None
     """Where to write; RUN/exported/member-S when not given."""
     json: AsJson = False
 
     def run(self) -> None:
+        from unseam.runs.diagnose import heading, one_member  # not above: --help needs no torch
+        from unseam.runs.export import export
+
         run = load_run(self.run_folder)
         member = one_member(run, self.member)
         told = export(run, member, self.to, self.out)

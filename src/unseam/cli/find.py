@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import tyro
 from rich.table import Table
 from rich.text import Text
 
@@ -42,8 +43,8 @@ class Command:
     """Two short trainings: less sure."""
     thorough: bool = False
     """Six long ones."""
-    network: bool = True
-    """Train VAEs as well; --no-network keeps to linear models."""
+    no_network: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Keep to linear models; otherwise VAEs are trained as well."""
     latents: MaybeInt = None
     """How many factors to look for; decided by evidence when not given."""
     leave_out: MaybeText = None
@@ -102,7 +103,7 @@ class Command:
 
     def _found(self, find: Callable[..., Findings], folder: Path) -> Findings:
         return find(
-            self.data, out=folder, scale=self.scale, network=self.network, latents=self.latents, key=self.key,
+            self.data, out=folder, scale=self.scale, network=not self.no_network, latents=self.latents, key=self.key,
             channels=self.channels,
             effort="quick" if self.quick else "thorough" if self.thorough else "normal",
             leave_out=self.leave_out.split(",") if self.leave_out else (), orthogonal=self.orthogonal, seed=self.seed,

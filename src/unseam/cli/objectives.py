@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
 from unseam.cli.common import AsJson, MaybeText, Options, emit, named_data
 from unseam.errors import lookup
-from unseam.objectives import OBJECTIVES
-from unseam.objectives.base import Objective, hyperparameters
+
+if TYPE_CHECKING:
+    from unseam.objectives import Objective
 
 
 @dataclass
@@ -38,6 +39,8 @@ class Command:
     options: Options = field(default_factory=dict)
 
     def run(self) -> None:
+        from unseam.objectives import OBJECTIVES  # not above: --help needs no torch
+
         names = self.names or tuple(OBJECTIVES)
         listed: dict[str, Any] = {name: _describe(lookup(OBJECTIVES, name, "objective")) for name in names}
         if self.page is not None:
@@ -78,6 +81,8 @@ def _describe(kind: type[Objective]) -> dict[str, Any]:
     >>> _describe(OBJECTIVES["beta-vae"])["hyperparameters"]["beta"]
     {'default': 4.0, 'locatello_2019': [1, 2, 4, 6, 8, 16]}
     """
+    from unseam.objectives import hyperparameters
+
     varying = hyperparameters(kind)
     grids = {name: list(kind.grid[name]) if name in kind.grid else None for name in varying}
     return {

@@ -6,25 +6,24 @@ import warnings
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import tyro
 from rich.table import Table
 from rich.text import Text
 
 from unseam.cli.common import AsJson, MaybePath, Options, convert, emit, named_data, parse_numbers, stdout
-from unseam.cli.data import said
-from unseam.data import said_of
-from unseam.data.base import DataScale
+from unseam.data.names import DataScale
 from unseam.errors import BadInput, literal_choices, lookup, unknown
 from unseam.models import Architecture
-from unseam.objectives import OBJECTIVES, Objective, Optimiser, hyperparameters
+from unseam.objectives import Optimiser
 from unseam.progress import log
 from unseam.run import Run, Training
-from unseam.run.settings import OptimiserName
 from unseam.runs.labels import data_name
-from unseam.train import fit, resume
-from unseam.train.fitting import free_folder
+
+if TYPE_CHECKING:
+    from unseam.objectives import Objective
+    from unseam.run.settings import OptimiserName
 
 
 @dataclass
@@ -74,6 +73,8 @@ class Command:
     @staticmethod
     def option_names() -> list[str]:
         """Flags that belong to objectives: their hyperparameters and settings."""
+        from unseam.objectives import OBJECTIVES  # not above: --help needs no torch
+
         return sorted({f.name for kind in OBJECTIVES.values() for f in fields(kind)})  # type: ignore[arg-type]
 
     def run(self) -> None:
@@ -91,17 +92,25 @@ class Command:
         if self.data is not None or others:
             told = others[0] if others else repr(self.data)
             raise BadInput(f"{told} cannot be changed with --resume: {folder} goes on as it was begun; leave it out")
+        from unseam.train import resume
+
         asked = {name: getattr(self.training, name) for name in ("device", "steps") if f"--{name}" in self.given}
         return resume(folder, **asked)
 
     def train(self) -> Run:
         if self.data is None:
             raise BadInput("DATA is missing; name a data set (`unseam data list`) or give a path")
+        from unseam.cli.data import said
+        from unseam.data import said_of
+        from unseam.objectives import OBJECTIVES
+        from unseam.train import fit
+        from unseam.train.fitting import free_folder
+
         scaled = {"scale": self.scale} if self.scale in ("standard", "unit") else {}
         data = named_data(self.data, {**said_of(self.data, self.architecture.likelihood), **self.options, **scaled})
         objective = lookup(OBJECTIVES, self.objective, "objective")
         strengths = hyper(self.objective, objective, self.hyperparameters)
-        name = cast(OptimiserName, self.optimiser)  # checked by Optimiser, with a hint
+        name = cast("OptimiserName", self.optimiser)  # checked by Optimiser, with a hint
         optimiser = Optimiser(name, self.lr, self.b1, self.b2, self.eps, self.weight_decay)
         self.read = said(data) or ""
         with warnings.catch_warnings():
@@ -124,6 +133,8 @@ class Command:
 
 def hyper(name: str, objective: type[Objective], words: dict[str, str]) -> dict[str, Any]:
     """Words -> numbers (lists where a sweep was asked for) and static settings of this objective."""
+    from unseam.objectives import hyperparameters
+
     varying = hyperparameters(objective)
     known = {f.name: f.type for f in fields(objective)}  # type: ignore[arg-type]
     out: dict[str, Any] = {}

@@ -9,8 +9,6 @@ import tyro
 
 from unseam.cli.common import AsJson, MaybeInt, MaybePath, OneRun, emit, stdout
 from unseam.run import load_run
-from unseam.runs.diagnose import heading, one_member
-from unseam.show.film import film, write_film
 
 
 @dataclass
@@ -41,6 +39,9 @@ class Command:
     json: AsJson = False
 
     def run(self) -> None:
+        from unseam.runs.diagnose import heading, one_member  # not above: --help needs no torch
+        from unseam.show.film import film, write_film
+
         run = load_run(self.run_folder)
         member = one_member(run, self.member)
         shown = film(run, member, self.row, self.to, self.steps, self.all)

@@ -2,7 +2,7 @@
 
 One flag, one meaning: --out is where the result goes; --scale how columns are scaled; --steps steps of an optimiser;
 --columns the likelihoods of columns; --figures whether figures are drawn; --to a format; --rows which rows, --samples
-how many; --workers processes, --threads threads.
+how many; --network which kind of network; --workers processes, --threads threads.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pathlib import Path
 from unseam.errors import BadInput
 from unseam.progress import log
 
-# verb -> old spelling -> new one; the old ones are understood until version 0.2
-RENAMED = {
+# verb -> old spelling -> new one (None: it said what is so anyway); the old ones are understood until version 0.2
+RENAMED: dict[str, dict[str, str | None]] = {
     "data pack": {"--rows": "--samples"},
+    "find": {"--network": None},
     "match": {"--columns": "--transpose"},
     "report": {"--figures": "--save-figures"},
     "reproduce": {"--scale": "--size"},
@@ -53,10 +54,14 @@ def current_spelling(args: list[str]) -> list[str]:
     found = []
     for word in args:
         flag, equals, value = word.partition("=")
-        new = RENAMED.get(verb, {}).get(flag.replace("_", "-"))
-        if new is not None:
+        old, now = flag.replace("_", "-"), RENAMED.get(verb, {})
+        if old not in now:
+            found.append(word)
+        elif new := now[old]:
             log.warning(f"warning: {flag} of `unseam {verb}` is now called {new}; the old name goes in version 0.2")
-        found.append(word if new is None else f"{new}{equals}{value}")
+            found.append(f"{new}{equals}{value}")
+        else:
+            log.warning(f"warning: {flag} of `unseam {verb}` is the default; version 0.2 will refuse it")
     return found
 
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from unseam.axes import FactorSpace
+from unseam.data.names import DataScale
 from unseam.errors import BadInput
 
 LikelihoodName = Literal["bernoulli", "gaussian"]
-DataScale = Literal["none", "standard", "unit"]
 
 
 class Asked:

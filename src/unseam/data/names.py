@@ -1,5 +1,7 @@
 """What names mean, known without loading a data set (and without torch)."""
 
+from typing import Literal
+
 DATASET_CLASSES = {  # name: module:class
     "cars3d": "unseam.data.archives.cars3d:Cars3D",
     "celeba": "unseam.data.archives.celeba:CelebA",
@@ -18,6 +20,7 @@ DATASET_CLASSES = {  # name: module:class
     "synth-linear": "unseam.data.sets.synthetic:SynthLinear",
     "synth-nonlinear": "unseam.data.sets.synthetic:SynthNonlinear",
 }
+DataScale = Literal["none", "standard", "unit"]  # of the columns of a table
 PATHS = ("background", "factors", "path")  # parameters that name files
 MADE = "made"  # the background that we draw ourselves
 PERTURBED = "perturbed.json"  # a folder that has it is a perturbed data set

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from unseam.data.base import DataScale, Dataset
+    from unseam.data.base import Dataset
+    from unseam.data.names import DataScale
 
 _BLOCK = 1 << 16  # rows looked at together
 _UNEVEN = 10.0  # ratio of standard deviations from which one column rules the loss

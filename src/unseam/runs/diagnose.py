@@ -20,10 +20,10 @@ from unseam.progress import bar, log
 from unseam.run import Run
 from unseam.runs.agreement import beside, seeds
 from unseam.runs.cache import CachedResult, if_kept, once
+from unseam.runs.choices import DIAGNOSIS_POINTS
 from unseam.runs.rank_members import criterion_agreement, rank
 from unseam.runs.represent import RowSample, Seen, represent, sample_rows, some
 
-DIAGNOSIS_POINTS = 1000  # rows at which a member's decoder is differentiated
 ROWS_ENCODED = 2000  # rows that are encoded at least
 
 

@@ -16,8 +16,9 @@ from unseam.metrics import METRICS, Score, score
 from unseam.metrics.suite import select_metrics
 from unseam.progress import bar
 from unseam.run import Run
+from unseam.runs.choices import Which
 from unseam.runs.diagnose import chosen_members
-from unseam.runs.represent import ENOUGH, RowSample, Seen, Which, represent, sample_rows, without_constants
+from unseam.runs.represent import ENOUGH, RowSample, Seen, represent, sample_rows, without_constants
 
 _SAMPLES = 10_000  # rows to score on, unless a metric asks for more
 TRAINING_SHARE = 2 / 3  # of the rows are what a predictor is fitted on; the others test it

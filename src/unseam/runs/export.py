@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,9 +23,9 @@ from unseam.errors import BadInput, Failed, lookup
 from unseam.models import Autoencoder
 from unseam.progress import log
 from unseam.run import Run
+from unseam.runs.choices import ExportFormat
 from unseam.runs.diagnose import needs_decoder
 
-Format = Literal["onnx", "pt2", "torchscript", "safetensors"]
 _LIMIT = 1e-4  # largest difference to the model's own outputs, over their largest value; else nothing is written
 _ROWS = 16  # on which a file is run again; it was made with another number of rows
 
@@ -53,7 +53,7 @@ class _Decoder(nn.Module):
         return self.model.mean(z)
 
 
-def export(run: Run, member: int = 0, to: Format = "onnx", out: str | Path | None = None) -> dict[str, Any]:
+def export(run: Run, member: int = 0, to: ExportFormat = "onnx", out: str | Path | None = None) -> dict[str, Any]:
     """Write encoder and decoder of a member; returns their paths and how far the files are from the model.
 
     >>> import tempfile, unseam

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from unseam.geometry.polarized import active_latents
 from unseam.models import Posterior
 from unseam.rng import generator
 from unseam.run import Run
+from unseam.runs.choices import Which
 
 ROWS_AT_ONCE = 512  # samples encoded at a time
 BEYOND = {  # rows that the run's data does not have, because it is a part of a set
@@ -25,7 +26,6 @@ BEYOND = {  # rows that the run's data does not have, because it is a part of a 
     "left-out": "combinations that were left out of the data",
 }
 ENOUGH = 500  # held-out rows from which on scores are taken on them alone
-Which = Literal["held-out", "trained", "all", "full", "left-out"]
 
 
 class RowSample(NamedTuple):

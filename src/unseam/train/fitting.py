@@ -16,7 +16,8 @@ from unseam.atomic import free_path, remove_leftovers, write_array, write_atomic
 from unseam.axes import Array
 from unseam.data import config as data_config
 from unseam.data import load_data, said_of
-from unseam.data.base import DataScale, Dataset, unit_range, whole_numbers
+from unseam.data.base import Dataset, unit_range, whole_numbers
+from unseam.data.names import DataScale
 from unseam.data.pairs import read_pairs
 from unseam.data.scaling import bright, uneven
 from unseam.data.user import UserData

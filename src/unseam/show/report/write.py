@@ -13,7 +13,8 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run, load_run
-from unseam.runs.diagnose import DIAGNOSIS_POINTS, rows_of
+from unseam.runs.choices import DIAGNOSIS_POINTS
+from unseam.runs.diagnose import rows_of
 from unseam.runs.evaluate import rows_for
 from unseam.runs.labels import data_name
 from unseam.runs.rank_members import RULE
