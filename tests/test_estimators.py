@@ -175,6 +175,15 @@ def test_data_without_factors_are_said_to_have_none() -> None:
     assert "made of 1 factor" not in str(finder.findings_)
 
 
+def test_an_estimator_that_is_interrupted_names_no_folder_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unseam.train.cohort.train_group", stop)
+    with pytest.raises(KeyboardInterrupt, match="stopped; nothing was kept: start it again"):
+        VAE(1, steps=5).fit(np.eye(9))
+
+
 def test_align_keeps_the_contract() -> None:
     """Every sixth check; all of them take 20 s and were run by hand: 46 of 47 pass, one is skipped."""
     for estimator, check in list(estimator_checks_generator(Align(VAE(2, hidden=(4,), steps=2)), legacy=True))[::6]:

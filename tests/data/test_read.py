@@ -34,6 +34,8 @@ SPELLINGS = {
     "comments": "# made by hand\n# twice\na,b\n1,2.5\n3,4.5\n5,6.5\n",
     "semicolons": "a;b\n1;2.5\n3;4.5\n5;6.5\n",
     "blanks": "a, b\n1, 2.5\n3, 4.5\n5, 6.5",
+    "Excel's first line": "sep=;\na;b\n1;2.5\n3;4.5\n5;6.5\n",
+    "Excel's first line, quoted": '\n"sep=\t"\r\na\tb\r\n1\t2.5\r\n3\t4.5\r\n5\t6.5\r\n',
     "row numbers": ",a,b\n0,1,2.5\n1,3,4.5\n2,5,6.5\n",
 }
 
@@ -43,6 +45,12 @@ def test_spellings_of_one_table(tmp_path: Path, name: str) -> None:
     found = table(tmp_path / "t.csv", SPELLINGS[name])
     assert found.names == ["a", "b"]
     np.testing.assert_array_equal(found.numbers(""), GRID)
+
+
+def test_a_name_may_have_several_lines(tmp_path: Path) -> None:
+    found = table(tmp_path / "t.csv", '# x\n"a\nlong",12" pipe,"c\r\nd"\n1,2.5,0\n3,4.5,0\n5,6.5,0\n')
+    assert found.names == ["a long", '12" pipe', "c d"]
+    np.testing.assert_array_equal(found.numbers("")[:, :2], GRID)
 
 
 @pytest.mark.parametrize(

@@ -65,23 +65,27 @@ def undisturbed(folder: Path, words: tuple[str, ...], every: float) -> list[dict
     return looks
 
 
-def killed(folder: Path, words: tuple[str, ...], kills: int, took: float) -> int:
-    """The same training, killed at random times and resumed; how many kills there were."""
-    draw, done = random.Random(0), 0
-    while True:
-        again = ("--resume", str(folder)) if (folder / "config.json").exists() else (*words, "--out", str(folder))
-        process = start(*again)
-        try:
-            wait = draw.uniform(0.1, 1.9) * took / (kills + 1) if done < kills else None
-            _, told = process.communicate(timeout=wait)
-        except subprocess.TimeoutExpired:
+def killed(folder: Path, words: tuple[str, ...], kills: int, steps: int) -> list[int]:
+    """The same training, killed after random numbers of steps and resumed; the last checkpoint at each kill."""
+    draw, found = random.Random(0), []
+    for after in sorted(draw.randrange(steps) for _ in range(kills)):
+        process = start(*again(folder, words))
+        while process.poll() is None and step_of(folder) < after:
+            time.sleep(0.2)
+        time.sleep(draw.uniform(0, 2))  # between two checkpoints
+        if process.poll() is None:
             process.send_signal(signal.SIGKILL)
-            process.communicate()
-            done += 1
-            continue
-        if process.returncode:
-            raise RuntimeError(told.decode()[-2000:])
-        return done
+            found.append(step_of(folder))
+        process.communicate()
+    process = start(*again(folder, words))
+    _, told = process.communicate()
+    if process.returncode:
+        raise RuntimeError(told.decode()[-2000:])
+    return found
+
+
+def again(folder: Path, words: tuple[str, ...]) -> tuple[str, ...]:
+    return ("--resume", str(folder)) if (folder / "config.json").exists() else (*words, "--out", str(folder))
 
 
 def soak(place: Path, steps: int = 200_000, kills: int = 8, every: float = 5.0) -> dict[str, Any]:
@@ -99,7 +103,7 @@ def soak(place: Path, steps: int = 200_000, kills: int = 8, every: float = 5.0) 
         out[name] = {"first": found[0], "last": found[-1], "least": min(found), "most": max(found)}
         out[name]["mean of halves"] = [round(sum(part) / max(len(part), 1)) for part in (found[:half], found[half:])]
     out["bytes of results.sqlite"] = (place / "undisturbed" / "results.sqlite").stat().st_size
-    out["kills"] = killed(place / "killed", words, kills, took)
+    out["kills, after steps"] = killed(place / "killed", words, kills, steps)
     truth, found = state(place / "undisturbed"), state(place / "killed")
     out["defects"] = [f"other numbers in {key}" for key in truth if truth[key] != found.get(key)]
     if step_of(place / "undisturbed") != steps:

@@ -110,7 +110,11 @@ def with_passive():
     known = {"variances": np.full_like(z, 0.05), "metrics": NAMES}
     alone = score(z, v, **known)
     known["variances"] = np.hstack([known["variances"], np.ones_like(quiet)])
-    return alone, score(np.hstack([z, quiet]), v, **known), score(np.hstack([z, quiet]), v, active=[0, 1, 2, 3], **known)
+    return (
+        alone,
+        score(np.hstack([z, quiet]), v, **known),
+        score(np.hstack([z, quiet]), v, active=[0, 1, 2, 3], **known),
+    )
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

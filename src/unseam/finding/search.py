@@ -132,9 +132,11 @@ def examine(
     why = _without_network(prepared, linear, best, rows, d, effort, network, seed)
     notes += [why] if why else []
     if why is None:
+        from unseam.train.workers import without_resume
+
         with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
             ask = Ask(d, rows, effort, orthogonal, beta, device, seed, show, latents is not None)
-            with _step(3, "networks", prepared, show):
+            with _step(3, "networks", prepared, show), without_resume():
                 other, settled, overfitting, said = network_answer(prepared, ask, Path(folder) / "run")
         notes += said
         best = other or best

@@ -106,6 +106,7 @@ def is_number(cell: str) -> bool:
     return True
 
 
+SEPARATOR = re.compile(r'"?sep=([,;|\t])"?', re.IGNORECASE)
 DECIMAL = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?$")
 
 
@@ -116,15 +117,25 @@ def read_text(path: Path, where: str) -> Columns:
 
     with path.open(encoding="utf-8-sig", newline="") as file:
         skipped, comments, first = _head(file)
+        told = SEPARATOR.fullmatch(first)
+        if told:  # Excel's first line
+            more, _, first = _head(file)
+            skipped += 1 + more
         below = list(islice(file, 20))
-    mark = "\t" if path.suffix.lower() == ".tsv" else _mark(first)
-    cells = next(csv.reader([first], delimiter=mark, skipinitialspace=True)) if first else []
+    mark = told[1] if told else "\t" if path.suffix.lower() == ".tsv" else _mark(first)
+    reader = csv.reader([f"{first}\n", *below], delimiter=mark, skipinitialspace=True)
+    cells = next(reader) if first else []
+    below = below[reader.line_num - 1 :]  # a name may have several lines
     if not cells:
         raise BadInput(f"{where} is no readable CSV: it is empty")
     some = (cell.strip(' "\r\n') for line in (first, *below) for cell in line.split(mark))
     decimal = "," if mark != "," and any(DECIMAL.match(cell) for cell in some) else "."
     named = not all(is_number(cell.replace(decimal, ".")) for cell in cells if cell)
-    names = [cell.strip() for cell in cells] if named else [f"factor{i}" for i in range(len(cells))]
+    names = (
+        [re.sub(r"\s*\n\s*", " ", cell).strip() for cell in cells]
+        if named
+        else [f"factor{i}" for i in range(len(cells))]
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # pandas only warns when a row is longer than the header
         frame = pandas.read_csv(

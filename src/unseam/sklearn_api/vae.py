@@ -61,6 +61,7 @@ class VAE(Codes):
     def _fit(self, X: Array) -> None:
         require_torch("VAE")
         from unseam.train import fit
+        from unseam.train.workers import without_resume
 
         if self.n_components != "auto" and not (
             isinstance(self.n_components, (int, np.integer)) and self.n_components > 0
@@ -72,7 +73,7 @@ class VAE(Codes):
         latents = min(10, X.shape[1]) if self.n_components == "auto" else int(self.n_components)
         own = {} if self.beta is None else {"beta": _beta_of(self.objective, self.beta)}
         own |= {"s2": 0.01} if self.objective == "sigma-vae" else {}
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, without_resume():
             run = fit(
                 ((X - self.mean_) / self.scale_).astype(np.float32), self.objective, out=f"{folder}/run",
                 seeds=[seed_of(self.random_state)],

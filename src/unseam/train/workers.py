@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -94,6 +96,23 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, folder: Path) -> None:
         super().__init__(f"stopped; go on with: {resume_command(folder)}")
         self.folder = folder
+
+
+@contextmanager
+def without_resume() -> Iterator[None]:
+    """Around training in a folder that will be gone: errors do not say how to go on with a run in it.
+
+    >>> with without_resume():
+    ...     raise Failed("the disk is full; then go on with: unseam train --resume /tmp/abc/run")
+    Traceback (most recent call last):
+    unseam.errors.Failed: the disk is full; then start it again
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("stopped; nothing was kept: start it again") from None
+    except Failed as error:
+        raise Failed(re.sub(r"then go on with: .*", "then start it again", str(error))) from error
 
 
 def train_in_processes(jobs: Sequence[Job], workers: int, advance: Any) -> None:
