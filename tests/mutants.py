@@ -1,7 +1,7 @@
 """Faults between the parts of the house that once lived, all at once, beside a green suite: each must turn a test red.
 
     python tests/mutants.py            all of them, one after another (some minutes); not part of `make test`
-    python tests/mutants.py chance     those whose name holds the word (J: joints, D4: fixes of faults)
+    python tests/mutants.py chance     those whose name holds the word (J1: joints, S1: silent errors, D4: fixes of faults)
 
 Each is one line of src changed in a temporary copy, and the test file that has to notice. A mutant whose line is no
 longer there is an error: the list follows the code.
@@ -177,6 +177,82 @@ JOINTS = (  # flags that a verb parses, and numbers of the second choice: a memb
 )  # fmt: skip
 
 
+SILENT = (  # numbers and files that were wrong without a word, and what other users of the machine could do
+    Mutant("S1: a woken worker of a study writes on", f"{UNSEAM}study/pieces.py",
+           "with heartbeat(lease), guarded(lease.check):", "with heartbeat(lease):", "study/test_study_lease.py"),
+    Mutant("S2: a checkpoint before the last step is scored", f"{UNSEAM}study/pieces.py",
+           "if run.finished and at_its_end(run):", "if run.finished:", "study/test_study_lease.py"),
+    Mutant("S3: processes of another container are taken for dead", f"{UNSEAM}study/lease.py",
+           'for name in ("host", "boot", "space")', 'for name in ("host", "boot")', "study/test_study_lease.py"),
+    Mutant("S4: a heartbeat makes a lease again that was taken over", f"{UNSEAM}study/lease.py",
+           "os.open(self.path, os.O_WRONLY)", "os.open(self.path, os.O_WRONLY | os.O_CREAT)", "study/test_study_lease.py"),
+    Mutant("S5: two may take the same lease", f"{UNSEAM}study/lease.py",
+           "os.O_CREAT | os.O_EXCL | os.O_WRONLY", "os.O_CREAT | os.O_WRONLY", "study/test_study_lease.py"),
+    Mutant("S6: a temporary file of a paused worker gets its name later", f"{UNSEAM}atomic.py",
+           "                path.unlink(missing_ok=True)\n\n\ndef remove_leftovers", "                pass\n\n\ndef remove_leftovers",
+           "study/test_study_lease.py"),
+    Mutant("S7: one bad piece of a study stops the others", f"{UNSEAM}study/engine.py",
+           "except (BadInput, Failed, *ENVIRONMENT) as error:\n        reason", "except ZeroDivisionError as error:\n        reason",
+           "study/test_study_lease.py"),
+    Mutant("S8: Dask's scheduler obeys every user of the machine", f"{UNSEAM}study/cluster.py",
+           'processes=True, host="tls://127.0.0.1"', 'processes=True, host="127.0.0.1"', "study/test_study_cluster.py"),
+    Mutant("S9: a view of a results file is read", f"{UNSEAM}run/results.py",
+           "    for kind, name, sql in connection.execute(named):\n", "    for kind, name, sql in ():\n", "train/test_train_tables.py"),
+    Mutant("S10: a column that is computed is read", f"{UNSEAM}run/results.py",
+           "if any(row[6] for row in", "if any(False for row in", "train/test_train_tables.py"),
+    Mutant("S11: a run whose latents lack a row opens", f"{UNSEAM}run/results.py",
+           "    for (member,) in connection.execute(lost):\n", "    for (member,) in ():\n", "train/test_train_tables.py"),
+    Mutant("S12: reading makes an empty results.sqlite", f"{UNSEAM}run/results.py",
+           'mode = "rwc" if create else "rw"', 'mode = "rwc"', "train/test_train_tables.py"),
+    Mutant("S13: masked cells are numbers", f"{UNSEAM}readers/frames.py",
+           "    if isinstance(source, np.ma.MaskedArray):\n        return _unmasked", "    if False:\n        return _unmasked",
+           "data/test_data_containers.py"),
+    Mutant("S14: a server's nonsense is a traceback, and no other mirror is tried", f"{UNSEAM}data/download/fetch.py",
+           "    subprocess.SubprocessError,\n    ValueError,\n", "    subprocess.SubprocessError,\n", "data/test_data_hostile_server.py"),
+    Mutant("S15: progress of an unknown length divides by 0", f"{UNSEAM}progress.py",
+           "    if not total:\n", "    if total is None:\n", "data/test_data_hostile_server.py"),
+    Mutant("S16: a download that hardly moves is waited for", f"{UNSEAM}data/download/fetch.py",
+           "            if have - before < SLOWEST * STRETCH:\n", "            if False:\n", "data/test_data_hostile_server.py"),
+    Mutant("S17: the explorer answers every user of the machine", f"{UNSEAM}show/explorer/guard.py",
+           "known = not self.token or by_address or self._has_cookie(headers)", "known = True", "show/explorer/test_explorer_guard.py"),
+    Mutant("S18: files can be read by all, whatever the umask", f"{UNSEAM}atomic.py",
+           "        yield temporary\n        flush(temporary)\n", "        yield temporary\n        temporary.chmod(0o644)\n        flush(temporary)\n",
+           "data/test_data_files.py"),
+    Mutant("S19: names of columns steer the terminal", f"{UNSEAM}errors.py",
+           "return text.translate(_CONTROLS)", "return text", "cli/test_cli_main.py"),
+    Mutant("S20: a pack that is opened as . is not checked", f"{UNSEAM}run/pack.py",
+           "    place = folder.resolve()\n", "    place = folder\n", "runs/test_pack.py"),
+    Mutant("S21: modularity is the share of active latents", f"{UNSEAM}metrics/modularity.py",
+           "float(per_latent[varies].mean()) if varies.any() else 0.0", "float(per_latent.mean())", "metrics/test_metrics_gaps.py"),
+    Mutant("S22: a linear VAE's learned noise is PPCA's", f"{UNSEAM}sklearn_api/closed_form.py",
+           "        if self.beta == 1 or len", "        if True or len", "test_estimators.py"),
+    Mutant("S23: what noise gives is not shuffled", f"{UNSEAM}study/analyse/overlap.py",
+           "_worst_beats_best(_shuffled(scores, rng))", "_worst_beats_best(scores)", "study/analyse/test_analyse_truth.py"),
+    Mutant("S24: the likelihood of a library does not sum to one", f"{UNSEAM}models/mixed_likelihood.py",
+           "            return _dirichlet_multinomial(", "            return 1.01 * _dirichlet_multinomial(", "models/test_mixed.py"),
+    Mutant("S25: a row is paired with itself", f"{UNSEAM}metrics/shared/interventions.py",
+           "step = 1 + (rng.random", "step = (rng.random", "metrics/test_metrics_interventional.py"),
+    Mutant("S26: a latent that knows little holds a factor", f"{UNSEAM}show/report/sentences.py",
+           "_HELD = 0.25 ", "_HELD = 0.02 ", "show/test_show_parts.py"),
+    Mutant("S27: perturb --seeds 0.5,1.5 trains seeds 0 and 1", f"{UNSEAM}cli/perturb.py",
+           'seeds = parse_numbers(self.seeds, "--seeds", int)', 'seeds = [int(s) for s in parse_numbers(self.seeds, "--seeds")]',
+           "cli/test_cli_main.py"),
+    Mutant("S28: what other code of a data set gave is kept", f"{UNSEAM}runs/cache.py",
+           'CODE = ("axes", "data", ', 'CODE = ("axes", ', "runs/test_kept.py"),
+    Mutant("S29: a perturbed folder that refers to itself ends the process", f"{UNSEAM}data/sets/perturbed.py",
+           "        while (place / FILE).is_file():\n", "        while False:\n", "perturb/test_perturb_make.py"),
+    Mutant("S30: align turns other latents than diagnose counts", f"{UNSEAM}geometry/prepare.py",
+           "< ACTIVE_VARIANCE if q.full else q.active", "< ACTIVE_VARIANCE", "geometry/test_geometry_align.py"),
+    Mutant("S31: align writes rotations that do not help", f"{UNSEAM}runs/align.py",
+           "align(run, member, points, seed, keep_axes=True)", "align(run, member, points, seed)", "runs/test_aligned_run.py"),
+    Mutant("S32: nobody is told that completeness counts passive latents", f"{UNSEAM}runs/evaluate.py",
+           'told = (*s.notes, *notes, *(counted if more["passive"] else ()))', "told = (*s.notes, *notes)", "runs/test_held_out.py"),
+    Mutant("S33: the README's snippet runs again in every worker", f"{UNSEAM}processes.py",
+           '"from unseam.processes import run_here; run_here(head)"',
+           '"from unseam.processes import run_here; import runpy; runpy.run_path(\'script.py\'); run_here(head)"', "train/test_train_script.py"),
+)  # fmt: skip
+
+
 FAULTS = (  # docs/reliability.md: what each mending of D1 to D18 would let through without it
     Mutant("D1: a run without its tables cannot be resumed", f"{UNSEAM}train/fitting.py",
            "    run.rows.create()\n    user_files.check", "    user_files.check", "train/test_train_results.py::test_a_run_can_be_started_or_resumed_wherever_it_died"),
@@ -319,7 +395,7 @@ def lives(mutant: Mutant) -> bool:
 
 def main(words: list[str]) -> int:
     """Run the mutants named; the exit code is how many live."""
-    chosen = [m for m in (*MUTANTS, *JOINTS, *FAULTS) if not words or any(word in m.wrong for word in words)]
+    chosen = [m for m in (*MUTANTS, *JOINTS, *SILENT, *FAULTS) if not words or any(word in m.wrong for word in words)]
     for tests in dict.fromkeys(m.tests for m in chosen):
         if not green(ROOT / "src", tests):
             raise SystemExit(f"tests/{tests} is red without any mutant")
