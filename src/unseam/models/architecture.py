@@ -10,14 +10,24 @@ from unseam.rng import derive
 
 if TYPE_CHECKING:
     from unseam.models.autoencoder import Autoencoder
+    from unseam.models.own_networks import MakeNetworks
+
+
+@dataclass(frozen=True)
+class NetworkSource:
+    """Where the user's own networks come from; they are never stored, only their weights."""
+
+    function: str = ""  # module:name of the function that makes them; "" if it cannot be imported
+    kinds: str = ""  # their classes, for errors and pages
 
 
 @dataclass(frozen=True)
 class Architecture:
     """Everything that fixes a model but its weights. "auto" fields follow the data (`for_data`)."""
 
-    network: Literal["auto", "mlp", "conv", "linear"] = "auto"
-    """auto: conv for images whose sides are multiples of 16, mlp for the rest; conv takes images of any size"""
+    network: Literal["auto", "mlp", "conv", "linear", "own"] = "auto"
+    """auto: conv for images whose sides are multiples of 16, mlp for the rest; conv takes images of any size; own: those
+    that `fit(networks=)` was given"""
     latents: int = 10
     """K, the size of the latent space"""
     small_kernels: bool = False
@@ -75,12 +85,12 @@ class Architecture:
             conv_grid(shape)
         return replace(self, network=network, likelihood=likelihood if self.likelihood == "auto" else self.likelihood)
 
-    def build(self, shape: tuple[int, ...], seed: int) -> Autoencoder:
-        """The model with the initial weights of this seed."""
+    def build(self, shape: tuple[int, ...], seed: int, make: MakeNetworks | None = None) -> Autoencoder:
+        """The model with the initial weights of this seed; `make` makes the user's own networks."""
         import torch
 
         from unseam.models.autoencoder import Autoencoder
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(seed, "weights"))
-            return Autoencoder(self, shape)
+            return Autoencoder(self, shape, None if make is None else make())

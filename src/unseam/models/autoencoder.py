@@ -11,6 +11,7 @@ from unseam.models.architecture import Architecture
 from unseam.models.likelihood import LIKELIHOODS, Gaussian, Likelihood
 from unseam.models.mixed_likelihood import Mixed
 from unseam.models.networks import conv_decoder, conv_encoder, mlp_decoder, mlp_encoder
+from unseam.models.own_networks import Pair, wrapped
 from unseam.models.posterior import POSTERIORS, Point, Posterior, Rotated
 
 
@@ -24,7 +25,7 @@ def _likelihood_of(a: Architecture) -> Likelihood:
 class Autoencoder(nn.Module):
     """encode, decode and the likelihood; `posterior` says which family the encoder's outputs parametrise."""
 
-    def __init__(self, architecture: Architecture, shape: tuple[int, ...]) -> None:
+    def __init__(self, architecture: Architecture, shape: tuple[int, ...], networks: Pair | None = None) -> None:
         super().__init__()
         a, k = architecture, architecture.latents
         self.architecture, self.shape, self.latents = a, shape, k
@@ -32,7 +33,9 @@ class Autoencoder(nn.Module):
             raise unknown("posterior", a.posterior, POSTERIORS)
         self.family = POSTERIORS[a.posterior]
         outputs = self.family.outputs(k)
-        if a.network == "conv":
+        if networks is not None:
+            self.encoder, self.decoder = wrapped(networks, outputs, k, shape)
+        elif a.network == "conv":
             self.encoder, self.decoder = conv_encoder(shape, outputs, a.small_kernels), conv_decoder(shape, k)
         else:
             hidden = ((), ()) if a.network == "linear" else (a.encoder, a.decoder)
@@ -64,6 +67,9 @@ class Autoencoder(nn.Module):
         return Rotated(mean, A.T @ q.covariance() @ A) if q.has_prior else Point(mean)
 
     def decode(self, z: Tensor) -> Tensor:  # (B, K) -> theta (B, *shape)
+        if self.architecture.aligned and self.architecture.network == "own":  # ours have it in their first layer
+            axes, shift = (self.get_buffer(name) for name in ("aligned_axes", "aligned_shift"))
+            z = z @ torch.linalg.inv(axes).to(z) + shift.to(z)
         return self.run(self.decoder, z)
 
     def run(self, network: nn.Module, inputs: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from unseam.data.scaling import Scaling
 from unseam.errors import BadInput, check_literals, unknown
 from unseam.from_json import as_type
-from unseam.models import Architecture
+from unseam.models.architecture import Architecture, NetworkSource
 from unseam.objectives import Optimiser
 from unseam.rng import generator
 
@@ -120,6 +120,7 @@ class RunConfig:
     shape: tuple[int, ...] = ()  # of one observation; runs from before it was kept ask their data
     features: tuple[str, ...] = ()  # the names of a table's columns
     scaling: Scaling | None = None  # of a table's columns; undone when a member decodes
+    networks: NetworkSource | None = None  # where the user's own networks come from
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

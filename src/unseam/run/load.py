@@ -16,16 +16,30 @@ from unseam.run.run import Run
 
 if TYPE_CHECKING:
     from unseam.data.base import Dataset
+    from unseam.models.own_networks import MakeNetworks, Networks
 
 
-def load_run(folder: str | Path, data: Any = None) -> Run:
+def load_run(folder: str | Path, data: Any = None, networks: Networks | None = None) -> Run:
     """Open a run: a folder, or a packed one (`unseam data pack`) here or at an http address, checked file by file.
 
     Models load without the training data; what needs data takes that of the run, or `data`.
-    `data` is a path, an array, a DataFrame or a data set; a run's own scaling is applied to it.
+    `data` is a path, an array, a DataFrame or a data set; a run's own scaling is applied to it. `networks` are the
+    networks that `fit(networks=)` was given, which a run does not store; a function that can be imported is found.
     """
     run = _opened(pack.local(folder))
+    if networks is not None:
+        run = replace(run, networks=_own_networks(run, networks))
     return run if data is None else replace(run, given=_given(run, data))
+
+
+def _own_networks(run: Run, networks: Networks) -> MakeNetworks:
+    """The function that makes a run's own networks."""
+    require_torch("load_run(networks=...)")
+    from unseam.models.own_networks import maker
+
+    if run.config.networks is None:
+        raise BadInput(f"networks: {run.folder} was trained with the networks of unseam; leave networks out")
+    return maker(networks)
 
 
 def _given(run: Run, data: Any) -> Dataset:

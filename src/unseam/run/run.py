@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from html import escape
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from unseam.data.base import Dataset
     from unseam.models import Autoencoder
+    from unseam.models.own_networks import MakeNetworks
     from unseam.objectives import Objective
 
 
@@ -36,6 +37,7 @@ class Run:
     config: RunConfig
     given: Dataset | None = None  # data to use in place of that it was trained on (`load_run(folder, data=...)`)
     device: str = "cpu"  # where its models are put
+    networks: MakeNetworks | None = None  # the user's own (`load_run(folder, networks=...)`)
 
     def on(self, name: str, double: bool = False) -> Run:
         """The same run with its models on another device; `double` asks for one that has double precision."""
@@ -236,15 +238,30 @@ class Run:
     def model(self, member: int, step: int | None = None) -> Autoencoder:
         """A member's model, in evaluation mode; at a snapshot's step when one is given."""
         require_torch("a run's model")
-        model = self.config.architecture.build(self.shape, 0)
+        model = self.config.architecture.build(self.shape, 0, self.make_networks)
         weights, expected = self.weights(member, step), model.state_dict()
         if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in expected.items()}:
+            if self.config.networks is not None:
+                raise BadInput(
+                    f"networks do not fit this run, {first_difference(weights, expected)}; pass those of fit"
+                )
             raise BadInput(
                 f"{self._weights_file(member, step)[0]} does not fit {self.folder / 'config.json'}: one of them is of "
                 "another run or was changed; put back the one that belongs here, or train again"
             )
         model.load_state_dict(weights)
         return model.eval().to(self.device)
+
+    @property
+    def make_networks(self) -> MakeNetworks | None:
+        """What makes the user's own networks; None if the run has ours."""
+        source = self.config.networks
+        if self.networks is not None or source is None:
+            return self.networks
+        from unseam.models.own_networks import import_networks
+
+        packed = pack.pack_of(self.folder) is not None  # nothing that a pack names is imported
+        return import_networks(replace(source, function="") if packed else source)
 
     def weights(self, member: int, step: int | None = None) -> dict[str, Tensor]:
         """A member's weights by name, in the precision they were trained in (`model` has them in single precision)."""
@@ -282,3 +299,12 @@ class Run:
         from unseam.run.checkpoint import weights_path
 
         return weights_path(self.folder, number, step), position
+
+
+def first_difference(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str:
+    """The first weight that the networks have otherwise than the run."""
+    for name in (*weights, *expected):
+        here, there = (tuple(t[name].shape) if name in t else None for t in (expected, weights))
+        if here != there:
+            return f"whose {name} has shape {there}, theirs {here}".replace("shape None", "no such weight")
+    return ""

@@ -25,7 +25,7 @@ class Settings(TypedDict, total=False):
     """The short form of `fit`'s settings. Hyperparameters exist where the objective has them (`unseam objectives`)."""
 
     # Architecture
-    network: Literal["auto", "mlp", "conv", "linear"]
+    network: Literal["auto", "mlp", "conv", "linear", "own"]
     latents: int
     small_kernels: bool
     encoder: tuple[int, ...]

@@ -75,12 +75,12 @@ def write_aligned_run(folder: str | Path, run: Run, aligned: Mapping[int, Alignm
     (place / "results.sqlite").unlink(missing_ok=True)
     for i, (member, found) in enumerate(aligned.items()):
         meta = load_checkpoint(run._weights_file(member, None)[0])[1]
-        weights = turned_weights(run.weights(member), found.frame)
+        weights = turned_weights(run.weights(member), found.frame, run.config.networks is not None)
         tensors = {f"model/{name}": value[None] for name, value in weights.items()}
         kept: dict[str, Any] = {name: meta[name] for name in ("step", "seconds", "versions") if name in meta}
         save_checkpoint(weights_path(place, i), tensors, {**kept, "members": [i], "frozen": {}})
     start_folder(place, config)
-    made = replace(load_run(place), given=run.given)
+    made = replace(load_run(place), given=run.given, networks=run.networks)
     _write_rows(run, made, list(aligned))
     return made
 
@@ -93,15 +93,16 @@ def check_place(folder: Path, run: Run) -> None:
         raise BadInput(f"out={str(folder)!r} holds a trained run; choose another folder for the aligned one")
 
 
-def turned_weights(weights: Mapping[str, Tensor], frame: Frame) -> dict[str, Tensor]:
+def turned_weights(weights: Mapping[str, Tensor], frame: Frame, own: bool = False) -> dict[str, Tensor]:
     """Weights of a model in new axes: the decoder's first layer takes z', and the encoder's axes are stored."""
+    new = {"aligned_axes": frame.linear().double(), "aligned_shift": frame.shift.double()}
+    if own:  # `Autoencoder.decode` turns back
+        return {**weights, **new}
     W, b = (weights[f"{_FIRST}.{name}"] for name in ("weight", "bias"))  # (K, outputs), (outputs,)
     into = (frame.scale @ frame.rotation).T.double()
-    new = {
+    new |= {
         f"{_FIRST}.weight": (into @ W.double()).to(W),
         f"{_FIRST}.bias": (b.double() + frame.shift.double() @ W.double()).to(b),
-        "aligned_axes": frame.linear().double(),
-        "aligned_shift": frame.shift.double(),
     }
     return {**weights, **new}
 

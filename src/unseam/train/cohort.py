@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -20,6 +20,7 @@ from unseam.atomic import cores, remove_leftovers, write_atomic
 from unseam.data import load_data
 from unseam.device import available_devices, device
 from unseam.errors import ENVIRONMENT, BadInput, Failed, error_text
+from unseam.models.own_networks import MakeNetworks
 from unseam.objectives import Objective
 from unseam.progress import bar, log
 from unseam.run.config import RunConfig, Training
@@ -36,14 +37,20 @@ STACKABLE = 400_000  # parameters of one member up to which a stack is faster th
 WORTH_A_PROCESS = 20_000  # member-steps below which starting a process costs more than it saves
 
 
-def plan(config: RunConfig, objective: Objective, shape: tuple[int, ...]) -> RunConfig:
+def plan(
+    config: RunConfig, objective: Objective, shape: tuple[int, ...], networks: MakeNetworks | None = None
+) -> RunConfig:
     """Decide how members are grouped and by how many processes they are trained; the run remembers it."""
     training, count = where(config.training), len(config.members)
-    players = objective.players(config.architecture.build(shape, 0)).values()
+    players = objective.players(config.architecture.build(shape, 0, networks)).values()
     parameters = sum(p.numel() for player in players for p in player.module.parameters())
     small = config.architecture.network != "conv" and parameters <= STACKABLE
+    if config.architecture.network == "own":
+        if training.how == "stacked":
+            raise BadInput("how='stacked' takes networks of unseam; yours are trained side by side, one at a time")
+        training = replace(training, how="side-by-side")
     if training.device != "cpu":
-        return on_accelerator(replace(config, training=training), objective, shape)
+        return on_accelerator(replace(config, training=training), objective, shape, networks)
     how = training.how if training.how != "auto" else ("stacked" if small else "side-by-side")
     enough = count * training.steps >= WORTH_A_PROCESS or (how == "side-by-side" and not small)
     workers = min(count, training.workers or (cores() if enough else 1))
@@ -65,16 +72,20 @@ def where(training: Training) -> Training:
     return replace(training, device=found)
 
 
-def on_accelerator(config: RunConfig, objective: Objective, shape: tuple[int, ...]) -> RunConfig:
-    """As many members in a stack as a device's memory holds, and a process a device."""
+def on_accelerator(
+    config: RunConfig, objective: Objective, shape: tuple[int, ...], networks: MakeNetworks | None = None
+) -> RunConfig:
+    """As many members in a stack as a device's memory holds, and a process a device; own networks one at a time."""
     training, count = config.training, len(config.members)
     conv = config.architecture.network == "conv"
     half = conv and training.device.startswith("cuda") and torch.cuda.is_bf16_supported()
     precision = training.precision if training.precision != "auto" else ("bfloat16" if half else "float32")
     devices = sum(name.startswith("cuda") for name in available_devices()) if training.device == "cuda" else 1
     workers = min(count, training.workers or devices, devices)
-    config = replace(config, training=replace(training, how="stacked", workers=workers, precision=precision))
-    pieces = max(workers, -(-count // members_at_once(config, objective, shape)))
+    how: Literal["stacked", "side-by-side"] = "stacked" if networks is None else "side-by-side"
+    config = replace(config, training=replace(training, how=how, workers=workers, precision=precision))
+    at_once = members_at_once(config, objective, shape) if networks is None else 1
+    pieces = max(workers, -(-count // at_once))
     return replace(config, groups=_cut(count, pieces))
 
 
@@ -88,16 +99,21 @@ def _cut(count: int, pieces: int) -> tuple[tuple[int, ...], ...]:
 
 
 def run_cohort(
-    folder: Path, config: RunConfig, objective: type, show: bool | None = None, callbacks: Sequence[Callback] = ()
+    folder: Path,
+    config: RunConfig,
+    objective: type,
+    show: bool | None = None,
+    callbacks: Sequence[Callback] = (),
+    networks: MakeNetworks | None = None,
 ) -> None:
     """Train every group that is not finished; call it again to go on where it stopped."""
-    given = tuple(callbacks)
-    jobs = [Job(config, objective, members, number, folder, given) for number, members in enumerate(config.groups)]
+    ours = (folder, tuple(callbacks), networks)
+    jobs = [Job(config, objective, members, number, *ours) for number, members in enumerate(config.groups)]
     total = len(config.members) * config.training.steps
     description = f"training {len(config.members)} x {config.objective}"
     try:
         with bar(description, total, show) as advance:
-            if config.training.workers <= 1 or callbacks or not can_be_imported(jobs[0].objective):
+            if config.training.workers <= 1 or callbacks or not can_be_imported(jobs[0]):
                 _inline(jobs, advance)
             else:
                 train_in_processes(jobs, config.training.workers, advance)
@@ -122,15 +138,17 @@ def start_folder(folder: Path, config: RunConfig) -> None:
     write_atomic(folder / "config.json", json.dumps(document, indent=2))
 
 
-def can_be_imported(objective: type[Objective]) -> bool:
-    """Whether other processes find this objective; if not, say why all members are trained in this one."""
-    if address(objective) is not None:
-        return True
-    log.warning(
-        f"{objective.__name__} is defined in a script, notebook or function, so all members are trained in this "
-        "process; move it to a module of its own to use several"
-    )
-    return False
+def can_be_imported(job: Job) -> bool:
+    """Whether other processes find the objective and the networks; if not, say why this one trains all members."""
+    source = job.config.networks
+    missing = [job.objective.__name__] if address(job.objective) is None else []
+    missing += [source.kinds] if source is not None and not source.function else []
+    for name in missing:
+        log.warning(
+            f"{name}: defined in a script, notebook or function, or given as objects, so all members are trained in this "
+            "process; move it to a module of its own (networks: a function that makes them) to use several"
+        )
+    return not missing
 
 
 def _inline(jobs: Sequence[Job], advance: Any) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
+import pandas as pd
 
 from unseam.atomic import free_path, remove_leftovers, write_array, write_atomic
 from unseam.axes import Array
@@ -20,12 +21,14 @@ from unseam.data.base import Dataset, unit_range, whole_numbers
 from unseam.data.names import DataScale
 from unseam.data.pairs import read_pairs
 from unseam.data.scaling import bright, uneven
+from unseam.data.torch_data import is_torch_data, read_torch_data
 from unseam.data.user import UserData
 from unseam.data.wrap import Scaled, Wrapper, wrap
 from unseam.data.wrap.base import layers
 from unseam.errors import BadInput, lookup
 from unseam.models import Architecture
 from unseam.models.likelihood import COUNTS
+from unseam.models.own_networks import Networks, source_of
 from unseam.objectives import OBJECTIVES, Objective, Optimiser
 from unseam.progress import log
 from unseam.readers import as_array, as_frame, frame_columns
@@ -34,6 +37,7 @@ from unseam.run.config import RunConfig, Training, split, sweep_members
 from unseam.run.load import load_run
 from unseam.run.run import Run
 from unseam.run.settings import Choices, OptimiserName, Settings, resolve_settings
+from unseam.train.check_objective import check_gradient, with_networks
 from unseam.train.cohort import check_free, plan, run_cohort, start_folder, where
 from unseam.train.stopping import Callback, check_callbacks, check_patience
 from unseam.train.track import known_tracker, tracked
@@ -43,6 +47,7 @@ def fit(
     data: str | Path | Array | Dataset,
     objective: str | type[Objective] | Objective = "beta-vae",
     *,
+    networks: Networks | None = None,
     architecture: Architecture | None = None,
     training: Training | None = None,
     optimiser: Optimiser | OptimiserName | None = None,
@@ -51,6 +56,7 @@ def fit(
     out: str | Path | None = None,
     data_parameters: Mapping[str, Any] | None = None,
     scale: DataScale | None = None,
+    check: bool = True,
     track: str | None = None,
     callbacks: Callback | Sequence[Callback] | None = None,
     show: bool | None = None,
@@ -60,11 +66,17 @@ def fit(
 
     Parameters
     ----------
-    data : str, Path, array or Dataset
+    data : str, Path, array, Dataset or DataLoader
         The name of a data set (`unseam data list`), a path to your own file or folder of images, an array or table
-        of shape (rows, columns) or of images, or a data set.
+        of shape (rows, columns) or of images, a data set, or a torch Dataset or DataLoader whose items are x, (x,) or
+        (x, y): every row is read once, and y becomes the factors that `evaluate` scores against.
     objective : str, Objective or its type, default="beta-vae"
         What to minimise: a name (`unseam objectives`), an objective class, or an instance such as `BetaVAE(beta=8)`.
+    networks : (encoder, decoder) or function, optional
+        Your own torch modules in the place of ours, or a function without arguments that returns the two. Every seed
+        calls the function for its own initial weights; modules are copied with the weights that they have, for one
+        seed. The encoder returns (B, 2K), means and log-variances, or the pair (mean, log-variance); the decoder
+        returns the data's shape, logits for pixels in [0, 1].
     architecture : Architecture, optional
         The networks, the latents and the likelihood.
     training : Training, optional
@@ -83,6 +95,9 @@ def fit(
     scale : {"standard", "unit", "none"}, optional
         Scale the columns of a table to mean 0 and standard deviation 1, or to 0..1. The run remembers the scaling
         and undoes it when it decodes. "none" leaves them as they are and silences the warning about it.
+    check : bool, default=True
+        Compare the gradient of an objective of your own, and of your own networks, with finite differences before the
+        first step, and warn if they differ. A stop-gradient on purpose also differs: then pass False.
     track : {"tensorboard", "wandb"}, optional
         Also pass what is logged on to this tracker.
     callbacks : callable or sequence of callables, optional
@@ -118,11 +133,20 @@ def fit(
     known_tracker(track)
     functions = check_callbacks(callbacks)
     choices = resolve_settings(objective, settings, architecture, training, optimiser, hyperparameters)
-    run = begin_run(data, choices, seeds=seeds, out=out, data_parameters=data_parameters, scale=scale)
+    run = begin_run(
+        data,
+        choices,
+        seeds=seeds,
+        out=out,
+        data_parameters=data_parameters,
+        scale=scale,
+        networks=networks,
+        check=check,
+    )
     if out is None and show is not False:
         log.info(f"run folder: {run.folder} (out= chooses another)")
     with tracked(run.folder, run.config, track):
-        run_cohort(run.folder, run.config, choices.kind, show, functions)
+        run_cohort(run.folder, run.config, choices.kind, show, functions, run.networks)
     return run
 
 
@@ -134,10 +158,15 @@ def begin_run(
     out: str | Path | None = None,
     data_parameters: Mapping[str, Any] | None = None,
     scale: DataScale | None = None,
+    networks: Networks | None = None,
+    check: bool = True,
 ) -> Run:
     """What `fit` does before the first step: everything checked, and the folder laid out."""
     name, kind, training = choices.name, choices.kind, choices.training
     asked = {"scale": scale} if scale not in (None, "none") else {}
+    if is_torch_data(data):
+        data, parameters = from_torch(data, data_parameters)
+        data_parameters = parameters
     if isinstance(data, Dataset):
         dataset = wrap(data, asked)
     else:
@@ -155,16 +184,30 @@ def begin_run(
             raise BadInput(f"{name} learns the variance of a Gaussian likelihood; leave out likelihood={other!r}")
         architecture = replace(architecture, learned_s2=True, likelihood="gaussian")
     architecture = architecture.for_data(dataset.shape, dataset.likelihood)
+    architecture, make = with_networks(architecture, networks, dataset, len(seeds))
     _check(kind, architecture, training, dataset)
     folder = Path(out) if out is not None else free_folder(data, name)
     check_free(folder)
     kept = user_files.relative(data_config(_on_disk(dataset, folder)), folder)
     config = RunConfig(kept, name, static, members, architecture, training, choices.optimiser)
     config = replace(config, digests=user_files.digests(kept, folder, static.get("pairs")), **_described(dataset))
-    config = plan(config, kind(**members[0].hyper, **static), dataset.shape)
+    config = replace(config, networks=None if networks is None else source_of(networks))
+    config = plan(config, kind(**members[0].hyper, **static), dataset.shape, make)
     _warn(dataset, scale)
+    if check and (networks is not None or kind not in OBJECTIVES.values()):
+        check_gradient(config, kind, dataset, make)
     start_folder(folder, config)
-    return Run(folder, config)
+    return Run(folder, config, networks=make)
+
+
+def from_torch(data: Any, parameters: Mapping[str, Any] | None) -> tuple[Array, dict[str, Any]]:
+    """The observations of a torch Dataset or DataLoader; its labels become factors, unless some were given."""
+    x, labels = read_torch_data(data)
+    told = dict(parameters or {})
+    if labels is not None and "factors" not in told:
+        names = ["label"] if labels.ndim == 1 else [f"label {i}" for i in range(labels.shape[1])]
+        told["factors"] = pd.DataFrame(labels.reshape(len(x), -1), columns=names)
+    return x, told
 
 
 def _warn(data: Dataset, scale: DataScale | None) -> None:
@@ -250,10 +293,11 @@ def resume(
     steps: int | None = None,
     device: str | None = None,
     callbacks: Callback | Sequence[Callback] | None = None,
+    networks: Networks | None = None,
 ) -> Run:
     """Go on with a run that was stopped, on its device or another; a finished one is returned as it is, or goes on to
-    `steps` in all."""
-    functions, run = check_callbacks(callbacks), load_run(folder)
+    `steps` in all. `networks` as in `load_run`."""
+    functions, run = check_callbacks(callbacks), load_run(folder, networks=networks)
     kind = objective or lookup(OBJECTIVES, run.config.objective, "objective")  # all that can be refused, before
     placed = run.config.training if device is None else where(replace(run.config.training, device=device))
     if steps is not None:
@@ -266,7 +310,7 @@ def resume(
     user_files.check_digests(run.config.data, run.config.digests, run.folder, run.config.static.get("pairs"))
     _ = run.data  # refused now if it cannot be read
     training = replace(run.config.training, device=placed.device)
-    run_cohort(run.folder, replace(run.config, training=training), kind, show, functions)
+    run_cohort(run.folder, replace(run.config, training=training), kind, show, functions, run.make_networks)
     return run
 
 
@@ -289,4 +333,4 @@ def extended(run: Run, steps: int) -> Run:
     config = replace(run.config, training=replace(run.config.training, steps=steps))
     document = json.loads((run.folder / "config.json").read_bytes())
     write_atomic(run.folder / "config.json", json.dumps({**document, **config.to_json()}, indent=2))
-    return Run(run.folder, config)
+    return replace(run, config=config)

@@ -13,6 +13,7 @@ from torch import Tensor
 from unseam import __version__
 from unseam.device import available_devices, recorded_device
 from unseam.errors import BadInput
+from unseam.models.own_networks import MakeNetworks
 from unseam.objectives import Objective
 from unseam.rng import derive
 from unseam.run.checkpoint import load_checkpoint, weights_path
@@ -31,6 +32,7 @@ class Job:
     number: int
     folder: Path
     callbacks: tuple[Callback, ...] = ()  # called at each logged step, in the process that trains
+    networks: MakeNetworks | None = None  # the user's own
 
     @property
     def checkpoint(self) -> Path:
@@ -64,7 +66,7 @@ def start(job: Job, objective: Objective, shape: tuple[int, ...]) -> State:
     dtype = torch.float64 if job.config.training.precision == "float64" else torch.float32
     built = []
     for m in job.members:
-        model = job.config.architecture.build(shape, job.config.members[m].seed).to(dtype)
+        model = job.config.architecture.build(shape, job.config.members[m].seed, job.networks).to(dtype)
         model.bfloat16_networks = job.config.training.precision == "bfloat16"
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(job.config.members[m].seed, "players"))

@@ -193,7 +193,13 @@ def call_back(job: Job, state: State, report: Mapping[str, Tensor], seen: Mappin
         return False
     weights = state.stacks["model"].state()
     values = logged_numbers(report, seen)
-    logged = LoggedStep(state.step, job.members, values, weights, job.config.architecture, job.config.shape)
+    logged = LoggedStep(
+        state.step,
+        job.members,
+        values,
+        weights,
+        lambda: job.config.architecture.build(job.config.shape, 0, job.networks),
+    )
     if name := stopped_by(job.callbacks, logged):
         state.note = f"the callback {name} stopped training at step {state.step}"
     return bool(name)

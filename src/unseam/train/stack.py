@@ -35,6 +35,8 @@ class Stack:
         self.gradients = _views(self.gradient, [b.shape for b in blocks])
         self.leaves = [self._leaf(b, g) for b, g in zip(self.blocks, self.gradients, strict=True)]
         self.module = modules[0]
+        known = self.module.state_dict() if self.members == 1 else {}  # a stack of several has none
+        self.buffers = {name: value[None] for name, value in known.items() if name not in self.names}
         self._slots = [_slot(self.module, name) for name in self.names]
 
     def _leaf(self, block: Tensor, gradient: Tensor) -> Tensor:
@@ -54,8 +56,8 @@ class Stack:
         return _views(flat, [block.shape for block in self.blocks])
 
     def state(self) -> dict[str, Tensor]:
-        """name -> (S, *shape), sharing memory with the flat buffer."""
-        return dict(zip(self.names, self.blocks, strict=True))
+        """name -> (S, *shape), sharing memory with the flat buffer; constants of the module (buffers) among them."""
+        return dict(zip(self.names, self.blocks, strict=True)) | self.buffers
 
 
 def lift(function: Callable[..., Any], members: int) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from unseam.errors import BadInput
-from unseam.models import Architecture, Autoencoder
+from unseam.models import Autoencoder
 from unseam.run.config import Training
 from unseam.train.stack import Stack
 
@@ -139,14 +139,13 @@ class LoggedStep:
     members: tuple[int, ...]
     values: Mapping[str, Sequence[float]]
     _weights: Mapping[str, Tensor]  # (S, ...) each
-    _architecture: Architecture
-    _shape: tuple[int, ...]
+    _build: Callable[[], Autoencoder]  # a model of these members, with any weights
 
     def model(self, member: int) -> Autoencoder:
         """A copy of a member's model with the weights of this step, in evaluation mode."""
         if member not in self.members:
             raise BadInput(f"member={member} is not one of these members: {', '.join(map(str, self.members))}")
-        model = self._architecture.build(self._shape, 0)
+        model = self._build()
         position = self.members.index(member)
         model.load_state_dict({name: block[position] for name, block in self._weights.items()}, strict=False)
         return model.eval()

@@ -22,6 +22,7 @@ import torch
 
 from unseam.data import load_data
 from unseam.errors import ENVIRONMENT, BadInput, Failed, error_text
+from unseam.models.own_networks import import_networks
 from unseam.objectives import Objective
 from unseam.processes import Inbox, Line, Process, messages
 from unseam.progress import log
@@ -223,9 +224,10 @@ def _work(line: Line, document: dict[str, Any], objective: dict[str, str], folde
     torch.set_flush_denormal(True)
     try:
         config, kind = RunConfig.from_json(document), found_at(objective)
+        networks = None if config.networks is None else import_networks(config.networks)
         line.send("next")
         while (number := line.receive()) >= 0:
-            job = Job(config, kind, config.groups[number], number, Path(folder))
+            job = Job(config, kind, config.groups[number], number, Path(folder), networks=networks)
             progress = Progress(line, number)
             train_group(job, load_data(**located_data(config.data, job.folder)), progress)
             progress.report()

@@ -11,8 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, MultivariateNormal
 
+from unseam.data.torch_data import is_torch_data, read_torch_data
 from unseam.errors import BadInput
 from unseam.models.likelihood import Likelihood
+from unseam.models.own_networks import described
 from unseam.models.posterior import Posterior
 
 _CHUNK = 256  # observations encoded at a time
@@ -133,17 +135,6 @@ def wrong_output(out: Any) -> str:
     return f"decoder returns {described(out)}; it must return a tensor (B, ...): {remedy}"
 
 
-def described(out: Any) -> str:
-    """What it is, in two words."""
-    if isinstance(out, Tensor):
-        return f"a tensor of {out.dtype}"
-    if isinstance(out, Distribution):
-        return f"a distribution ({type(out).__name__})"
-    if isinstance(out, (tuple, list)):
-        return f"a {type(out).__name__} of {len(out)}"
-    return type(out).__name__
-
-
 def check_mode(module: Any, what: str = "decoder") -> None:
     """Refuse dropout and batch normalisation in training mode."""
     for name, part in module.named_modules() if isinstance(module, nn.Module) else ():
@@ -180,18 +171,10 @@ def _as_observations(x: Any, module: Any = None) -> Iterator[Tensor]:
 
 
 def _batches(x: Any) -> Iterator[Tensor]:
-    if isinstance(x, torch.utils.data.DataLoader):
-        for batch in x:
-            yield _observation(batch)
-        return
+    if is_torch_data(x):
+        x = read_torch_data(x).x
     if not isinstance(x, Tensor) and not hasattr(x, "__array__") and hasattr(x, "__getitem__") and hasattr(x, "shape"):
         x = np.asarray(x)
-    if isinstance(x, torch.utils.data.Dataset):
-        count = len(x)  # type: ignore[arg-type]
-        for first in range(0, count, _CHUNK):
-            rows = [_observation(x[i]) for i in range(first, min(first + _CHUNK, count))]
-            yield torch.stack(rows)
-        return
     array = x.detach() if isinstance(x, Tensor) else _array(x)
     if array.ndim < 2 or not len(array):
         raise BadInput(f"x has shape {tuple(array.shape)}; give observations (N, ...), one per row")
@@ -207,14 +190,6 @@ def _array(x: Any) -> Tensor:
     except (TypeError, ValueError):
         raise BadInput(f"x is {type(x).__name__}; give observations as an array, a tensor, a table or a DataLoader") \
             from None  # fmt: skip
-
-
-def _observation(item: Any) -> Tensor:
-    """The observation of a (observation, label) pair."""
-    first = (
-        item[0] if isinstance(item, (tuple, list)) else next(iter(item.values())) if isinstance(item, dict) else item
-    )
-    return first if isinstance(first, Tensor) else torch.as_tensor(np.asarray(first))
 
 
 @torch.no_grad()
