@@ -77,7 +77,7 @@ def test_forms_of_items() -> None:
         assert x.shape == (2, 2)
         assert labels is None
     assert read_torch_data(Items((row, torch.ones(3)), (row, torch.ones(3))), show=False).labels.shape == (2, 3)  # type: ignore[union-attr]
-    assert not is_torch_data(X) and not is_torch_data(X.numpy()) and not is_torch_data("sprites")
+    assert not any(is_torch_data(plain) for plain in (X, X.numpy(), "sprites"))
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,10 @@ def read_torch_data(data: Any, show: bool | None = None) -> Rows:
             x, label = _read(dataset, index, collate)
             if parts and x.shape[1:] != parts[0].shape[1:]:
                 raise _ragged(index[0], x.shape[1:], parts[0].shape[1:])
-            if not parts and not np.array_equal(
-                x[:1], _read(dataset, index[:1], collate)[0], equal_nan=x.dtype.kind == "f"
-            ):
-                log.warning(
-                    "data gives another observation each time it is asked (augmentation?); each row is read once"
-                )
+            if not parts:
+                again = _read(dataset, index[:1], collate)[0]
+                if not np.array_equal(x[:1], again, equal_nan=x.dtype.kind == "f"):
+                    log.warning("data gives another observation each time (augmentation?); each row is read once")
             parts.append(x)
             labels.append(label)
             advance(len(index))
@@ -119,7 +117,7 @@ def _read(dataset: Any, index: Sequence[int], collate: Callable[[list[Any]], Any
 
 def _ragged(row: int, shape: tuple[int, ...], first: tuple[int, ...]) -> BadInput:
     return BadInput(
-        f"data: row {row} has shape {shape}, the first row {first}; all must be alike: crop, pad or resize in the Dataset"
+        f"data: row {row} has shape {shape}, the first row {first}; all must be alike: crop, pad or resize them"
     )
 
 

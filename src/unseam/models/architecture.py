@@ -26,8 +26,8 @@ class Architecture:
     """Everything that fixes a model but its weights. "auto" fields follow the data (`for_data`)."""
 
     network: Literal["auto", "mlp", "conv", "linear", "own"] = "auto"
-    """auto: conv for images whose sides are multiples of 16, mlp for the rest; conv takes images of any size; own: those
-    that `fit(networks=)` was given"""
+    """auto: conv for images whose sides are multiples of 16, mlp for the rest; conv takes images of any size; own:
+    those that `fit(networks=)` was given"""
     latents: int = 10
     """K, the size of the latent space"""
     small_kernels: bool = False

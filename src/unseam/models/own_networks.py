@@ -92,7 +92,8 @@ def import_networks(source: NetworkSource) -> MakeNetworks:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise BadInput(
-            f"this run's own networks are made by {source.function}, which cannot be imported ({error}); {remedy}, {where}"
+            f"this run's own networks are made by {source.function}, which cannot be imported ({error}); {remedy}, "
+            f"{where}"
         ) from None
     return maker(found)
 
@@ -171,8 +172,9 @@ def check_networks(
             )
         if not K:
             raise BadInput(
-                f"networks: the encoder returns {out.shape[1]} numbers for each observation; a {family.__name__.lower()} "
-                f"posterior of 2 latents takes {family.outputs(2)}, of 3 latents {family.outputs(3)}"
+                f"networks: the encoder returns {out.shape[1]} numbers for each observation; a "
+                f"{family.__name__.lower()} posterior takes {family.outputs(2)} for 2 latents and {family.outputs(3)} "
+                "for 3"
             )
         if asked is not None and asked != K:
             raise BadInput(f"latents={asked}, but the encoder of networks has {K} latents; leave latents out")
@@ -188,8 +190,8 @@ def check_networks(
             )
         if bernoulli and bool(((theta >= 0) & (theta <= 1)).all()):
             raise BadInput(
-                "networks: the decoder returns numbers in [0, 1], perhaps by a last Sigmoid; with the Bernoulli likelihood "
-                "it must return logits: leave the Sigmoid out, or train with likelihood='gaussian'"
+                "networks: the decoder returns numbers in [0, 1], perhaps by a last Sigmoid; with the Bernoulli "
+                "likelihood it must return logits: leave the Sigmoid out, or train with likelihood='gaussian'"
             )
         for what, network, inputs in (("encoder", encoder, x), ("decoder", decoder, z)):
             _check_function(what, network, inputs)

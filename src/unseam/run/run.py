@@ -302,9 +302,14 @@ class Run:
 
 
 def first_difference(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str:
-    """The first weight that the networks have otherwise than the run."""
-    for name in (*weights, *expected):
-        here, there = (tuple(t[name].shape) if name in t else None for t in (expected, weights))
+    """The first weight, by name, that is not of the same shape in both.
+
+    >>> import torch
+    >>> first_difference({"decoder.bias": torch.zeros(4)}, {"decoder.bias": torch.zeros(5)})
+    'decoder.bias has shape (5,) in them and (4,) in the run'
+    """
+    for name in sorted({*weights, *expected}):
+        here, there = (f"shape {tuple(t[name].shape)}" if name in t else "no place" for t in (expected, weights))
         if here != there:
-            return f"whose {name} has shape {there}, theirs {here}".replace("shape None", "no such weight")
-    return ""
+            return f"{name} has {here} in them and {there.removeprefix('shape ')} in the run"
+    return "they are the same"

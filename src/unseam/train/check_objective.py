@@ -36,7 +36,7 @@ _APART = 0.01  # relative difference from which on it is said
 def with_networks(
     architecture: Architecture, networks: Networks | None, data: Dataset, seeds: int
 ) -> tuple[Architecture, MakeNetworks | None]:
-    """The architecture with the user's own networks, checked on a few observations, and the function that makes them."""
+    """The architecture with the user's own networks, checked on a few observations, and what makes them."""
     if networks is None:
         if architecture.network == "own":
             raise BadInput("network='own' needs fit(networks=(encoder, decoder)); leave it out, or choose mlp or conv")

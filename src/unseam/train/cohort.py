@@ -145,8 +145,8 @@ def can_be_imported(job: Job) -> bool:
     missing += [source.kinds] if source is not None and not source.function else []
     for name in missing:
         log.warning(
-            f"{name}: defined in a script, notebook or function, or given as objects, so all members are trained in this "
-            "process; move it to a module of its own (networks: a function that makes them) to use several"
+            f"{name} is defined in a script, notebook or function (or given as objects), so all members are trained in "
+            "this process; move it to a module of its own to use several"
         )
     return not missing
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import pandas as pd
 
 from unseam.atomic import free_path, remove_leftovers, write_array, write_atomic
 from unseam.axes import Array
@@ -188,14 +187,15 @@ def begin_run(
     _check(kind, architecture, training, dataset)
     folder = Path(out) if out is not None else free_folder(data, name)
     check_free(folder)
-    kept = user_files.relative(data_config(_on_disk(dataset, folder)), folder)
-    config = RunConfig(kept, name, static, members, architecture, training, choices.optimiser)
-    config = replace(config, digests=user_files.digests(kept, folder, static.get("pairs")), **_described(dataset))
-    config = replace(config, networks=None if networks is None else source_of(networks))
-    config = plan(config, kind(**members[0].hyper, **static), dataset.shape, make)
-    _warn(dataset, scale)
+    source = None if networks is None else source_of(networks)
+    asked_for = RunConfig({}, name, static, members, architecture, training, choices.optimiser, networks=source)
+    config = plan(asked_for, kind(**members[0].hyper, **static), dataset.shape, make)
     if check and (networks is not None or kind not in OBJECTIVES.values()):
         check_gradient(config, kind, dataset, make)
+    kept = user_files.relative(data_config(_on_disk(dataset, folder)), folder)
+    digests = user_files.digests(kept, folder, static.get("pairs"))
+    config = replace(config, data=kept, digests=digests, **_described(dataset))
+    _warn(dataset, scale)
     start_folder(folder, config)
     return Run(folder, config, networks=make)
 
@@ -205,8 +205,8 @@ def from_torch(data: Any, parameters: Mapping[str, Any] | None) -> tuple[Array, 
     x, labels = read_torch_data(data)
     told = dict(parameters or {})
     if labels is not None and "factors" not in told:
-        names = ["label"] if labels.ndim == 1 else [f"label {i}" for i in range(labels.shape[1])]
-        told["factors"] = pd.DataFrame(labels.reshape(len(x), -1), columns=names)
+        classes = {"kinds": "categorical"} if labels.ndim == 1 and labels.dtype.kind in "iu" else {}
+        told |= {"factors": labels, **classes}
     return x, told
 
 
