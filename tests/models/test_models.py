@@ -221,7 +221,7 @@ def test_a_new_family_is_a_class_and_a_row(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_choices_have_one_source() -> None:
-    assert literal_choices(Architecture, "network") == ("auto", "mlp", "conv", "linear")
+    assert literal_choices(Architecture, "network") == ("auto", "mlp", "conv", "linear", "own")
     assert literal_choices(Architecture, "latents") == ()
     with pytest.raises(BadInput, match="optimiser='adma' is unknown; did you mean 'adam'"):
         Optimiser(name="adma")  # type: ignore[arg-type]

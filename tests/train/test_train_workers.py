@@ -37,7 +37,7 @@ def train(out: Path, deaths: int, monkeypatch: pytest.MonkeyPatch, seeds: tuple[
     lives.write_text("x" * deaths)
     monkeypatch.setenv(LIVES, str(lives))
     return fit("synth-linear", Dies, seeds=seeds, network="linear", latents=2, steps=5, batch=8, how="side-by-side",
-               workers=workers, data_parameters={"size": 100}, out=out)  # fmt: skip
+               check=False, workers=workers, data_parameters={"size": 100}, out=out)  # fmt: skip
 
 
 def test_the_group_of_a_killed_worker_goes_on_in_another(
@@ -68,7 +68,7 @@ class Complains(Objective):
 def test_a_dead_process_is_reported_with_its_own_last_words(tmp_path: Path) -> None:
     with pytest.raises(Failed, match=r"exit code 3; its last words: driver: the card has fallen off\)") as told:
         fit("synth-linear", Complains, seeds=(0, 1), network="linear", latents=2, steps=5, batch=8, how="side-by-side",
-            workers=2, data_parameters={"size": 100}, out=tmp_path / "run")  # fmt: skip
+            check=False, workers=2, data_parameters={"size": 100}, out=tmp_path / "run")  # fmt: skip
     assert "memory" not in str(told.value)
 
 
@@ -99,7 +99,7 @@ def test_a_signal_to_the_first_process_leaves_a_checkpoint_of_every_worker(
     monkeypatch.setenv(PLACES, ":".join(map(str, told)))
     with pytest.raises(KeyboardInterrupt, match="go on with: unseam train --resume"):
         fit("synth-linear", Signals, seeds=range(workers), network="linear", latents=2, steps=900, batch=8, watch=0,
-            how="side-by-side", workers=workers, data_parameters={"size": 100}, checkpoint_seconds=1e9,
+            check=False, how="side-by-side", workers=workers, data_parameters={"size": 100}, checkpoint_seconds=1e9,
             out=tmp_path / "run")  # fmt: skip
     found = [load_checkpoint(path)[1]["step"] for path in (tmp_path / "run" / "checkpoints").iterdir()]
     assert len(found) == workers

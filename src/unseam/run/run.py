@@ -243,7 +243,7 @@ class Run:
         if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in expected.items()}:
             if self.config.networks is not None:
                 raise BadInput(
-                    f"networks do not fit this run, {first_difference(weights, expected)}; pass those of fit"
+                    f"networks do not fit this run: {first_difference(weights, expected)}; pass those of fit"
                 )
             raise BadInput(
                 f"{self._weights_file(member, step)[0]} does not fit {self.folder / 'config.json'}: one of them is of "
