@@ -11,7 +11,7 @@ from unseam.models.architecture import Architecture
 from unseam.models.likelihood import LIKELIHOODS, Gaussian, Likelihood
 from unseam.models.mixed_likelihood import Mixed
 from unseam.models.networks import conv_decoder, conv_encoder, mlp_decoder, mlp_encoder
-from unseam.models.own_networks import Pair, wrapped
+from unseam.models.own_networks import NetworkPair, wrapped
 from unseam.models.posterior import POSTERIORS, Point, Posterior, Rotated
 
 
@@ -25,7 +25,7 @@ def _likelihood_of(a: Architecture) -> Likelihood:
 class Autoencoder(nn.Module):
     """encode, decode and the likelihood; `posterior` says which family the encoder's outputs parametrise."""
 
-    def __init__(self, architecture: Architecture, shape: tuple[int, ...], networks: Pair | None = None) -> None:
+    def __init__(self, architecture: Architecture, shape: tuple[int, ...], networks: NetworkPair | None = None) -> None:
         super().__init__()
         a, k = architecture, architecture.latents
         self.architecture, self.shape, self.latents = a, shape, k

@@ -22,8 +22,8 @@ from unseam.errors import BadInput
 from unseam.models.architecture import NetworkSource
 from unseam.models.posterior import Posterior
 
-Pair = tuple[nn.Module, nn.Module]
-MakeNetworks = Callable[[], Pair]
+NetworkPair = tuple[nn.Module, nn.Module]
+MakeNetworks = Callable[[], NetworkPair]
 Networks = Sequence[nn.Module] | MakeNetworks
 _FAR = 10.0  # codes N(0, 10^2) at which a decoder of logits leaves [0, 1]
 _ERRORS = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)  # what a wrong call raises
@@ -42,7 +42,7 @@ def maker(networks: Networks) -> MakeNetworks:
     if isinstance(networks, nn.Module) or not callable(networks):
         raise BadInput(f"networks is {described(networks)}; {_WANTED}")
 
-    def make() -> Pair:
+    def make() -> NetworkPair:
         return _checked(networks())
 
     return make
@@ -51,7 +51,7 @@ def maker(networks: Networks) -> MakeNetworks:
 _WANTED = "give (encoder, decoder), two torch modules, or a function without arguments that returns them"
 
 
-def _checked(pair: Any) -> Pair:
+def _checked(pair: Any) -> NetworkPair:
     if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(isinstance(part, nn.Module) for part in pair):
         raise BadInput(f"networks gives {described(pair)}; {_WANTED}")
     encoder, decoder = pair
@@ -144,7 +144,7 @@ def encoder_output(out: Any, mean_only: bool = False) -> Tensor:  # -> (B, outpu
     return out.flatten(1)
 
 
-def wrapped(pair: Pair, outputs: int, latents: int, shape: tuple[int, ...]) -> Pair:
+def wrapped(pair: NetworkPair, outputs: int, latents: int, shape: tuple[int, ...]) -> NetworkPair:
     """The two networks as the model calls them; what does not learn (requires_grad=False) becomes a buffer."""
     for network in pair:
         for module in network.modules():
