@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -137,3 +138,36 @@ def test_every_verb_has_json() -> None:
         assert "--json" in flags_of(import_module(f"unseam.cli.{module}").Command), verb
     command = parse(import_module("unseam.cli.completion").Command, ["fish", "--json"], "unseam completion")
     assert command.json
+
+
+WRITERS = {  # verbs whose --out is a new folder
+    "find": "codes.npy --no-network",
+    "train": "synth-linear --data.size 60 --steps 1 --network linear --latents 2",
+    "align": "run --points 20",
+    "export": "run --to safetensors",
+    "data pack": "run --samples 20",
+}
+
+
+def test_out_is_a_new_folder_or_one_of_a_killed_command(codes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", *WRITERS["train"].split(), "--out", "run"]) == 0
+    for verb, words in WRITERS.items():
+        command = [*verb.split(), *words.split(), "--out", "there"]
+        (codes / "there").mkdir()
+        (codes / "there" / "mine.txt").write_text("kept")
+        assert main(command) == 2, verb
+        assert "out='there' exists already and is not an empty folder; choose another" in capsys.readouterr().err
+        assert [path.name for path in (codes / "there").iterdir()] == ["mine.txt"]
+        (codes / "there" / ".unfinished").touch()  # as a killed command leaves it
+        assert main(command) == 0, (verb, capsys.readouterr().err)
+        assert not (codes / "there" / ".unfinished").exists()
+        assert main(command) == 2, verb
+        shutil.rmtree(codes / "there")
+        assert main(command) == 0, verb
+        shutil.rmtree(codes / "there")
+
+
+def test_out_is_a_file_that_is_replaced(codes: Path) -> None:
+    (codes / "there.csv").write_text("old")
+    assert main(["match", "codes.npy", "codes.npy", "--out", "there.csv"]) == 0
+    assert (codes / "there.csv").read_text() != "old"

@@ -306,14 +306,14 @@ def test_numbers_are_recognised() -> None:
     assert recognise("age", np.array([31, 45, 31, 60])) == "whole"
 
 
-def test_a_folder_that_holds_something_is_left_alone_and_a_killed_find_is_named(
+def test_a_folder_that_holds_something_is_left_alone_and_a_killed_find_is_begun_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
     (tmp_path / "out" / "run").mkdir(parents=True)
     asked = ["find", str(tmp_path / "x.csv"), "--out", str(tmp_path / "out")]
     assert main(asked) == 2
-    assert "choose another folder; if a find was killed there, remove it" in capsys.readouterr().err
-    (tmp_path / "out" / "findings.json").write_text("{}")
+    assert "exists already and is not an empty folder; choose another" in capsys.readouterr().err
+    (tmp_path / "out" / ".unfinished").touch()
     assert main(asked) == 2
-    assert "killed" not in capsys.readouterr().err
+    assert "2 rows" in capsys.readouterr().err

@@ -344,8 +344,10 @@ def test_the_verb_prints_what_the_design_says_and_its_folder_trains(tmp_path, ca
     assert json.loads(capsys.readouterr().out)["data"]["name"] == told["data"]
     assert main(["train", told["data"], "--steps", "5", "--out", str(tmp_path / "run"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["members"][0]["status"] == "finished"
-    assert main([*words, str(tmp_path / "out")]) == 2
-    assert "already holds" in capsys.readouterr().err
+    assert main([*words, str(tmp_path / "out"), "--json"]) == 0  # nothing is left to do
+    again = json.loads(capsys.readouterr().out)
+    assert {**again, "gap_after": 0} == {**told, "gap_after": 0}
+    assert again["gap_after"] == pytest.approx(told["gap_after"])
 
 
 def test_killed_before_its_page_the_verb_goes_on(tmp_path, capsys, monkeypatch):

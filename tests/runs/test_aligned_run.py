@@ -158,7 +158,7 @@ def test_it_can_be_written_again_but_not_over_a_trained_run(folder, runs, capsys
     run = runs["beta-vae-sigma"][0]
     words = ["align", str(run.folder), "--member", "2", "--points", "100"]
     assert main([*words, "--out", str(run.folder)]) == 2
-    assert "holds a trained run; choose another folder" in capsys.readouterr().err
+    assert "exists already and is not an empty folder" in capsys.readouterr().err
     before = run.encode(run.data.batch(torch.arange(3)), 2)
     np.testing.assert_array_equal(load_run(run.folder).encode(run.data.batch(torch.arange(3)), 2), before)
     assert main(["align", str(folder), "--out", str(folder.parent / "twice")]) == 2

@@ -15,6 +15,7 @@ import torch
 from unseam import BadInput, load_run
 from unseam.cli import main
 from unseam.run import Run
+from unseam.runs.pack import pack as pack_runs
 from unseam.train import fit
 
 
@@ -72,9 +73,9 @@ def test_a_pack_is_the_run_without_its_data(run: Run, pack: Path, capsys: pytest
     assert not any(b"optimiser/" in p.read_bytes() for p in pack.rglob("*.safetensors"))
     assert main(["score", str(pack / "run/codes-0.npy"), str(pack / "run/factors.csv"), "--metrics", "mcc"]) == 0
     assert main(["data", "pack", str(run.folder), "--out", str(pack)]) == 2
-    assert "already holds a pack" in capsys.readouterr().err
-    assert main(["data", "pack", str(run.folder), "--out", str(run.folder.parent)]) == 2
-    assert "holds the runs themselves" in capsys.readouterr().err
+    assert "exists already and is not an empty folder" in capsys.readouterr().err
+    with pytest.raises(BadInput, match="holds the runs themselves"):
+        pack_runs([run], run.folder.parent)
     assert main(["train", "--resume", str(pack / "run"), "--steps", "9"]) == 2
     assert "is a packed run" in capsys.readouterr().err
 

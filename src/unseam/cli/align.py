@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unseam.cli.common import AsJson, Device, MaybePath, OneMember, OneRun, emit, stdout
+from unseam.cli.common import AsJson, Device, MaybePath, OneMember, OneRun, emit, new_folder, stdout
 from unseam.errors import BadInput
 from unseam.run import Run, load_run
 
@@ -28,7 +28,7 @@ class Command:
 
     run_folder: OneRun
     out: MaybePath = None
-    """Where to write; RUN/aligned when not given."""
+    """A new or an empty folder; RUN/aligned, which is replaced, when not given."""
     member: OneMember = None
     points: int = 2000
     """At how many rows the decoder is differentiated; held-out ones, if the run has any."""
@@ -44,11 +44,11 @@ class Command:
         if self.points < 2:
             raise BadInput(f"points={self.points} must be at least 2, and more than the run has latents")
         run = load_run(self.run_folder).on(self.device, double=True)
-        folder = Path(self.out or run.folder / "aligned")
-        check_place(folder, run)
-        aligned = align_members(run, None if self.member is None else [self.member], self.points, self.seed)
-        document = save_alignment(folder, run, aligned)
-        made = write_aligned_run(folder, run, {m: found for m, (found, _) in aligned.items()})
+        with nullcontext(run.folder / "aligned") if self.out is None else new_folder(self.out) as folder:
+            check_place(folder, run)
+            aligned = align_members(run, None if self.member is None else [self.member], self.points, self.seed)
+            document = save_alignment(folder, run, aligned)
+            made = write_aligned_run(folder, run, {m: found for m, (found, _) in aligned.items()})
         if self.json:
             emit(document)
             return

@@ -8,8 +8,8 @@ import math
 import re
 import sys
 import types
-from collections.abc import Iterable
-from contextlib import redirect_stderr
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr, suppress
 from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
@@ -31,6 +31,7 @@ PYTHON = (  # what Python says of a value, and what it means
     (r"could not convert string to float: '(.*)'", "is not a number"),
     (r"Could not find valid parse for arguments: \['(.*)'\]", "cannot be used; see --help"),
 )
+UNFINISHED = ".unfinished"  # in the folder of a result that is being written
 _MANY = 100_000  # numbers in a list on the command line
 
 
@@ -144,6 +145,35 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     return value
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """`out` for a new result: it must be new, empty, or left unfinished by a command that was killed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with new_folder(Path(place) / "out") as out:
+    ...         _ = (out / "a.txt").write_text("done")
+    ...     with new_folder(out):
+    ...         pass
+    Traceback (most recent call last):
+    unseam.errors.BadInput: out='...out' exists already and is not an empty folder; choose another
+    """
+    mark, absent = out / UNFINISHED, [folder for folder in (out, *out.parents) if not folder.exists()]
+    if not absent and (not out.is_dir() or any(out.iterdir())) and not mark.exists():
+        raise BadInput(f"out={str(out)!r} exists already and is not an empty folder; choose another")
+    out.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+    try:
+        yield out
+    except BadInput:  # nothing was begun
+        mark.unlink(missing_ok=True)
+        for folder in absent:
+            with suppress(OSError):  # something else is in it by now
+                folder.rmdir()
+        raise
+    mark.unlink(missing_ok=True)
 
 
 def emit(document: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from unseam.cli.common import AsJson, DataName, MaybePath, Options, emit, named_data
+from unseam.cli.common import AsJson, DataName, MaybePath, Options, emit, named_data, new_folder
 from unseam.data.cache import data_folder
 from unseam.data.download.sources import FOLDERS, SOURCES
 from unseam.errors import BadInput
@@ -206,7 +206,7 @@ class Pack:
     runs: tyro.conf.Positional[tuple[Path, ...]]
     """The folders of runs or of studies; of a study all pieces that are done, and its table."""
     out: Path
-    """The folder to write."""
+    """A new or an empty folder."""
     licence: str = "not stated"
     """Under which others may use it; told on the card."""
     rows: Annotated[int, tyro.conf.arg(name="samples")] = 10_000
@@ -225,7 +225,8 @@ class Pack:
         parts: list[Run | tuple[str, Run]] = []
         for folder in self.runs:
             parts += studies[folder].runs().items() if folder in studies else [load_run(folder)]
-        out = pack(parts, self.out, self.licence, self.rows, tables=tables)
+        with new_folder(self.out) as out:
+            pack(parts, out, self.licence, self.rows, tables=tables)
         files = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
         if self.json:
             emit({"pack": out, "files": files})

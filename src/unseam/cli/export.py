@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
-from unseam.cli.common import AsJson, MaybeInt, MaybePath, OneRun, emit, stdout
+from unseam.cli.common import AsJson, MaybeInt, MaybePath, OneRun, emit, new_folder, stdout
 from unseam.run import load_run
 from unseam.runs.choices import ExportFormat
 
@@ -24,7 +25,8 @@ class Command:
     to: ExportFormat = "onnx"
     """onnx (needs the extra `onnx`), pt2 (torch.export; torchscript is deprecated) or safetensors: the weights."""
     out: MaybePath = None
-    """Where to write; RUN/exported/member-S when not given."""
+    """A new or an empty folder; RUN/exported/member-S, where files are replaced, when
+    not given."""
     json: AsJson = False
 
     def run(self) -> None:
@@ -33,7 +35,8 @@ class Command:
 
         run = load_run(self.run_folder)
         member = one_member(run, self.member)
-        told = export(run, member, self.to, self.out)
+        with nullcontext() if self.out is None else new_folder(self.out):
+            told = export(run, member, self.to, self.out)
         if self.json:
             emit(told)
             return

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unseam.atomic import free_path
-from unseam.cli.common import AsJson, DataName, MaybeInt, MaybePath, MaybeText, emit, stdout
+from unseam.cli.common import AsJson, DataName, MaybeInt, MaybePath, MaybeText, emit, new_folder, stdout
 from unseam.errors import BadInput
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class Command:
     data: DataName
     """A file, a folder of images or a data set's name."""
     out: MaybePath = None
-    """Where findings.html, the codes, findings.json and the run go; found/DATA when not given."""
+    """Where findings.html, the codes, findings.json and the run go, a new or an empty folder; found/DATA when not
+    given."""
     scale: Literal["auto", "standard", "common", "none"] = "auto"
     """standard: each column by its own spread; common: all by one number, because they share a unit; auto: common for
     images and for items with the same levels, standard otherwise."""
@@ -72,22 +73,8 @@ class Command:
     def run(self) -> None:
         if self.quick and self.thorough:
             raise BadInput("--quick and --thorough exclude each other; give one")
-        folder = self.out if self.out is not None else free_path(Path("found") / (Path(self.data).stem or "data"))
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            killed = "" if (folder / "findings.json").exists() else "; if a find was killed there, remove it"
-            raise BadInput(f"out={str(folder)!r} exists already; choose another folder{killed}")
-        from unseam.finding import find  # not above: it needs torch, --help does not
-        from unseam.show.pages.find import write_find_page
-
-        began = folder.exists()
-        try:
-            findings = self._found(find, folder)
-        except KeyboardInterrupt:
-            rmtree(folder / "run" if began else folder, ignore_errors=True)
-            raise KeyboardInterrupt("stopped; nothing was written: start it again") from None
-        page = write_find_page(findings, self.data, folder / "findings.html")
-        findings = replace(findings, paths={**findings.paths, "report": str(page)})
-        findings.write_json(folder)
+        with new_folder(self.out or free_path(Path("found") / (Path(self.data).stem or "data"))) as folder:
+            findings = self._write(folder)
         if self.json:
             emit(findings.to_json())
             return
@@ -99,7 +86,23 @@ class Command:
             stdout.print("")
         for note in [*_axes(findings), *_minor(findings), *findings.notes]:
             stdout.print(Text(f"- {note}"))
-        print(f"codes: {findings.paths['codes']}\nloadings: {findings.paths['loadings']}\nreport: {page}")
+        for name in ("codes", "loadings", "report"):
+            print(f"{name}: {findings.paths[name]}")
+
+    def _write(self, folder: Path) -> Findings:
+        """The findings, their page and their files, all in the folder; after Ctrl-C nothing is left there."""
+        from unseam.finding import find  # not above: it needs torch, --help does not
+        from unseam.show.pages.find import write_find_page
+
+        try:
+            findings = self._found(find, folder)
+        except KeyboardInterrupt:
+            rmtree(folder, ignore_errors=True)
+            raise KeyboardInterrupt("stopped; nothing was written: start it again") from None
+        page = write_find_page(findings, self.data, folder / "findings.html")
+        findings = replace(findings, paths={**findings.paths, "report": str(page)})
+        findings.write_json(folder)
+        return findings
 
     def _found(self, find: Callable[..., Findings], folder: Path) -> Findings:
         return find(
@@ -114,7 +117,7 @@ class Command:
 
 def _pairs(text: str | None) -> dict[str, str]:
     """
-    >>> pairs("age=continuous,visits=counts")
+    >>> _pairs("age=continuous,visits=counts")
     {'age': 'continuous', 'visits': 'counts'}
     """
     cells = [cell.rpartition("=") for cell in text.split(",")] if text else []

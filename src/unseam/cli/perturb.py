@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 import tyro
 
 from unseam.cli.common import AsJson, DataName, Options, emit, named_data, parse_numbers
-from unseam.errors import BadInput
 
 _SMALL = 32  # pixels
 KNOWN = {"shapes": "1", "orientations": "1", "without": "x<8|x>23|y<13|y>18"}
@@ -31,7 +30,7 @@ class Command:
     data: DataName
     """A data set's name, or a path to your own; values in [0, 1]."""
     out: Path
-    """Where to write."""
+    """The folder of the new data set. The same command goes on where it stopped."""
     eps: float = 0.1
     """No value moves by more than this."""
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run", aliases=("--run-folder",), metavar="PATH")] = None
@@ -70,8 +69,6 @@ class Command:
         settings = Settings(eps=self.eps, rounds=self.rounds, gap=self.gap, seed=self.seed)
         data = named_data(self.data, self.chosen())
         unit_range(data)
-        if (self.out / "perturb.html").exists():  # the last thing written
-            raise BadInput(f"out={str(self.out)!r} already holds a perturbed data set; choose another folder")
         run = load_run(self.run_folder) if self.run_folder is not None else None
         seeds = parse_numbers(self.seeds, "--seeds", int)
         made = perturb(data, self.out, settings, run, self.teacher, seeds, steps=self.steps)

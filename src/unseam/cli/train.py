@@ -12,7 +12,18 @@ import tyro
 from rich.table import Table
 from rich.text import Text
 
-from unseam.cli.common import AsJson, MaybePath, Options, convert, emit, named_data, parse_numbers, stdout
+from unseam.cli.common import (
+    UNFINISHED,
+    AsJson,
+    MaybePath,
+    Options,
+    convert,
+    emit,
+    named_data,
+    new_folder,
+    parse_numbers,
+    stdout,
+)
 from unseam.data.names import DataScale
 from unseam.errors import BadInput, literal_choices, lookup, unknown
 from unseam.models import Architecture
@@ -43,7 +54,7 @@ class Command:
     seeds: str = "0"
     """One seed (0), a list (0,1,5) or a range (0..9)."""
     out: MaybePath = None
-    """Run folder; runs/DATA-OBJECTIVE when not given."""
+    """Run folder, new or empty; runs/DATA-OBJECTIVE when not given."""
     resume: MaybePath = None
     """Go on with a run that was stopped, or with a finished one to --steps N; all else but --device is the run's."""
     scale: Annotated[DataScale | None, tyro.conf.arg(metavar="standard|unit|none")] = None
@@ -95,7 +106,9 @@ class Command:
         from unseam.train import resume
 
         asked = {name: getattr(self.training, name) for name in ("device", "steps") if f"--{name}" in self.given}
-        return resume(folder, **asked)
+        run = resume(folder, **asked)
+        (folder / UNFINISHED).unlink(missing_ok=True)
+        return run
 
     def train(self) -> Run:
         if self.data is None:
@@ -104,6 +117,7 @@ class Command:
         from unseam.data import said_of
         from unseam.objectives import OBJECTIVES
         from unseam.train import fit
+        from unseam.train.cohort import check_free
         from unseam.train.fitting import free_folder
 
         scaled = {"scale": self.scale} if self.scale in ("standard", "unit") else {}
@@ -117,18 +131,21 @@ class Command:
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = lambda told, *_: log.warning(f"warning: {told}")
             seeds = parse_numbers(self.seeds, "--seeds", int)
-            return fit(
-                data,
-                objective,
-                seeds=seeds,
-                out=self.out or free_folder(data, self.objective),
-                scale=None if self.scale is None else "none",
-                track=self.track,
-                architecture=self.architecture,
-                training=self.training,
-                optimiser=optimiser,
-                hyperparameters=strengths,
-            )
+            folder = self.out or free_folder(data, self.objective)
+            check_free(folder)
+            with new_folder(folder):
+                return fit(
+                    data,
+                    objective,
+                    seeds=seeds,
+                    out=folder,
+                    scale=None if self.scale is None else "none",
+                    track=self.track,
+                    architecture=self.architecture,
+                    training=self.training,
+                    optimiser=optimiser,
+                    hyperparameters=strengths,
+                )
 
 
 def hyper(name: str, objective: type[Objective], words: dict[str, str]) -> dict[str, Any]:
