@@ -31,7 +31,7 @@ PYTHON = (  # what Python says of a value, and what it means
     (r"could not convert string to float: '(.*)'", "is not a number"),
     (r"Could not find valid parse for arguments: \['(.*)'\]", "cannot be used; see --help"),
 )
-UNFINISHED = ".unfinished"  # in the folder of a result that is being written
+UNFINISHED_MARK = ".unfinished"  # in the folder of a result that is being written
 _MANY = 100_000  # numbers in a list on the command line
 
 
@@ -160,7 +160,7 @@ def new_folder(out: Path) -> Iterator[Path]:
     Traceback (most recent call last):
     unseam.errors.BadInput: out='...out' exists already and is not an empty folder; choose another
     """
-    mark, absent = out / UNFINISHED, [folder for folder in (out, *out.parents) if not folder.exists()]
+    mark, absent = out / UNFINISHED_MARK, [folder for folder in (out, *out.parents) if not folder.exists()]
     if not absent and (not out.is_dir() or any(out.iterdir())) and not mark.exists():
         raise BadInput(f"out={str(out)!r} exists already and is not an empty folder; choose another")
     out.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unseam.cli.common import (
-    UNFINISHED,
+    UNFINISHED_MARK,
     AsJson,
     MaybePath,
     Options,
@@ -107,7 +107,7 @@ class Command:
 
         asked = {name: getattr(self.training, name) for name in ("device", "steps") if f"--{name}" in self.given}
         run = resume(folder, **asked)
-        (folder / UNFINISHED).unlink(missing_ok=True)
+        (folder / UNFINISHED_MARK).unlink(missing_ok=True)
         return run
 
     def train(self) -> Run:
