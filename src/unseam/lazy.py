@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -32,11 +33,13 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            return getattr(import_module(modules[name]), name)
+            value = getattr(import_module(modules[name]), name)
         except ImportError as error:
             if needs_torch(error):
                 raise MissingPackage(f"{package}.{name}", "torch", "train") from None
             raise
+        sys.modules[package].__dict__.setdefault(name, value)  # the next use does not come here
+        return value
 
     return __getattr__
 

@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.decomposition._pca import _assess_dimension
 
 from unseam.errors import BadInput
-from unseam.linear import evidence, ppca
+from unseam.linear import ppca
 
 RNG = np.random.default_rng(0)
 S = (lambda X: X.T @ X / 40)(RNG.normal(size=(40, 5)) * [3, 2, 1.5, 1, 0.5])
@@ -70,7 +70,7 @@ def test_samples_have_the_model_s_covariance():
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_evidence_agrees_with_scikit_learn(d):
     l = np.linalg.eigvalsh(S)[::-1]
-    assert evidence.log_evidence(l, d, 100) == pytest.approx(_assess_dimension(l, d, 100), abs=1e-9)
+    assert ppca.log_evidence(l, d, 100) == pytest.approx(_assess_dimension(l, d, 100), abs=1e-9)
 
 
 @pytest.mark.parametrize("d", [1, 3, 6])
@@ -95,7 +95,7 @@ def test_evidence_finds_the_dimension(d):
         (lambda: ppca.em(S, np.ones((4, 2))), "start has shape"),
         (lambda: ppca.rotation_of(np.ones((5, 2)), S, s2=100.0), "collapsed"),
         (lambda: ppca.fit(np.ones(3)), "x has shape"),
-        (lambda: evidence.best_dimension([1.0, -1.0], 10), "eigenvalues=-1"),
+        (lambda: ppca.best_dimension([1.0, -1.0], 10), "eigenvalues=-1"),
     ],
 )
 def test_bad_input_is_named(call, says):

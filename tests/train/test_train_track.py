@@ -56,7 +56,7 @@ def test_tensorboard_gets_a_folder_a_member(tmp_path):
     assert found == ["member-00-beta-1-seed-0", "member-01-beta-4-seed-0"]
 
 
-def test_an_unknown_tracker_is_refused_before_anything_is_written(tmp_path):
+def test_an_uncheck_tracker_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(BadInput, match="track='mlflow'"):
         unseam.fit("synth-linear", track="mlflow", out=tmp_path / "run", **SMALL)
     assert not (tmp_path / "run").exists()

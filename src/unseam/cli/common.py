@@ -257,16 +257,16 @@ def split_options(args: Iterable[str], prefix: str = "", names: Iterable[str] = 
 
 
 def parse_options(
-    kind: type, options: dict[str, str], what: str, flag: str, said: dict[str, str] | None = None
+    kind: type, options: dict[str, str], what: str, flag: str, fields: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """Words -> values of the types of a dataclass' fields. `said` maps what users say to field names.
+    """Words -> values of the types of a dataclass' fields. `fields` maps what users say to field names.
 
     >>> from unseam.data import DATASETS
     >>> parse_options(DATASETS["synth-linear"], {"size": "32", "centred": "yes"}, "synth-linear", "--data.")
     {'size': 32, 'centred': True}
     """
     hints = get_type_hints(kind)
-    names = said or {field.name: field.name for field in dataclasses.fields(kind)}
+    names = fields or {field.name: field.name for field in dataclasses.fields(kind)}
     for name in options:
         if name not in names:
             raise unknown(f"{flag}{name}: {what} parameter", name, names)
@@ -282,8 +282,17 @@ def named_data(name: str, options: dict[str, str]) -> Dataset:
     from unseam.data import dataset_type, load_data, parameters  # not above: it needs torch, most verbs do not
 
     kind = dataset_type(name)
-    said = {option: field.name for option, field in parameters(kind).items()}
-    return load_data(name, **parse_options(kind, options, name, "--data.", said))
+    fields = {option: field.name for option, field in parameters(kind).items()}
+    return load_data(name, **parse_options(kind, options, name, "--data.", fields))
+
+
+def reading_note(data: Dataset) -> str | None:
+    """What was read of the user's own file; None for other data."""
+    from unseam.data import UserData
+    from unseam.data.base import layers
+
+    inner = layers(data)[-1]
+    return inner.said if isinstance(inner, UserData) else None
 
 
 def convert(word: str, kind: Any, what: str) -> Any:

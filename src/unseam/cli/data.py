@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from unseam.cli.common import AsJson, DataName, MaybePath, Options, emit, named_data, new_folder
+from unseam.cli.common import AsJson, DataName, MaybePath, Options, emit, named_data, new_folder, reading_note
 from unseam.data.cache import data_folder
 from unseam.data.download.sources import FOLDERS, SOURCES
 from unseam.errors import BadInput
@@ -88,17 +88,8 @@ def _facts(data: Dataset) -> dict[str, Any]:
         "shape": list(data.shape),
         "likelihood": data.likelihood,
         "factors": None if data.space is None else data.space.to_json(),
-        "read": said(data),
+        "read": reading_note(data),
     }
-
-
-def said(data: Dataset) -> str | None:
-    """What was read of the user's own file, if it is that."""
-    from unseam.data import UserData
-    from unseam.data.wrap.base import layers
-
-    inner = layers(data)[-1]
-    return inner.said if isinstance(inner, UserData) else None
 
 
 @dataclass
@@ -163,8 +154,8 @@ class Show:
             emit({"data": config(data), **_facts(data), "out": out})
             return
         print(f"{self.name}: {len(data):,} observations of shape {tuple(data.shape)}, {data.likelihood} likelihood")
-        if said(data):
-            print(f"  read: {said(data)}")
+        if reading_note(data):
+            print(f"  read: {reading_note(data)}")
         for factor in data.space or ():
             print(f"  {factor.name:<14} {factor.kind}" + (f", {factor.size} values" if factor.size else ""))
         print(f"wrote {out}")

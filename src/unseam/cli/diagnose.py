@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unseam.cli.common import AsJson, Device, OneMember, OneRun, emit, stdout
 from unseam.errors import BadInput
 from unseam.run import Run, load_run
+from unseam.run.results import shared_connections
 from unseam.runs.choices import DIAGNOSIS_POINTS
 from unseam.runs.labels import data_name
 
@@ -40,13 +41,16 @@ class Command:
     json: AsJson = False
 
     def run(self) -> None:
+        if self.points < 2:
+            raise BadInput(f"points={self.points} must be at least 2, and more than the run has latents")
+        with shared_connections():
+            self._report(load_run(self.run_folder).on(self.device, double=True))
+
+    def _report(self, run: Run) -> None:
         from unseam.geometry.diagnosis import three_digits  # not above: --help needs no torch
         from unseam.runs.any_model import theorems
         from unseam.runs.diagnose import diagnose, heading, ranking, rows_of
 
-        if self.points < 2:
-            raise BadInput(f"points={self.points} must be at least 2, and more than the run has latents")
-        run = load_run(self.run_folder).on(self.device, double=True)
         taken = rows_of(run, self.points, self.seed)
         found = diagnose(run, None if self.member is None else [self.member], self.points, self.seed)
         paths = {m: draw(run, m, d) for m, d in found.items()} if self.figures else {}

@@ -10,7 +10,7 @@ import numpy as np
 import tyro
 from rich.table import Table
 
-from unseam.cli.common import Device, MaybeInt, MaybePath, OneMember, OneRun, emit, stdout
+from unseam.cli.common import Device, MaybeInt, MaybePath, OneMember, OneRun, emit, reading_note, stdout
 from unseam.run import load_run
 from unseam.runs.choices import Which
 from unseam.runs.labels import data_name
@@ -48,7 +48,6 @@ class Command:
     """Print one JSON document: each member's scores, and their means over the members as `scores`."""
 
     def run(self) -> None:
-        from unseam.cli.data import said  # not above: --help needs no torch
         from unseam.runs.evaluate import evaluate, rows_for, with_factors
 
         run = load_run(self.run_folder).on(self.device)
@@ -60,12 +59,14 @@ class Command:
         if self.json:
             rows = [{"member": m, "scores": {n: s.to_json() for n, s in each.items()}} for m, each in scores.items()]
             document = {"scores": _means(list(scores.values())), "members": rows, "rows": taken.to_json()}
-            emit({"run": run.folder, **document, **({"read": said(run.data)} if said(run.data) else {})})
+            emit(
+                {"run": run.folder, **document, **({"read": reading_note(run.data)} if reading_note(run.data) else {})}
+            )
             return
         names = list(next(iter(scores.values())))
         stdout.print(f"{data_name(run)}, {taken}", soft_wrap=True)
-        if said(run.data):
-            stdout.print(f"read: {said(run.data)}", soft_wrap=True)
+        if reading_note(run.data):
+            stdout.print(f"read: {reading_note(run.data)}", soft_wrap=True)
         K = run.config.architecture.latents
         passive = {m: len(each[names[0]].settings["passive"]) for m, each in scores.items()}
         cells = {m: [f"{K - passive[m]} of {K}", *(_cell(each[n]) for n in names)] for m, each in scores.items()}

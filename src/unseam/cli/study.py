@@ -19,9 +19,9 @@ ACTS = ("show", "analyse", "table", "work")
 class Command:
     """Train and score every model of a grid: data sets x methods x strengths x seeds. Run it again to go on.
 
-    GRID is a preset (minute, hour, evening, locatello) or a TOML file. `unseam study show GRID` says how many models, how long
-    here and how much disk; `unseam study show DIR` how far a study is. `unseam study table DIR --out FILE` writes one
-    row a model (.parquet, .csv); `unseam study analyse DIR` one page of what the models say together.
+    GRID is a preset (minute, hour, evening, locatello) or a TOML file. `unseam study show GRID` says how many models,
+    how long here and how much disk; `unseam study show DIR` how far a study is. `unseam study table DIR --out FILE`
+    writes one row per model (.parquet, .csv); `unseam study analyse DIR` one page of what the models say together.
 
     Example: unseam study minute --out studies/first
     """

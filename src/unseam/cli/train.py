@@ -22,6 +22,7 @@ from unseam.cli.common import (
     named_data,
     new_folder,
     parse_numbers,
+    reading_note,
     stdout,
 )
 from unseam.data.names import DataScale
@@ -113,7 +114,6 @@ class Command:
     def train(self) -> Run:
         if self.data is None:
             raise BadInput("DATA is missing; name a data set (`unseam data list`) or give a path")
-        from unseam.cli.data import said
         from unseam.data import said_of
         from unseam.objectives import OBJECTIVES
         from unseam.train import fit
@@ -126,7 +126,7 @@ class Command:
         strengths = hyper(self.objective, objective, self.hyperparameters)
         name = cast("OptimiserName", self.optimiser)  # checked by Optimiser, with a hint
         optimiser = Optimiser(name, self.lr, self.b1, self.b2, self.eps, self.weight_decay)
-        self.read = said(data) or ""
+        self.read = reading_note(data) or ""
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = lambda told, *_: log.warning(f"warning: {told}")

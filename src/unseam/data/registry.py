@@ -71,7 +71,7 @@ def load_data(name: str | Path | Array, **options: Any) -> Dataset:
     Traceback (most recent call last):
     unseam.errors.BadInput: sprites parameter='sise' is unknown; did you mean 'size'? Known: ...
     """
-    name = local_copy(name, "data") if isinstance(name, str) else name
+    name = local_copy(name, "data") if isinstance(name, str) and "://" in name else name
     named = isinstance(name, (str, Path))
     if isinstance(name, (torch.utils.data.Dataset, torch.utils.data.DataLoader)):
         ways = "dataset.tensors[0], or torch.stack([row[0] for row in dataset])"

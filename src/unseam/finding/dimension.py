@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from unseam.axes import Array
 from unseam.finding.density import gain, gaussian_log
-from unseam.linear.evidence import log_evidence
+from unseam.linear.ppca import log_evidence
 from unseam.rng import numpy_generator
 
 FLOOR = 1e-6  # smallest share of the mean eigenvalue: a noise-free table still has rounding

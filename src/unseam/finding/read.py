@@ -109,7 +109,7 @@ def _dataset(name: str, channels: int | None) -> _Source:
     import torch
 
     from unseam.data import load_data
-    from unseam.data.wrap.base import layers
+    from unseam.data.base import layers
     from unseam.rng import generator
 
     if channels is not None and not Path(name).is_dir():

@@ -4,7 +4,7 @@ Closed forms in float64 NumPy, no torch: the truth that the rest of the project 
 """
 
 # isort: off
-from unseam.linear import evidence as evidence, gamma_lambda as gamma_lambda, linear_vae as linear_vae, ppca as ppca
+from unseam.linear import gamma_lambda as gamma_lambda, linear_vae as linear_vae, ppca as ppca
 from unseam.linear import precision as precision, scenarios as scenarios
 from unseam.linear.information import gaussian_tables as gaussian_tables
 from unseam.linear.partition import Partition as Partition, brute_force as brute_force

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 from itertools import product
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
@@ -192,6 +193,7 @@ def _floats(name: str, value: Any) -> list[float]:
         raise BadInput(f"{name}={value!r} must be a number or a list of numbers") from None
 
 
+@lru_cache(maxsize=2)  # a permutation of all rows, which a diagnosis asks for a dozen times
 def split(size: int, holdout: float) -> tuple[Tensor, Tensor]:
     """Rows 0..N-1 -> (training rows, held-out rows), the same for every member and run."""
     import torch

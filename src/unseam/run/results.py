@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,28 @@ TABLE_COLUMNS: dict[str, dict[str, str]] = {
                 "mu2": "real", "sigma2": "real", "log_sigma2": "real"},
     "scores": {"member": "integer", "name": "text", "value": "real", "detail": "text"},
 }  # fmt: skip
+
+
+_SHARED: ContextVar[tuple[dict[tuple[Path, bool], sqlite3.Connection], ExitStack] | None] = ContextVar(
+    "shared", default=None
+)  # (path, read_only) -> connection, inside `shared_connections`
+
+
+@contextmanager
+def shared_connections() -> Iterator[None]:
+    """Inside this block a file is opened once to read and once to write, however many tables are asked for.
+
+    Other threads open their own. Connections are closed when the outermost block ends.
+    """
+    if _SHARED.get() is not None:
+        yield
+        return
+    with ExitStack() as stack:
+        token = _SHARED.set(({}, stack))
+        try:
+            yield
+        finally:
+            _SHARED.reset(token)
 
 
 class Results:
@@ -66,7 +89,7 @@ class Results:
         if not self.path.exists():
             return
         try:
-            with closing(self.open(read_only=True)) as connection:
+            with self.connection(read_only=True) as connection:
                 (state,) = connection.execute("pragma quick_check(1)").fetchone()
                 found = None if state == "ok" else state
                 found = found or next(_complaints(connection, members, latents), None)
@@ -87,7 +110,7 @@ class Results:
             marks = ", ".join(f":{name}" for name in names)
             check_guard()
             insert = f"insert or replace into {table} ({', '.join(names)}) values ({marks})"
-            with closing(self.open()) as connection, connection:
+            with self.connection() as connection, connection:
                 connection.executemany(insert, [dict.fromkeys(names) | dict(row) for row in rows])
 
     def read(self, table: str) -> pd.DataFrame:
@@ -96,7 +119,7 @@ class Results:
 
         columns = lookup(TABLE_COLUMNS, table, "table")
         try:
-            with closing(self.open(read_only=True)) as connection:
+            with self.connection(read_only=True) as connection:
                 frame = pd.read_sql_query(f"select * from {table}", connection)
             frame = frame.reindex(columns=[*columns, *(name for name in frame if name not in columns)])
             return frame.astype({name: float for name, kind in columns.items() if kind == "real"})  # all null is nan
@@ -115,7 +138,7 @@ class Results:
 
     def reopen(self, step: int) -> None:
         """Forget the final numbers of a run that goes on from this step, and scores of the weights it had."""
-        with closing(self.open()) as connection, connection:
+        with self.connection() as connection, connection:
             connection.execute("delete from latents where step >= ?", (step,))
             connection.execute("delete from scores")
             connection.execute("delete from runs")
@@ -123,10 +146,23 @@ class Results:
     def first(self, name: str) -> dict[int, float]:
         """member -> what was logged under this name at its first step."""
         query = "select member, value from log where name = ? and step = 0"
-        with closing(self.open(read_only=True)) as connection:
+        with self.connection(read_only=True) as connection:
             return {
                 int(member): float(value) for member, value in connection.execute(query, (name,)) if value is not None
             }
+
+    @contextmanager
+    def connection(self, read_only: bool = False) -> Iterator[sqlite3.Connection]:
+        """A connection for this block: its own, or the one of the surrounding `shared_connections`."""
+        if (shared := _SHARED.get()) is None:
+            with closing(self.open(read_only)) as connection:
+                yield connection
+            return
+        connections, stack = shared
+        key = (self.path, read_only)
+        if key not in connections:
+            connections[key] = stack.enter_context(closing(self.open(read_only)))
+        yield connections[key]
 
     def open(self, read_only: bool = False, create: bool = False) -> sqlite3.Connection:
         """A connection; for reading also in a folder that cannot be written. Only `create` makes a file."""

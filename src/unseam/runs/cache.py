@@ -12,7 +12,6 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -92,7 +91,7 @@ def _place(folder: Path, what: str, member: int, key: str) -> Path:
 def _read(folder: Path, what: str, member: int, key: str) -> CachedResult | None:
     """The kept result; None where there is none, or none that can be read."""
     try:
-        with closing(Results(folder).open(read_only=True)) as connection:
+        with Results(folder).connection(read_only=True) as connection:
             query = "select document from computed where what = ? and member = ? and key = ?"
             row = connection.execute(query, (what, member, key)).fetchone()
         if row is None:
@@ -108,7 +107,7 @@ def _write(folder: Path, row: tuple[Any, ...], made: CachedResult) -> None:
     what, member, _, key, *_ = row
     try:
         write_array(_place(folder, what, member, key), made.arrays)
-        with closing(Results(folder).open()) as connection, connection:
+        with Results(folder).connection() as connection, connection:
             connection.execute(SCHEMA)
             values = (*row, json.dumps({**made.document, "digest": _digest(made.document)}))
             connection.execute("insert or replace into computed values (?, ?, ?, ?, ?, ?, ?)", values)

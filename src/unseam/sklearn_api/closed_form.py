@@ -9,9 +9,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.linear.evidence import best_dimension
 from unseam.linear.linear_vae import learned_variance
-from unseam.linear.ppca import principal_axes
+from unseam.linear.ppca import best_dimension, principal_axes
 from unseam.sklearn_api.base import DTYPES, Codes, plain_input
 
 _FLOOR = 1e-9  # of the mean eigenvalue: a table without noise still has rounding

@@ -28,10 +28,10 @@ from unseam.run.results import Results
 from unseam.run.user_files import located_data
 from unseam.train.forward import Forward
 from unseam.train.job import Job, State, start
-from unseam.train.loop import train_group
+from unseam.train.loop import loss_text, train_group
 from unseam.train.stopping import Callback
 from unseam.train.torch_private import fast_bfloat16
-from unseam.train.workers import Interrupted, address, loss_text, resume_command, train_in_processes
+from unseam.train.workers import Interrupted, address, resume_command, train_in_processes
 
 STACKABLE = 400_000  # parameters of one member up to which a stack is faster than one member at a time
 WORTH_A_PROCESS = 20_000  # member-steps below which starting a process costs more than it saves
@@ -160,7 +160,7 @@ def _inline(jobs: Sequence[Job], advance: Any) -> None:
         for job in jobs:
             data = load_data(**located_data(job.config.data, job.folder))
             size = len(job.members)
-            train_group(job, data, lambda n, *told, size=size: advance(n * size, loss_text(*told)))
+            train_group(job, data, lambda n, *losses, size=size: advance(n * size, loss_text(*losses)))
     except KeyboardInterrupt:
         raise Interrupted(jobs[0].folder) from None
     finally:

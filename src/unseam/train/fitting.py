@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -16,14 +16,13 @@ from unseam.atomic import free_path, remove_leftovers, write_array, write_atomic
 from unseam.axes import Array
 from unseam.data import config as data_config
 from unseam.data import load_data, said_of
-from unseam.data.base import Dataset, unit_range, whole_numbers
+from unseam.data.base import Dataset, layers, unit_range, whole_numbers
 from unseam.data.names import DataScale
 from unseam.data.pairs import read_pairs
 from unseam.data.scaling import bright, uneven
 from unseam.data.torch_data import is_torch_data, read_torch_data
 from unseam.data.user import UserData
 from unseam.data.wrap import Scaled, Wrapper, wrap
-from unseam.data.wrap.base import layers
 from unseam.errors import BadInput, lookup
 from unseam.models import Architecture
 from unseam.models.likelihood import COUNTS
@@ -39,7 +38,7 @@ from unseam.run.settings import Choices, OptimiserName, Settings, resolve_settin
 from unseam.train.check_objective import check_gradient, with_networks
 from unseam.train.cohort import check_free, plan, run_cohort, start_folder, where
 from unseam.train.stopping import Callback, check_callbacks, check_patience
-from unseam.train.track import known_tracker, tracked
+from unseam.train.track import check_tracker, tracked
 
 
 def fit(
@@ -129,7 +128,8 @@ def fit(
     >>> run = fit("synth-linear", hyperparameters={"beta": 1e-2}, architecture=Architecture("linear", latents=2),
     ...           training=Training(steps=20), data_parameters={"size": 500}, out=tempfile.mkdtemp() + "/run")
     """
-    known_tracker(track)
+    if track is not None:
+        check_tracker(track)
     functions = check_callbacks(callbacks)
     choices = resolve_settings(objective, settings, architecture, training, optimiser, hyperparameters)
     run = begin_run(
@@ -144,7 +144,7 @@ def fit(
     )
     if out is None and show is not False:
         log.info(f"run folder: {run.folder} (out= chooses another)")
-    with tracked(run.folder, run.config, track):
+    with tracked(run.folder, run.config, track) if track else nullcontext():
         run_cohort(run.folder, run.config, choices.kind, show, functions, run.networks)
     return run
 

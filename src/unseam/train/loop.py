@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 import torch
@@ -208,6 +208,16 @@ def call_back(job: Job, state: State, report: Mapping[str, Tensor], seen: Mappin
 def mean_loss(report: Mapping[str, Tensor]) -> float:
     """Over the members whose loss is a number; nan where there is none."""
     return float(report["loss"].nanmean()) if "loss" in report else float("nan")
+
+
+def loss_text(loss: float = nan, held_out: float = nan) -> str | None:
+    """What is printed beside the bar; None leaves it as it is.
+
+    >>> loss_text(41.271, 43.1), loss_text()
+    ('loss 41.27, held-out 43.1', None)
+    """
+    parts = [f"{word} {value:.4g}" for word, value in (("loss", loss), ("held-out", held_out)) if isfinite(value)]
+    return ", ".join(parts) or None
 
 
 def _settle(state: State, trained: HeldOut) -> None:

@@ -68,12 +68,11 @@ PACKAGES = ("tensorboard", "wandb")
 TRACKERS: dict[str, Callable[[Path, RunConfig], Writer]] = {"tensorboard": TensorBoard, "wandb": Wandb}
 
 
-def known_tracker(name: str | None) -> None:
+def check_tracker(name: str) -> None:
     """Refuse a tracker that does not exist or is not installed, before a run is begun."""
-    if name is not None:
-        lookup(TRACKERS, name, "track")
-        if name in PACKAGES and find_spec(name) is None:
-            raise BadInput(f"track={name!r} needs the package {name}; pip install 'unseam[{name}]'")
+    lookup(TRACKERS, name, "track")
+    if name in PACKAGES and find_spec(name) is None:
+        raise BadInput(f"track={name!r} needs the package {name}; pip install 'unseam[{name}]'")
 
 
 def _names(config: RunConfig) -> list[str]:
@@ -101,11 +100,8 @@ class Follower:
 
 
 @contextmanager
-def tracked(folder: Path, config: RunConfig, to: str | None) -> Iterator[None]:
+def tracked(folder: Path, config: RunConfig, to: str) -> Iterator[None]:
     """While the block runs, and once after it, rows are passed on."""
-    if to is None:
-        yield
-        return
     done = threading.Event()
     thread = threading.Thread(target=_watch, args=(folder, config, to, done), daemon=True)
     thread.start()

@@ -29,7 +29,7 @@ from unseam.progress import log
 from unseam.run.config import RunConfig
 from unseam.run.user_files import located_data
 from unseam.train.job import Job
-from unseam.train.loop import train_group
+from unseam.train.loop import loss_text, train_group
 from unseam.train.stopping import interruptible
 
 WORK = "unseam.train.workers:_work"
@@ -176,16 +176,6 @@ def requeue(worker: Worker, deaths: Counter[int], folder: Path) -> int:
         raise Failed(f"{text}; fix this or use --workers 1, then go on with: {resume_command(folder)}")
     log.warning(f"{text}; another process continues its group")
     return worker.group
-
-
-def loss_text(loss: float = nan, held_out: float = nan) -> str | None:
-    """What is printed beside the bar; None leaves it as it is.
-
-    >>> loss_text(41.271, 43.1), loss_text()
-    ('loss 41.27, held-out 43.1', None)
-    """
-    parts = [f"{word} {value:.4g}" for word, value in (("loss", loss), ("held-out", held_out)) if isfinite(value)]
-    return ", ".join(parts) or None
 
 
 def _mean(values: Sequence[float]) -> float:

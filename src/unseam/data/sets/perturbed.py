@@ -23,10 +23,9 @@ from torch import Tensor, nn
 
 from unseam.atomic import write_array, write_atomic
 from unseam.axes import Array
-from unseam.data.base import Dataset
+from unseam.data.base import Dataset, PassThrough
 from unseam.data.names import PERTURBED as FILE
 from unseam.data.wrap import fold
-from unseam.data.wrap.base import PassThrough
 from unseam.errors import BadInput, lookup
 from unseam.readers import load_array, refusing
 

@@ -13,9 +13,8 @@ from typing import Any
 from torch import Tensor
 
 from unseam.axes import FactorSpace
-from unseam.data.base import Dataset, checked_rows
+from unseam.data.base import ORDER, Dataset, Wrapper, checked_rows
 from unseam.data.table import factor_table
-from unseam.data.wrap.base import ORDER, Wrapper
 from unseam.data.wrap.pixels import MADE, Dressed, Grey, Noise, Padded, Scaled, fold
 from unseam.data.wrap.row_subsets import Correlated, Shared, Subset, Without, whole_data
 

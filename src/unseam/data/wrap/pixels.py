@@ -15,12 +15,11 @@ import torch
 from torch import Tensor
 
 from unseam import rng
-from unseam.data.base import within
+from unseam.data.base import Wrapper, within
 from unseam.data.cache import cached_array
 from unseam.data.images import read_picture
 from unseam.data.names import MADE, DataScale
 from unseam.data.scaling import Scaling, scaling
-from unseam.data.wrap.base import Wrapper
 from unseam.errors import BadInput, unknown
 
 

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from unseam import rng
 from unseam.axes import FactorSpace
-from unseam.data.base import Dataset, at_least, checked_rows
-from unseam.data.wrap.base import Wrapper
+from unseam.data.base import Dataset, Wrapper, at_least, checked_rows
 from unseam.errors import BadInput, unknown
 from unseam.readers import is_number
 
