@@ -44,13 +44,14 @@ class Command:
         if self.points < 2:
             raise BadInput(f"points={self.points} must be at least 2, and more than the run has latents")
         with shared_connections():
-            self._report(load_run(self.run_folder).on(self.device, double=True))
+            self._report()
 
-    def _report(self, run: Run) -> None:
+    def _report(self) -> None:
         from unseam.geometry.diagnosis import three_digits  # not above: --help needs no torch
         from unseam.runs.any_model import theorems
         from unseam.runs.diagnose import diagnose, heading, ranking, rows_of
 
+        run = load_run(self.run_folder).on(self.device, double=True)
         taken = rows_of(run, self.points, self.seed)
         found = diagnose(run, None if self.member is None else [self.member], self.points, self.seed)
         paths = {m: draw(run, m, d) for m, d in found.items()} if self.figures else {}
