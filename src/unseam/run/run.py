@@ -204,7 +204,7 @@ class Run:
         """Rows of the data: "held-out" (no member was trained on them; there may be none), "trained" or "all"."""
         import torch
 
-        train, test = split(len(self.data), self.config.training.holdout)
+        train, test = (rows.clone() for rows in split(len(self.data), self.config.training.holdout))
         return lookup(
             {"held-out": test, "trained": train, "all": torch.arange(len(self.data), device="cpu")}, which, "rows"
         )
