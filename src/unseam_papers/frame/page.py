@@ -1,4 +1,9 @@
-"""exhibits.html, one self-contained page, and exhibits.md, the same for the docs: a section an exhibit."""
+"""The pages of finished exhibits.
+
+exhibits.html             one self-contained page with every row, rule and note
+what-the-papers-show.md   one screen: what holds, what does not and what could not be tried, source by source
+papers/allen.md ...       a section an exhibit, its rows that compare with the source; rules and choices folded
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,13 +16,9 @@ from markupsafe import Markup, escape
 
 from unseam_papers.frame.policy import POLICY
 from unseam_papers.frame.rows import VerdictRow, counts, join_parts
+from unseam_papers.frame.sources import OUT_OF_SCOPE, by_source, rows_of
 
 LOADER = PackageLoader("unseam_papers.frame")
-
-
-def _rows_of(entry: Mapping[str, Any]) -> list[VerdictRow]:
-    """The rows of an entry of exhibits.json."""
-    return [VerdictRow(**row) for row in entry["rows"]]
 
 
 def count(rows: Sequence[VerdictRow]) -> str:
@@ -46,33 +47,71 @@ def total(rows: Sequence[VerdictRow]) -> str:
     )
 
 
-def seen(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What the templates see of an entry."""
-    rows = _rows_of(entry)
-    texts = [(row.what, join_parts(row.rule, row.note)) for row in rows]
-    others = sum(not row.counted for row in rows)
-    notes = [f"{what}: {text}." for what, text in texts if text]
-    return {**entry, "rows": rows, "count": count(rows), "others": others, "notes": notes}
+def count_words(entries: Sequence[Mapping[str, Any]]) -> str:
+    """How many of their published rows agree, are open, are against the source or could not be tried.
 
-
-def rendered(name: str, entries: Sequence[Mapping[str, Any]], html: bool, out: Path = Path()) -> str:
-    environment = Environment(autoescape=html, loader=LOADER)
-    environment.filters |= {"cell": cell, "emphasis": emphasis}
-    known = {
-        "policy": POLICY,
-        "total": total([row for e in entries for row in _rows_of(e)]),
-        "svg": partial(_inline, out),
-    }
-    return environment.get_template(name).render(exhibits=[seen(e) for e in entries], **known)
-
-
-def markdown(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The entries as Markdown, with the figures beside it in figures/.
-
-    >>> markdown([]).splitlines()[0]
-    '# What the papers show'
+    >>> row = {"key": "a", "what": "a", "published": "1", "ours": "1", "kind": "published number", "verdict": "agrees"}
+    >>> count_words([{"rows": [row]}]), count_words([{"rows": []}])
+    ('1 published row: 1 agrees, 0 open, 0 against it, 0 not tried.', '')
     """
-    return rendered("exhibits.md", entries, html=False).rstrip() + "\n"
+    agree, open_, differ, other = found = counts(rows_of(entries))
+    if not (whole := sum(found)):
+        return ""
+    many = f"{whole} published row{'s' * (whole != 1)}: {agree} agree{'s' * (agree == 1)}"
+    return f"{many}, {open_} open, {differ} against it, {other} not tried."
+
+
+def seen(entry: Mapping[str, Any], known: Sequence[str] = ()) -> dict[str, Any]:
+    """What the templates see of an entry; a choice that is known already is not said again."""
+    rows = rows_of([entry])
+    choices = [choice for choice in entry["choices"] if choice not in known]
+    return {
+        **entry,
+        "rows": rows,
+        "published": [row for row in rows if row.counted],
+        "own": [row for row in rows if not row.counted],
+        "count": count(rows),
+        "others": sum(not row.counted for row in rows),
+        "notes": _notes(rows),
+        "choices": choices,
+    }
+
+
+def _notes(rows: Sequence[VerdictRow]) -> list[str]:
+    """Rule and note of each row that has one."""
+    texts = [(row.what, join_parts(row.rule, row.note)) for row in rows]
+    return [f"{what}: {text}." for what, text in texts if text]
+
+
+def _rendered(name: str, html: bool = False, **known: Any) -> str:
+    environment = Environment(autoescape=html, loader=LOADER)
+    environment.filters |= {"cell": cell, "emphasis": emphasis, "html": escape}
+    return environment.get_template(name).render(policy=POLICY, **known)
+
+
+def markdown(entries: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The pages of the entries as Markdown, by path; their figures stand beside them in figures/.
+
+    >>> list(markdown([]))
+    ['what-the-papers-show.md']
+    """
+    sources = [(source, [seen(e) for e in own], count_words(own)) for source, own in by_source(entries)]
+    every = total(rows_of(entries))
+    first = _rendered("summary.md", sources=sources, total=every, out_of_scope=OUT_OF_SCOPE)
+    pages = {f"papers/{source.page}.md": _of_source(source, own) for source, own in by_source(entries)}
+    return {name: text.rstrip() + "\n" for name, text in {"what-the-papers-show.md": first, **pages}.items()}
+
+
+def _of_source(source: Any, entries: Sequence[Mapping[str, Any]]) -> str:
+    """The page of a source: why rows do not agree, and each choice once; the rest is one command away."""
+    shown: list[dict[str, Any]] = []
+    known: list[str] = []
+    for entry in entries:
+        found = seen(entry, known)
+        rows = [row for row in found["published"] if row.verdict != "agrees"]
+        shown.append({**found, "notes": _notes(rows)})
+        known += entry["choices"]
+    return _rendered("paper.md", source=source, own=shown, words=count_words(entries))
 
 
 def page(entries: Sequence[Mapping[str, Any]], out: Path = Path()) -> str:
@@ -81,7 +120,8 @@ def page(entries: Sequence[Mapping[str, Any]], out: Path = Path()) -> str:
     >>> "What the papers show" in page([])
     True
     """
-    return rendered("exhibits.html", entries, html=True, out=out)
+    shown, svg = [seen(entry) for entry in entries], partial(_inline, out)
+    return _rendered("exhibits.html", html=True, exhibits=shown, total=total(rows_of(entries)), svg=svg)
 
 
 def cell(text: str) -> str:

@@ -1,6 +1,7 @@
 """Run exhibits, keep what is finished, and write the page.
 
-OUT/exhibits.json, .html, .md             every exhibit finished in this folder so far
+OUT/exhibits.json, .html                  every exhibit finished in this folder so far
+OUT/what-the-papers-show.md               the same on one screen, with OUT/papers/allen.md and so on: those of docs/
 OUT/figures/V1.svg                        its figure
 OUT/work/V1-quick-1a2b3c4d5e/             its finished steps; the name holds the settings
 OUT/runs/sprites-beta-vae-1a2b3c4d5e/     a trained cohort, shared by the exhibits that ask for it
@@ -18,6 +19,7 @@ from jinja2 import UndefinedError
 from unseam.atomic import write_atomic
 from unseam.errors import BadInput, lookup
 from unseam.progress import bar
+from unseam_papers.frame.bars import BARS, draw_bars
 from unseam_papers.frame.draw import save_figure, style
 from unseam_papers.frame.exhibit import Exhibit, ExhibitScale, Work
 from unseam_papers.frame.page import markdown, page
@@ -96,6 +98,8 @@ def publish(exhibits: Mapping[str, Exhibit], entry: Mapping[str, Any], out: Path
     """Put one entry into exhibits.json, .html and .md, beside those already there, in the registry's order."""
     entries = finished_entries(out) | {entry["id"]: dict(entry)}
     ordered = [entries[i] for i in exhibits if i in entries]
-    texts = {"json": json.dumps({"exhibits": ordered}, indent=2), "html": page(ordered, out), "md": markdown(ordered)}
-    for kind, text in texts.items():
-        write_atomic(out / f"exhibits.{kind}", text)
+    with style():
+        save_figure(draw_bars(ordered), out / "figures" / f"{BARS}.svg")
+    texts = {"exhibits.json": json.dumps({"exhibits": ordered}, indent=2), "exhibits.html": page(ordered, out)}
+    for name, text in {**texts, **markdown(ordered)}.items():
+        write_atomic(out / name, text)
