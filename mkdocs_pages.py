@@ -1,5 +1,4 @@
-"""Pages that `make docs` makes from others: one page an exhibit out of what-the-papers-show.md, and their gallery; one
-page a data set out of data.md."""
+"""Pages that `make docs` makes from others: the gallery of the exhibits, and one page a data set out of data.md."""
 
 import re
 from html import escape
@@ -7,9 +6,8 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-WHOLE, DATA = "what-the-papers-show.md", "data.md"
+DATA = "data.md"
 SECTION = re.compile(r"^## ([A-Z]\d+)$", re.MULTILINE)
-LINK = re.compile(r"what-the-papers-show\.md#([a-z]\d+)\)")
 SET = re.compile(r"^### `([\w-]+)`\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
 SHIM = re.compile(r"""https:[^"'\s]+/iframe-worker/shim""")
 HEAD = "Every figure as `unseam reproduce` draws it; each leads to its exhibit."
@@ -22,25 +20,15 @@ PICTURE = re.compile(r"!\[[^\]]*\]\([^)]+\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Long pages become their own contents: every exhibit and data set gets a page, exhibits a gallery too."""
-    head, sections = split(taken(files, WHOLE))
+    """Every data set gets a page, and the exhibits a gallery."""
+    pages = [f for f in files.documentation_pages() if f.src_uri.startswith("papers/")]
     data = taken(files, DATA)
-    made = {WHOLE: linked(head, sections, "papers/"), "gallery.md": gallery(sections)}
-    made |= {f"papers/{name}.md": exhibit(name, text, sections) for name, text in sections.items()}
+    made = {"gallery.md": gallery({page.src_uri[:-3]: str(page.content_string) for page in pages})}
     made |= {DATA: sets_in_short(data)}
     made |= {f"data/{name}.md": set_page(name, text) for name, text in SET.findall(data)}
     for path, text in made.items():
         files.append(File.generated(config, path, content=text))
     return files
-
-
-def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """A link to a section of the long page leads to the exhibit's own.
-
-    >>> on_page_markdown("[all](what-the-papers-show.md#z11)", None, None, None)
-    '[all](papers/Z11.md)'
-    """
-    return LINK.sub(lambda found: f"papers/{found[1].upper()}.md)", markdown)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
@@ -83,39 +71,19 @@ def sets_in_short(text: str) -> str:
     return SET.sub(short, text)
 
 
-def split(text: str) -> tuple[str, dict[str, str]]:
-    """What stands before the first section, and each section by its id.
+def gallery(pages: dict[str, str]) -> str:
+    """Each exhibit's figure and name, as a link to its section.
 
-    >>> split("intro\\n## A1\\none\\n## Z2\\ntwo")
-    ('intro\\n', {'A1': '\\none\\n', 'Z2': '\\ntwo'})
-    """
-    head, *rest = SECTION.split(text)
-    return head, dict(zip(rest[::2], rest[1::2], strict=True))
-
-
-def linked(text: str, sections: dict[str, str], folder: str) -> str:
-    """Links within the long page, as links to the exhibits' own."""
-    for name in sections:
-        text = text.replace(f"](#{name.lower()})", f"]({folder}{name}.md)")
-    return text
-
-
-def exhibit(name: str, text: str, sections: dict[str, str]) -> str:
-    back = "[all exhibits](../what-the-papers-show.md)"
-    return f"# {name}\n\n{back}\n{linked(text, sections, '').replace('](figures/', '](../figures/')}"
-
-
-def gallery(sections: dict[str, str]) -> str:
-    """Each exhibit's figure and name, as a link to its page.
-
-    >>> "<b>A1</b> VAE &amp; PCA" in gallery({"A1": "\\n**VAE & PCA** (Doe).\\n\\n![A1](figures/A1.svg)\\n"})
+    >>> "<b>A1</b> VAE &amp; PCA" in gallery({"papers/x": "# X\n## A1\n**VAE & PCA** (Doe).\n![A1](../figures/A1.svg)\n"})
     True
     """
     parts = ["---", "hide: [toc]", "---", "# Gallery", "", HEAD, "", STYLE, '<div class="gallery">']
-    for name, text in sections.items():
-        title, picture = re.search(r"\*\*(.+?)\*\*", text), re.search(r"!\[[^\]]*\]\((figures/[^)]+)\)", text)
-        if picture:
-            image = f'<img src="{picture[1]}" alt="{name}" loading="lazy">'
-            words = f"<b>{name}</b> {escape(title[1] if title else '')}"
-            parts.append(f'<a href="papers/{name}.html">{image}{words}</a>')
+    for page, whole in pages.items():
+        _, *rest = SECTION.split(whole)
+        for name, text in zip(rest[::2], rest[1::2], strict=True):
+            title, picture = re.search(r"\*\*(.+?)\*\*", text), re.search(r"!\[[^\]]*\]\(\.\./(figures/[^)]+)\)", text)
+            if picture:
+                image = f'<img src="{picture[1]}" alt="{name}" loading="lazy">'
+                words = f"<b>{name}</b> {escape(title[1] if title else '')}"
+                parts.append(f'<a href="{page}.html#{name.lower()}">{image}{words}</a>')
     return "\n".join([*parts, "</div>", ""])

@@ -3,9 +3,11 @@
 import json
 import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import ModuleType
 
 import pytest
+from markupsafe import escape
 
 from unseam.cli import main
 from unseam.errors import BadInput
@@ -13,10 +15,11 @@ from unseam_papers import EXHIBITS, MODULES, reproduce
 from unseam_papers.frame import exhibit as frame
 from unseam_papers.frame.draw import figure
 from unseam_papers.frame.exhibit import Exhibit, Work, constants, exhibit_of
-from unseam_papers.frame.page import cell, page
+from unseam_papers.frame.page import cell, markdown, page
 from unseam_papers.frame.policy import POLICY
 from unseam_papers.frame.rows import VERDICTS_OF_KIND, VerdictRow
 from unseam_papers.frame.run import finished_entries, select_exhibits
+from unseam_papers.frame.sources import SOURCES
 from unseam_papers.zietlow import setups
 
 
@@ -40,9 +43,12 @@ def test_every_exhibit_at_a_tiny_scale(name, tmp_path):
     assert f'id="{name}"' in html
     assert "<svg" in html
     assert finished_entries(tmp_path)[name]["rows"] == entry["rows"]
-    text = (tmp_path / "exhibits.md").read_text()
-    assert f"](figures/{name}.svg)" in text
-    assert all(cell(row["ours"]) in text for row in entry["rows"])
+    assert all(str(escape(row["ours"])) in html for row in entry["rows"])
+    assert f"#{name.lower()})" in (tmp_path / "what-the-papers-show.md").read_text()
+    (text,) = (path.read_text() for path in (tmp_path / "papers").iterdir())
+    assert f"](../figures/{name}.svg)" in text
+    counted = [row for row in entry["rows"] if row["kind"].startswith("published")]
+    assert all(cell(row["ours"]) in text for row in counted or entry["rows"])
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,7 @@ def test_the_page_keeps_earlier_exhibits_and_escapes(tmp_path):
     assert list(finished_entries(tmp_path)) == ["T1", "T2"]
     html = (tmp_path / "exhibits.html").read_text()
     assert "A toy &lt;b&gt;&amp; more&lt;/b&gt;" in html
-    assert html.count("<svg") == 2
+    assert html.count("<svg") == 3  # two exhibits and the bars of the sources
     assert html == page(list(finished_entries(tmp_path).values()), tmp_path)
 
 
@@ -173,7 +179,7 @@ def test_the_folder_can_be_moved_and_no_other_file_is_put_on_the_page(tmp_path, 
     path.write_text(json.dumps(document))
     reproduce(both, ["T2"], "tiny", tmp_path / "b")
     html = (tmp_path / "b/exhibits.html").read_text()
-    assert html.count("<svg") == 2
+    assert html.count("<svg") == 3
     assert "alert" not in html
     assert '"Content-Security-Policy" content="default-src \'none\'' in html
     assert "script-src" not in html
@@ -200,18 +206,73 @@ def test_a_damaged_step_is_made_again(tmp_path):
     assert calls == [0, 1, 2, 1, 1, 1]
 
 
-def test_the_page_says_the_policy_the_rules_and_counts_published_rows_only(tmp_path):
+def test_the_pages_say_the_policy_the_rules_and_count_published_rows_only(tmp_path):
     reproduce({"T1": toy([])}, [], "tiny", tmp_path)
-    text = (tmp_path / "exhibits.md").read_text()
+    text = (tmp_path / "what-the-papers-show.md").read_text()
     assert all(rule in text for rule in POLICY)
-    assert (
-        "Of 1 published row 1 agrees, 0 are open, 0 differ and 0 cannot be compared; 1 other rows are not counted."
-        in text
+    words = "Of 1 published row 1 agrees, 0 are open, 0 differ and 0 cannot be compared; 1 other rows are not counted."
+    assert words in text
+    html = (tmp_path / "exhibits.html").read_text()
+    assert words in html
+    assert "<td>A toy &lt;b&gt;&amp; more&lt;/b&gt;</td>" in html
+    assert "<td>1 / 0 / 0 / 0</td><td>1</td>" in html
+    assert '<span class="note">a rule</span>' in html
+    assert "Scale paper: a toy&#39;s." in html
+    assert "a <em>published number</em>".lower() in html.lower()
+
+
+def row(key, verdict, kind="published number"):
+    return {
+        "key": key,
+        "what": key,
+        "published": "1",
+        "ours": "2",
+        "kind": kind,
+        "verdict": verdict,
+        "rule": f"why {key}",
+    }
+
+
+def entry(name, *rows, choices=("shared",)):
+    words = dict.fromkeys(("title", "source", "claim", "scale", "conclusion"), f"of {name}")
+    return {"id": name, "rows": list(rows), "choices": list(choices), **words}
+
+
+def test_a_page_a_source_and_the_first_screen_counts_each():
+    own = {**row("own", "holds", "own control"), "published": ""}
+    pages = markdown(
+        [entry("A1", row("good", "agrees"), row("bad", "differs"), own), entry("V1", row("other", "open"))]
     )
-    assert "| A toy <b>& more</b> | agrees | 1 / 0 / 0 / 0 | 1 |" in text
-    assert "- sum: a rule; a note." in text
-    assert "(scale paper: a toy's)" in text
-    assert "a <em>published number</em>".lower() in (tmp_path / "exhibits.html").read_text().lower()
+    assert list(pages) == ["what-the-papers-show.md", "papers/allen.md", "papers/vu.md"]
+    first, allen, vu = pages.values()
+    assert "2 published rows: 1 agrees, 0 open, 1 against it, 0 not tried." in first
+    assert "1 published row: 0 agree, 1 open, 0 against it, 0 not tried." in first
+    assert "[A1](papers/allen.md#a1) 1 / 0 / 1 / 0" in first
+    assert "why bad" in allen
+    assert "why good" not in allen  # one command away
+    assert "own" not in allen.split("| --- |")[-1]
+    assert "why other" in vu
+
+
+def test_a_choice_that_two_exhibits_share_stands_once_on_their_page():
+    pages = markdown([entry("A1", row("a", "open")), entry("A2", row("b", "open"), choices=("shared", "its own"))])
+    assert pages["papers/allen.md"].count("<li>shared</li>") == 1
+    assert "<li>its own</li>" in pages["papers/allen.md"]
+
+
+def test_every_exhibit_has_one_source_and_every_source_its_figure():
+    named = [name for source in SOURCES for name in source.exhibits]
+    assert len(named) == len(set(named))
+    assert set(EXHIBITS) <= set(named)
+    assert all(source.figure in source.exhibits for source in SOURCES)
+
+
+def test_the_docs_are_made_of_their_exhibits():
+    docs = Path(__file__).parents[2] / "docs"
+    entries = json.loads((docs / "papers" / "exhibits.json").read_text())["exhibits"]
+    for name, text in markdown(entries).items():
+        assert (docs / name).read_text() == text, f"run `python docs/papers/take.py OUT` again: {name}"
+    assert [e["id"] for e in entries if not (docs / "figures" / f"{e['id']}.svg").exists()] == []
 
 
 def test_entries_of_an_older_version_are_made_again(tmp_path):

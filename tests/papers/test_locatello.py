@@ -1,6 +1,7 @@
 """What the tiny runs of L1 to L9 cannot show: what counts, planted effects, and the published numbers."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -215,6 +216,30 @@ def test_total_correlation_from_a_study(table):
     rows = keyed(l2.judge(numbers))
     assert rows["beta-vae sampled"].verdict == rows["beta-vae mean"].verdict == "agrees"
     assert not rows["annealed-vae mean"].counted
+
+
+@pytest.mark.parametrize("module", [l3, l5, l8])
+def test_a_second_study_stands_beside_the_first_and_is_not_counted(module, table, tmp_path):
+    both = replace(table, second=table.table)
+    alone, rows = rows_of(module, table, tmp_path), rows_of(module, both, tmp_path)
+    counted = {key for key, row in rows.items() if row.counted}
+    assert counted == {key for key, row in alone.items() if row.counted}
+    again = {key.removeprefix("second: "): row for key, row in rows.items() if key.startswith("second: ")}
+    assert set(again) == counted
+    assert {row.kind for row in again.values()} == {"beyond the paper"}
+    assert all(row.ours == alone[key].ours for key, row in again.items())  # the same table twice
+    numbers = module.compute(both, Work(tmp_path))
+    assert module.conclude(numbers, rows).count(module.conclude(module.compute(table, Work(tmp_path)), alone)) == 2
+
+
+def test_the_mean_codes_total_correlation_is_compared_with_the_number_of_active_latents():
+    found = {
+        "strength": [1.0, 2.0, 3.0],
+        "sampled": [3.0, 2.0, 1.0],
+        "mean": [1.0, 2.0, 3.0],
+        "active": [9.0, 5.0, 2.0],
+    }
+    assert l2.with_active({"beta-vae": found, "annealed-vae": found}) == {"beta-vae": pytest.approx(-1)}
 
 
 # L9

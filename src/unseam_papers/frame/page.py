@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 
 from unseam_papers.frame.policy import POLICY
-from unseam_papers.frame.rows import VerdictRow, counts, join_parts
+from unseam_papers.frame.rows import SECOND_KEY, VerdictRow, counts, join_parts
 from unseam_papers.frame.sources import OUT_OF_SCOPE, by_source, rows_of
 
 LOADER = PackageLoader("unseam_papers.frame")
@@ -72,6 +72,7 @@ def seen(entry: Mapping[str, Any], known: Sequence[str] = ()) -> dict[str, Any]:
         "own": [row for row in rows if not row.counted],
         "count": count(rows),
         "others": sum(not row.counted for row in rows),
+        "second": {row.key.removeprefix(SECOND_KEY): row for row in rows if row.key.startswith(SECOND_KEY)},
         "notes": _notes(rows),
         "choices": choices,
     }

@@ -20,6 +20,7 @@ VERDICTS_OF_KIND: dict[RowKind, tuple[Verdict, ...]] = {
     "own control": _OURS,
     "beyond the paper": _OURS,
 }
+SECOND_KEY = "second: "  # what the key of a row begins with that repeats another on a second study
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def _mean(frame: pd.DataFrame) -> float:
     return float(downstream_agreement(frame)["rho"].mean())
 
 
-def compute(settings: Settings, work: Work) -> Numbers:
+def _compute(settings: Settings, work: Work) -> Numbers:
     frame = study.trained_models(settings, work)
     found = matrix(downstream_agreement(frame))
     return {
@@ -46,7 +46,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[VerdictRow]:
+def _judge(numbers: Numbers) -> list[VerdictRow]:
     rows = [above("mean", "mean rank correlation of metrics and accuracy", "correlated: they perform better, or scores "
                   "capture informativeness", numbers["mean"], limit=CORRELATED)]  # fmt: skip
     for metric, column in zip(numbers["metrics"], np.array(numbers["rho"]).T, strict=True):
@@ -55,7 +55,7 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
     return rows
 
 
-def draw(numbers: Numbers) -> Figure:
+def _draw(numbers: Numbers) -> Figure:
     """Tasks by metrics, the mean over data sets."""
     fig, ax = panels(5.6, 1.2 + 0.32 * len(numbers["tasks"]))
     heat(ax, numbers["rho"], numbers["tasks"], numbers["metrics"], size=8, turn=30, aspect="auto")
@@ -63,7 +63,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: VerdictRows) -> str:
+def _conclude(numbers: Numbers, rows: VerdictRows) -> str:
     order = sorted(zip(np.array(numbers["rho"]).mean(axis=0), numbers["metrics"], strict=True))
     return (
         f"{models_text(numbers['about'])}. "
@@ -71,3 +71,6 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
         f"{order[-1][1]} ({order[-1][0]:.2f}), lowest for {order[0][1]} ({order[0][0]:.2f}). The tasks are to recover "
         "the factors that the metrics look for, so this does not say that disentangling helps."
     )
+
+
+compute, judge, draw, conclude = study.on_both_studies(_compute, _judge, _draw, _conclude)

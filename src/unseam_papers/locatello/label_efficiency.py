@@ -36,7 +36,7 @@ def _mean(frame: pd.DataFrame) -> float:
     return float(found[(found["a"] == _RATIO) & (found["b"] == _SCORE)]["rho"].mean())
 
 
-def compute(settings: Settings, work: Work) -> Numbers:
+def _compute(settings: Settings, work: Work) -> Numbers:
     frame = study.trained_models(settings, work)
     found, points = efficiency(frame), with_efficiency(frame)
     each = found.groupby(["a", "b"], sort=False)["rho"].mean().reset_index()
@@ -50,7 +50,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[VerdictRow]:
+def _judge(numbers: Numbers) -> list[VerdictRow]:
     few, many = numbers["sizes"].get("trees", (0, 0))
     what = f"rank correlation of FactorVAE score and accuracy({few:,}) / accuracy({many:,}), trees"
     rows = [equivalent(what, numbers["mean"])]
@@ -75,7 +75,7 @@ def equivalent(what: str, found: Mapping[str, Any]) -> VerdictRow:
     )
 
 
-def draw(numbers: Numbers) -> Figure:
+def _draw(numbers: Numbers) -> Figure:
     """Efficiency against the score, a dot a model, a panel a data set."""
     names = numbers["about"]["data"]
     fig, axes = panel_each(names, 3.4, 3, sharey=True)
@@ -87,7 +87,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: VerdictRows) -> str:
+def _conclude(numbers: Numbers, rows: VerdictRows) -> str:
     if not numbers["each"]:
         return f"{models_text(numbers['about'])}. No accuracies at two numbers of labels."
     best = max(numbers["each"], key=lambda row: row["rho"])
@@ -97,3 +97,6 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
         f"The highest of {len(numbers['each'])} combinations of metric and predictor is {best['rho']:.2f} "
         f"({label(best['b'])}, {best['a'].partition('.')[2]})."
     )
+
+
+compute, judge, draw, conclude = study.on_both_studies(_compute, _judge, _draw, _conclude)

@@ -58,7 +58,7 @@ def _lead(pair: tuple[str, str]) -> Callable[[pd.DataFrame], float]:
     return statistic
 
 
-def compute(settings: Settings, work: Work) -> Numbers:
+def _compute(settings: Settings, work: Work) -> Numbers:
     frame = study.trained_models(settings, work)
     found, names = metric_agreement(frame), metric_columns(frame)
     table = {str(data): part.set_index(["a", "b"])["rho"] for data, part in found.groupby("data")}
@@ -75,7 +75,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[VerdictRow]:
+def _judge(numbers: Numbers) -> list[VerdictRow]:
     rows = [
         above("lowest", "the lowest rank correlation of two metrics, Modularity left out", "mildly correlated",
               numbers["lowest"], limit=MILD),
@@ -93,7 +93,7 @@ def off_diagonal(matrix: list[list[float]]) -> np.ndarray:
     return np.array(matrix)[np.triu_indices(len(matrix), 1)]
 
 
-def draw(numbers: Numbers) -> Figure:
+def _draw(numbers: Numbers) -> Figure:
     """A matrix a data set."""
     fig, axes = panel_each(numbers["matrices"], 3.4, 3.3)
     for ax, (data, matrix) in zip(axes, numbers["matrices"].items(), strict=True):
@@ -102,7 +102,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: VerdictRows) -> str:
+def _conclude(numbers: Numbers, rows: VerdictRows) -> str:
     return (
         f"{models_text(numbers['about'])}. "
         f"The lowest correlation of two metrics but Modularity is {rows['lowest'].ours}; "
@@ -110,3 +110,6 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
         f"other pairs by {rows['beta-vae-factor-vae'].ours}, MIG with DCI by {rows['mig-dci-disentanglement'].ours} "
         "(with 95 % intervals)."
     )
+
+
+compute, judge, draw, conclude = study.on_both_studies(_compute, _judge, _draw, _conclude)

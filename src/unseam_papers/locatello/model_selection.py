@@ -60,7 +60,7 @@ def patterns(frame: pd.DataFrame) -> list[str]:
     ]
 
 
-def compute(settings: Settings, work: Work) -> Numbers:
+def _compute(settings: Settings, work: Work) -> Numbers:
     frame = study.trained_models(settings, work)
     tested = {kind: _rate(kind) for kind in TRANSFERS}
     tested |= {"other data behind": _behind(_SAME, _DATA), "other metric behind": _behind(_DATA, BOTH)}
@@ -73,7 +73,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[VerdictRow]:
+def _judge(numbers: Numbers) -> list[VerdictRow]:
     tested, rows = numbers["tested"], []
     for kind, published in PUBLISHED.items():
         found = above(kind, f"{kind}: the chosen setting wins", f"{published} %", tested[kind], 50, form=".1f")
@@ -113,7 +113,7 @@ def chosen(row: Mapping[str, float]) -> VerdictRow:
     return beyond(f"{row['pool']} {name}", f"chosen among {row['pool']} by {spoken}", ours, holds, rule, gap)
 
 
-def draw(numbers: Numbers) -> Figure:
+def _draw(numbers: Numbers) -> Figure:
     """Left: transfer, published as diamonds. Right: how often what a selector chose wins."""
     fig, (left, *right) = panels(11, 4.2, columns=3, width_ratios=(1, 1, 1))
     for i, kind in enumerate(reversed(TRANSFERS)):
@@ -140,7 +140,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: VerdictRows) -> str:
+def _conclude(numbers: Numbers, rows: VerdictRows) -> str:
     ours = [r for r in rows.values() if r.key.split(" ")[-1].startswith("free.")]
     winners = [f"{r.what.removeprefix('chosen ')} {r.ours}" for r in ours if r.verdict == "holds"]
     best = {pool: rows[f"{pool} {LABELS}"].ours for pool in ("restarts", "settings") if f"{pool} {LABELS}" in rows}
@@ -153,3 +153,6 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
         f"restarts or settings, {len(winners)} are shown to{shown}. Labels reach "
         f"{labels or 'nothing that can be said'}. Intervals are of one selector each, not corrected for their number."
     )
+
+
+compute, judge, draw, conclude = study.on_both_studies(_compute, _judge, _draw, _conclude)

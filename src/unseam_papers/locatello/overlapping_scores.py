@@ -38,7 +38,7 @@ def heaviness(frame: pd.DataFrame) -> float:
     return float(mutual(found[found["metric"] == _SCORE]["p"]).mean())
 
 
-def compute(settings: Settings, work: Work) -> Numbers:
+def _compute(settings: Settings, work: Work) -> Numbers:
     frame = study.trained_models(settings, work)
     pairs, within = methods(frame), strength_overlap(frame)
     pairs, within = pairs[pairs["metric"] == _SCORE], within[within["metric"] == _SCORE]
@@ -55,7 +55,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[VerdictRow]:
+def _judge(numbers: Numbers) -> list[VerdictRow]:
     within, pairs = numbers["within"], numbers["pairs"]
     met = sum(bool(row["overlap"]) for row in within)
     rows = [above("methods", "mean overlap of two methods' FactorVAE scores", "heavily overlapping",
@@ -84,7 +84,7 @@ def beating(row: Mapping[str, float]) -> str:
     return f"{row['data']}: {a} beats {b} in {100 * p:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
 
 
-def draw(numbers: Numbers) -> Figure:
+def _draw(numbers: Numbers) -> Figure:
     """Every model's score by method, a panel a data set."""
     fig, axes = panel_each(numbers["scores"], 3.6, 3.2, sharey=True)
     for ax, (data, groups) in zip(axes, numbers["scores"].items(), strict=True):
@@ -96,7 +96,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: VerdictRows) -> str:
+def _conclude(numbers: Numbers, rows: VerdictRows) -> str:
     known = {key: rows[key].ours if key in rows else "not known" for key in ("strengths", "wins", "widest", "decided")}
     known["strengths"] = known["strengths"].replace(" restarts", " cases")
     return (
@@ -106,3 +106,6 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
         f"a method the ranges of the worst and of the best strength meet in {known['strengths']}; "
         f"a random run with the worst beats one with the best in {known['wins']}."
     )
+
+
+compute, judge, draw, conclude = study.on_both_studies(_compute, _judge, _draw, _conclude)

@@ -43,7 +43,7 @@ def _parts(frame: pd.DataFrame) -> pd.Series[float]:
     return variance(frame, permutations=1).groupby("by")["adjusted"].mean().reindex(list(BY))
 
 
-def compute(settings: Settings, work: Work) -> Numbers:
+def _compute(settings: Settings, work: Work) -> Numbers:
     frame = study.trained_models(settings, work)
     found = variance(frame)
     shuffled = frame.assign(
@@ -62,7 +62,7 @@ def compute(settings: Settings, work: Work) -> Numbers:
     }
 
 
-def judge(numbers: Numbers) -> list[VerdictRow]:
+def _judge(numbers: Numbers) -> list[VerdictRow]:
     rows = [
         above("objective", "adjusted share of the objective alone", "the objective has less impact",
               numbers["objective"], limit=LESS, sign=-1),
@@ -94,7 +94,7 @@ def _cell(row: Mapping[str, float] | None) -> str:
     return f"{100 * row['explained']:.0f} ({100 * row['adjusted']:.0f}; {100 * row['null_high']:.0f})"
 
 
-def draw(numbers: Numbers) -> Figure:
+def _draw(numbers: Numbers) -> Figure:
     """Adjusted shares: objective, what strength adds, seed; a bar a metric."""
     names = numbers["about"]["data"]
     fig, axes = panel_each(names, 3.6, 2.8, sharey=True)
@@ -112,7 +112,7 @@ def draw(numbers: Numbers) -> Figure:
     return fig
 
 
-def conclude(numbers: Numbers, rows: VerdictRows) -> str:
+def _conclude(numbers: Numbers, rows: VerdictRows) -> str:
     found = pd.DataFrame(numbers["cells"]).groupby("by")[["explained", "adjusted", "null"]].mean()
     one, two = (found.loc[by] for by in BY)
     return (
@@ -123,3 +123,6 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
         "% and 59 %, where 50 seeds a setting make the floor small (2 % with 36 groups). In the table: explained "
         "(adjusted; what 95 % of shuffles stay under)."
     )
+
+
+compute, judge, draw, conclude = study.on_both_studies(_compute, _judge, _draw, _conclude)
