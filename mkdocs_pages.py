@@ -72,9 +72,10 @@ def sets_in_short(text: str) -> str:
 
 
 def gallery(pages: dict[str, str]) -> str:
-    """Each exhibit's figure and name, as a link to its section.
+    r"""Each exhibit's figure and name, as a link to its section.
 
-    >>> "<b>A1</b> VAE &amp; PCA" in gallery({"papers/x": "# X\n## A1\n**VAE & PCA** (Doe).\n![A1](../figures/A1.svg)\n"})
+    >>> text = "# X\n## A1\n**VAE & PCA** (Doe).\n![A1](../figures/A1.svg)\n"
+    >>> "<b>A1</b> VAE &amp; PCA" in gallery({"papers/x": text})
     True
     """
     parts = ["---", "hide: [toc]", "---", "# Gallery", "", HEAD, "", STYLE, '<div class="gallery">']

@@ -11,7 +11,7 @@ from unseam.cli.common import AsJson, emit
 
 @dataclass
 class Command:
-    """Show again what the papers show; writes exhibits.html, .json, .md and the figures, and resumes.
+    """Show again what the papers show; writes exhibits.html and .json, Markdown and the figures, and resumes.
 
     Example: unseam reproduce V1 V2 V3 --size quick --out exhibits
     """
