@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from unseam_papers import EXHIBITS
-from unseam_papers.frame.bars import BARS, draw_bars
+from unseam_papers.frame.bars import SOURCE_BARS, draw_bars
 from unseam_papers.frame.draw import save_figure, style
 from unseam_papers.frame.page import markdown
 
@@ -31,7 +31,7 @@ def take(out: Path) -> list[str]:
     for entry in found:
         shutil.copy(out / "figures" / f"{entry['id']}.svg", DOCS / "figures")
     with style():
-        save_figure(draw_bars(ordered), DOCS / "figures" / f"{BARS}.svg")
+        save_figure(draw_bars(ordered), DOCS / "figures" / f"{SOURCE_BARS}.svg")
     return [entry["id"] for entry in found]
 
 

@@ -19,7 +19,7 @@ from unseam_papers.frame.page import cell, markdown, page
 from unseam_papers.frame.policy import POLICY
 from unseam_papers.frame.rows import VERDICTS_OF_KIND, VerdictRow
 from unseam_papers.frame.run import finished_entries, select_exhibits
-from unseam_papers.frame.sources import SOURCES
+from unseam_papers.frame.sources import PAPER_SOURCES
 from unseam_papers.zietlow import setups
 
 
@@ -261,10 +261,10 @@ def test_a_choice_that_two_exhibits_share_stands_once_on_their_page():
 
 
 def test_every_exhibit_has_one_source_and_every_source_its_figure():
-    named = [name for source in SOURCES for name in source.exhibits]
+    named = [name for source in PAPER_SOURCES for name in source.exhibits]
     assert len(named) == len(set(named))
     assert set(EXHIBITS) <= set(named)
-    assert all(source.figure in source.exhibits for source in SOURCES)
+    assert all(source.figure in source.exhibits for source in PAPER_SOURCES)
 
 
 def test_the_docs_are_made_of_their_exhibits():

@@ -5,15 +5,15 @@ from typing import Any
 
 from unseam_papers.frame.draw import GREEN, GREY, ORANGE, RED, Figure, figure
 from unseam_papers.frame.rows import counts
-from unseam_papers.frame.sources import by_source, rows_of
+from unseam_papers.frame.sources import by_source, entry_rows
 
-BARS = "sources"  # the name of the figure
+SOURCE_BARS = "sources"  # the name of the figure
 _PARTS = (("agree", GREEN), ("open", ORANGE), ("against", RED), ("not tried", GREY))
 
 
 def draw_bars(entries: Sequence[Mapping[str, Any]]) -> Figure:
     """A bar a source that prints something, longest part first; the numbers are rows."""
-    found = [(source.name, counts(rows_of(own))) for source, own in by_source(entries)]
+    found = [(source.name, counts(entry_rows(own))) for source, own in by_source(entries)]
     found = [(name, count) for name, count in found if sum(count)][::-1]
     fig = figure(9.0, 0.8 + 0.42 * len(found))
     ax = fig.subplots()

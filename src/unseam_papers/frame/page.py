@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from unseam_papers.frame.policy import POLICY
 from unseam_papers.frame.rows import SECOND_KEY, VerdictRow, counts, join_parts
-from unseam_papers.frame.sources import OUT_OF_SCOPE, by_source, rows_of
+from unseam_papers.frame.sources import OUT_OF_SCOPE, by_source, entry_rows
 
 LOADER = PackageLoader("unseam_papers.frame")
 
@@ -54,7 +54,7 @@ def count_words(entries: Sequence[Mapping[str, Any]]) -> str:
     >>> count_words([{"rows": [row]}]), count_words([{"rows": []}])
     ('1 published row: 1 agrees, 0 open, 0 against it, 0 not tried.', '')
     """
-    agree, open_, differ, other = found = counts(rows_of(entries))
+    agree, open_, differ, other = found = counts(entry_rows(entries))
     if not (whole := sum(found)):
         return ""
     many = f"{whole} published row{'s' * (whole != 1)}: {agree} agree{'s' * (agree == 1)}"
@@ -63,7 +63,7 @@ def count_words(entries: Sequence[Mapping[str, Any]]) -> str:
 
 def seen(entry: Mapping[str, Any], known: Sequence[str] = ()) -> dict[str, Any]:
     """What the templates see of an entry; a choice that is known already is not said again."""
-    rows = rows_of([entry])
+    rows = entry_rows([entry])
     choices = [choice for choice in entry["choices"] if choice not in known]
     return {
         **entry,
@@ -97,7 +97,7 @@ def markdown(entries: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     ['what-the-papers-show.md']
     """
     sources = [(source, [seen(e) for e in own], count_words(own)) for source, own in by_source(entries)]
-    every = total(rows_of(entries))
+    every = total(entry_rows(entries))
     first = _rendered("summary.md", sources=sources, total=every, out_of_scope=OUT_OF_SCOPE)
     pages = {f"papers/{source.page}.md": _of_source(source, own) for source, own in by_source(entries)}
     return {name: text.rstrip() + "\n" for name, text in {"what-the-papers-show.md": first, **pages}.items()}
@@ -122,7 +122,7 @@ def page(entries: Sequence[Mapping[str, Any]], out: Path = Path()) -> str:
     True
     """
     shown, svg = [seen(entry) for entry in entries], partial(_inline, out)
-    return _rendered("exhibits.html", html=True, exhibits=shown, total=total(rows_of(entries)), svg=svg)
+    return _rendered("exhibits.html", html=True, exhibits=shown, total=total(entry_rows(entries)), svg=svg)
 
 
 def cell(text: str) -> str:

@@ -19,7 +19,7 @@ from jinja2 import UndefinedError
 from unseam.atomic import write_atomic
 from unseam.errors import BadInput, lookup
 from unseam.progress import bar
-from unseam_papers.frame.bars import BARS, draw_bars
+from unseam_papers.frame.bars import SOURCE_BARS, draw_bars
 from unseam_papers.frame.draw import save_figure, style
 from unseam_papers.frame.exhibit import Exhibit, ExhibitScale, Work
 from unseam_papers.frame.page import markdown, page
@@ -99,7 +99,7 @@ def publish(exhibits: Mapping[str, Exhibit], entry: Mapping[str, Any], out: Path
     entries = finished_entries(out) | {entry["id"]: dict(entry)}
     ordered = [entries[i] for i in exhibits if i in entries]
     with style():
-        save_figure(draw_bars(ordered), out / "figures" / f"{BARS}.svg")
+        save_figure(draw_bars(ordered), out / "figures" / f"{SOURCE_BARS}.svg")
     texts = {"exhibits.json": json.dumps({"exhibits": ordered}, indent=2), "exhibits.html": page(ordered, out)}
     for name, text in {**texts, **markdown(ordered)}.items():
         write_atomic(out / name, text)

@@ -25,7 +25,7 @@ def _ids(letter: str, *numbers: int) -> tuple[str, ...]:
     return tuple(f"{letter}{number}" for number in numbers)
 
 
-SOURCES = (
+PAPER_SOURCES = (
     Source(
         "allen", "Allen 2024", "Paper and blog: when does a VAE separate, and why", _ids("A", *range(1, 12)), "A11",
         "The theorems hold where they can be tested: a linear VAE finds the components of PPCA data, the push-forward "
@@ -79,26 +79,28 @@ OUT_OF_SCOPE = (
 )
 
 
-def source_of(exhibit: str) -> Source | None:
+def paper_of(exhibit: str) -> Source | None:
     """The source of an exhibit; none for one that is not registered.
 
-    >>> source_of("A3").page, source_of("Z12").page, source_of("T1")
+    >>> paper_of("A3").page, paper_of("Z12").page, paper_of("T1")
     ('allen', 'zietlow-4', None)
     """
-    return next((source for source in SOURCES if exhibit in source.exhibits), None)
+    return next((source for source in PAPER_SOURCES if exhibit in source.exhibits), None)
 
 
 def by_source(entries: Iterable[Mapping[str, Any]]) -> list[tuple[Source, list[Mapping[str, Any]]]]:
     """The sources that have entries, and these in the order of the exhibits; others stand under the last source."""
     left = list(entries)
     out = []
-    for source in SOURCES:
-        own = [e for e in left if e["id"] in source.exhibits or (source is SOURCES[-1] and source_of(e["id"]) is None)]
+    for source in PAPER_SOURCES:
+        own = [
+            e for e in left if e["id"] in source.exhibits or (source is PAPER_SOURCES[-1] and paper_of(e["id"]) is None)
+        ]
         if own:
             out.append((source, own))
     return out
 
 
-def rows_of(entries: Iterable[Mapping[str, Any]]) -> list[VerdictRow]:
+def entry_rows(entries: Iterable[Mapping[str, Any]]) -> list[VerdictRow]:
     """The rows of entries of exhibits.json."""
     return [VerdictRow(**row) for entry in entries for row in entry["rows"]]
