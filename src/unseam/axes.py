@@ -29,10 +29,21 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Factor:
-    """One ground-truth factor of variation: its name, how many values it takes, and what kind of values.
+    """One ground-truth factor of variation.
 
-    `size` is None exactly when `kind` is continuous. Discrete values are the integers 0..size-1; `ordinal`
-    ones are ordered, `cyclic` ones wrap round (an orientation), `categorical` ones are just names.
+    Parameters
+    ----------
+    name : str
+        What the factor is called.
+    size : int or None
+        How many values it takes: the integers 0..size-1. None exactly when `kind` is "continuous".
+    kind : {"ordinal", "categorical", "cyclic", "continuous"}, default="ordinal"
+        Ordinal values are ordered, cyclic ones wrap round (an orientation), categorical ones are just names.
+
+    Examples
+    --------
+    >>> Factor("orientation", 40, "cyclic").discrete
+    True
     """
 
     name: str
@@ -59,6 +70,13 @@ class Factor:
 class FactorSpace:
     """The factors of a data set, in the order of the columns of a factor table (N, F).
 
+    Parameters
+    ----------
+    factors : tuple of Factor
+        Their names must differ.
+
+    Examples
+    --------
     >>> space = FactorSpace((Factor("shape", 3, "categorical"), Factor("x", 4)))
     >>> space.names, space.count
     (('shape', 'x'), 12)
@@ -111,10 +129,14 @@ class FactorSpace:
         return np.ravel_multi_index(tuple(np.asarray(factors).T), sizes)
 
     def to_json(self) -> list[dict[str, Any]]:
+        """The factors as plain JSON."""
+
         return [{"name": f.name, "size": f.size, "kind": f.kind} for f in self.factors]
 
     @staticmethod
     def from_json(rows: Sequence[Mapping[str, Any]]) -> FactorSpace:
+        """The factors that `to_json` wrote."""
+
         return FactorSpace(tuple(Factor(r["name"], r["size"], r["kind"]) for r in rows))
 
 

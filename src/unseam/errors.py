@@ -20,7 +20,19 @@ PATH_ERRORS = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirect
 
 
 class BadInput(ValueError):
-    """The user's input cannot be used as it is; the message says which, why and what to do."""
+    """The input cannot be used as it is; the message says what is wrong and what to do.
+
+    A `ValueError`. The command line prints its message in one line and exits with code 2.
+
+    Examples
+    --------
+    >>> import unseam
+    >>> try:
+    ...     unseam.load_data("sprties")
+    ... except unseam.BadInput as error:
+    ...     print(str(error)[:60])
+    data='sprties' is no data set, and no file or folder here; d
+    """
 
 
 class MissingPackage(BadInput, ImportError):

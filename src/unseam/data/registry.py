@@ -63,8 +63,23 @@ def dataset_type(name: str | Path) -> type[Dataset]:
 
 
 def load_data(name: str | Path | Array, **options: Any) -> Dataset:
-    """A data set by name, or the user's own by path or array.
+    """Load a data set by name, or your own data by path or array.
 
+    Parameters
+    ----------
+    name : str, Path or array
+        A name (`unseam data list`), a file or its address, a folder of images, or an array of observations.
+    **options
+        Parameters of the data set (`size=32`; `unseam data list` shows them), and those that every data set takes, such
+        as `share`, `correlate` and `scale`.
+
+    Returns
+    -------
+    Dataset
+        Observations by row number; `factors` and `observe` where the factors are known.
+
+    Examples
+    --------
     >>> load_data("sprites", size=32, shapes=1).shape
     (1, 32, 32)
     >>> load_data("sprites", sise=32)

@@ -150,7 +150,49 @@ class Minor:
 
 @dataclass(frozen=True)
 class Findings:
-    """The answer to "which independent factors is this data made of?"."""
+    """The answer to "which independent factors is this data made of?".
+
+    Attributes
+    ----------
+    factors : tuple of FoundFactor
+        Each with its grade, certificate, features and nats.
+    kind : str
+        The model that the answer rests on: linear or a network.
+    sentence : str
+        The answer in one or two sentences.
+    settled : bool
+        Whether training of the networks had converged.
+    overfitting : bool
+        Whether held-out rows are described worse than the others.
+    rivals : dict
+        What other methods say of the same rows.
+    notes : tuple of str
+        Remarks on the table: what was left out, and why.
+    codes : DataFrame (N, k)
+        One column per factor, in the order of the input.
+    prepared : Prepared
+        The table as it was analysed.
+    model : Model, optional
+        Encodes and decodes rows; None without factors.
+    paths : dict
+        The files that were written.
+    numbers : FactorCounts
+        The number of factors by each rule.
+    loadings : DataFrame
+        Columns x factors.
+    factor_correlations : array, optional
+        Between the factors, where they may correlate.
+    minor : tuple of Minor
+        Weaker directions, which do not count.
+
+    Examples
+    --------
+    >>> g = np.random.default_rng(0)
+    >>> from unseam.finding import find
+    >>> found = find(g.uniform(size=(300, 2)) @ g.normal(size=(2, 6)) + 0.01 * g.normal(size=(300, 6)), network=False)
+    >>> found.count, found.codes.shape
+    (2, (300, 2))
+    """
 
     factors: tuple[FoundFactor, ...]
     kind: str  # linear, non-linear or none
@@ -224,6 +266,8 @@ class Findings:
         return columns
 
     def to_json(self) -> dict[str, Any]:
+        """The document that findings.json holds."""
+
         document = {
             "count": self.count,
             "numbers": self.numbers.to_json(),

@@ -64,16 +64,56 @@ def find(
     codes: Literal["csv", "parquet"] = "csv",
     show: bool | None = None,
 ) -> Findings:
-    """Which independent factors is this data made of, and how sure is that?
+    """Find the independent factors that a data set is made of, and say how sure that is.
 
-    `data` is a table (pandas, polars, Arrow, AnnData, ...), an array (N, n) or of images, a file or its address (.csv
-    .xlsx .parquet .npy and others: docs/data.md), a folder of images (`channels` 1 or 3 where they are grey and
-    colour) or the name of a data set. `kinds` calls columns by their kind where recognition is wrong;
-    columns to `keep` are used although they look like identifiers or labels.
-    `orthogonal` says that the factors act at right angles, so that geometry alone may decide. `beta` weighs the KL of
-    the networks; their noise is learned, so that 1 is the likelihood's own; they are trained on `device`. With `out`,
-    codes.csv (or .parquet), findings.json and the network's run are written there.
+    Parameters
+    ----------
+    data : DataFrame, array, str or Path
+        A table (pandas, polars, Arrow, AnnData, ...), an array (N, n) or of images, a file or its address (.csv, .xlsx,
+        .parquet, .npy and others: docs/data.md), a folder of images, or the name of a data set.
+    out : str or Path, optional
+        A folder for codes, loadings, findings.json and the run of the networks.
+    scale : {"auto", "standard", "common", "none"}, default="auto"
+        What columns are divided by: their own standard deviation ("standard"), one for all of them ("common": the
+        columns share a unit), or nothing.
+    effort : {"quick", "normal", "thorough"}, default="normal"
+        How much time the networks get.
+    network : bool, default=True
+        Whether networks are trained where a linear model does not suffice.
+    latents : int, optional
+        How many factors; decided from the data by default.
+    leave_out : str or sequence of str
+        Columns to ignore.
+    keep : str or sequence of str
+        Columns to use although they look like identifiers or labels.
+    kinds : dict, optional
+        The kind of a column where recognition is wrong, such as {"age": "continuous"}.
+    key : str, optional
+        The array in an .npz or .h5 file, or the columns of a table, separated by commas.
+    channels : {1, 3}, optional
+        Read a folder of images as grey (1) or in colour (3), where it holds both.
+    factors : array or DataFrame, optional
+        True factors, if known, to compare with; they are not used to find anything.
+    orthogonal : bool, default=False
+        Assume that factors act at right angles, so that geometry alone may decide.
+    beta : float, default=1.0
+        The weight of the KL in the networks. Their noise is learned, so 1 is the weight of the likelihood itself.
+    device : str, default="auto"
+        Where networks are trained.
+    seed : int, default=0
+        Of everything random.
+    codes : {"csv", "parquet"}, default="csv"
+        The format of the codes in `out`.
+    show : bool, optional
+        Whether to show progress; by default if stderr is a terminal.
 
+    Returns
+    -------
+    Findings
+        The factors with grades, certificates and codes; `print` shows them.
+
+    Examples
+    --------
     >>> g = np.random.default_rng(0)
     >>> table = g.uniform(size=(300, 2)) @ g.normal(size=(2, 6)) + 0.01 * g.normal(size=(300, 6))
     >>> found = find(table, network=False)

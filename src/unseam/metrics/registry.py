@@ -16,6 +16,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypedDict, Ty
 from unseam.axes import FactorSpace
 from unseam.errors import BadInput, unknown
 from unseam.metrics.base import Score
+from unseam.metrics.docstrings import call_docstring
 from unseam.metrics.inputs import Inputs, prepare_inputs
 from unseam.metrics.shared.interventions import Encode, from_sampler
 
@@ -123,6 +124,7 @@ def public(formula: Callable[Concatenate[Inputs, _P], R], vectors: bool = True) 
 
     own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in settings]
     call.__dict__.update(of=formula, __signature__=inspect.Signature([*DOOR, *own]))
+    call.__doc__ = call_docstring(formula.__doc__, [*DOOR, *own])
     return cast(Call[_P, R], call)
 
 

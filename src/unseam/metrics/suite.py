@@ -26,7 +26,24 @@ COLLAPSED = 0.05  # standard deviation of a latent's posterior means
 
 
 class Scores(dict[str, Score]):
-    """name -> Score, plus what was refused (name -> reason), and the checked inputs with their notes."""
+    """A dictionary name -> Score, with the reasons for metrics that were refused.
+
+    Parameters
+    ----------
+    scores : dict of Score
+        By the name of the metric.
+    refused : dict of str
+        The reason for each metric that cannot use the input.
+    inputs : Inputs
+        The checked codes and factors, with their notes.
+
+    Examples
+    --------
+    >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
+    >>> found = score(v.astype(float), v, metrics="mig")
+    >>> list(found), found.refused
+    (['mig'], {})
+    """
 
     def __init__(self, scores: dict[str, Score], refused: dict[str, str], inputs: Inputs) -> None:
         super().__init__(scores)
@@ -106,14 +123,43 @@ def score(
 ) -> Scores:
     """Score codes against factors by some or all metrics.
 
-    In place of codes stands any model that `unseam.diagnose` takes, with `data`: the observations to encode.
+    Parameters
+    ----------
+    codes : array or DataFrame (N, K), or model
+        Codes, or any model that `unseam.diagnose` takes, with its observations in `data`.
+    factors : array or DataFrame (N, F)
+        The true factors of the same rows; None for metrics that need none.
+    space : FactorSpace, optional
+        Names, sizes and kinds of the factors; guessed from their values by default.
+    metrics : str or sequence of str, default="all"
+        Names, separated by commas. With "all", a metric that cannot use the input is left out and its reason kept in
+        `.refused`; a metric that is asked for by name raises.
+    ci : bool or int, default=False
+        Add 95 % intervals, by half-samples of the rows; a number sets the rounds.
+    chance : bool or int, default=False
+        Add the chance level: the mean score when the rows of the codes are shuffled; a number sets the rounds.
+    bias : bool or int, default=False
+        Add the bias, by half-samples, for metrics whose bias falls as 1/N; a number sets the rounds.
+    seed : int, default=0
+        Of everything random.
+    test_codes, test_factors : array, optional
+        Held-out rows for metrics that train predictors; by default the rows are split.
+    workers : int, optional
+        Processes for predictors; by default one for each core.
+    data : array, optional
+        The observations to encode, where codes is a model.
+    **about
+        `names` and `kinds` of the factors, `variances` (posterior variances of the codes), `bin_continuous`, `prune`
+        (see factor-vae), `active` (the latents that count: a mask, or numbers), and `groups` with `components` for
+        latents that are vectors: [[0, 1], [2, 3]], or "0-1,2-3".
 
-    `ci`, `bias` and `chance` may be numbers of rounds. `about` may hold `names`, `kinds`, `variances` (posterior
-    variances of the codes), `bin_continuous`, `prune` (see factor-vae), `active` (latents that vote: a mask, or
-    numbers), and `groups` with `components` for latents that are vectors ([[0, 1], [2, 3]], or "0-1,2-3"). With
-    `metrics="all"` a metric that cannot use the input is left out and its reason kept in `.refused`; a metric asked
-    for by name raises.
+    Returns
+    -------
+    Scores
+        A dictionary: name -> Score, with `.table()`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
     >>> {name: round(s.value, 6) for name, s in score(v.astype(float), v, metrics="mig,mig-sup").items()}

@@ -11,6 +11,7 @@ A low score does not mean that the latents are the factors: noise scores best of
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, cast
@@ -20,6 +21,7 @@ import numpy as np
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.metrics.base import Score
+from unseam.metrics.docstrings import call_docstring
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import About, public, register
 from unseam.rng import numpy_generator
@@ -51,10 +53,16 @@ def code_metric(
         with_factors = public(formula, vectors=False)
 
         @wraps(formula)
-        def call(codes: Any, variances: Any = None, **settings: Any) -> Score:
-            return with_factors(codes, variances=variances, **settings)
+        def call(codes: Any, variances: Any = None, **options: Any) -> Score:
+            return with_factors(codes, variances=variances, **options)
 
-        call.__dict__["of"] = formula
+        takes = inspect.signature(with_factors).parameters
+        settings = list(inspect.signature(formula).parameters)[1:]
+        codes = inspect.Parameter("codes", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        spread = takes["variances"].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        own = [codes, spread, takes["seed"], *(takes[name] for name in settings)]
+        call.__dict__.update(of=formula, __signature__=inspect.Signature(own))
+        call.__doc__ = call_docstring(formula.__doc__, own)
         return cast(CodesCall[_P], call)
 
     return decorate

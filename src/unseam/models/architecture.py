@@ -23,7 +23,13 @@ class NetworkSource:
 
 @dataclass(frozen=True)
 class Architecture:
-    """Everything that fixes a model but its weights. "auto" fields follow the data (`for_data`)."""
+    """Everything that determines a model except its weights; "auto" follows the data. Each field is documented below.
+
+    Examples
+    --------
+    >>> Architecture(latents=4).for_data((1, 64, 64), "bernoulli").network
+    'conv'
+    """
 
     network: Literal["auto", "mlp", "conv", "linear", "own"] = "auto"
     """auto: conv for images whose sides are multiples of 16, mlp for the rest; conv takes images of any size; own:

@@ -23,7 +23,23 @@ def _likelihood_of(a: Architecture) -> Likelihood:
 
 
 class Autoencoder(nn.Module):
-    """encode, decode and the likelihood; `posterior` says which family the encoder's outputs parametrise."""
+    """One model: encoder, decoder and likelihood.
+
+    Parameters
+    ----------
+    architecture : Architecture
+        Its networks, latents, posterior and likelihood.
+    shape : tuple of int
+        The shape of one observation.
+    networks : (encoder, decoder), optional
+        The user's own modules in place of ours.
+
+    Examples
+    --------
+    >>> model = Autoencoder(Architecture("mlp", 2, likelihood="gaussian"), (5,))
+    >>> model.encode(torch.zeros(3, 5)).mean.shape, model.decode(torch.zeros(3, 2)).shape
+    (torch.Size([3, 2]), torch.Size([3, 5]))
+    """
 
     def __init__(self, architecture: Architecture, shape: tuple[int, ...], networks: NetworkPair | None = None) -> None:
         super().__init__()
@@ -52,6 +68,8 @@ class Autoencoder(nn.Module):
         self.likelihood: Likelihood = _likelihood_of(a)
 
     def encode(self, x: Tensor) -> Posterior:  # (B, *shape) -> q(z|x)
+        """The posterior q(z|x) of each row."""
+
         if not isinstance(x, Tensor):
             raise BadInput(
                 f"x is a {type(x).__name__}; a model takes torch tensors, `run.encode` also NumPy and pandas"
@@ -67,6 +85,8 @@ class Autoencoder(nn.Module):
         return Rotated(mean, A.T @ q.covariance() @ A) if q.has_prior else Point(mean)
 
     def decode(self, z: Tensor) -> Tensor:  # (B, K) -> theta (B, *shape)
+        """The parameters theta of the likelihood, of the shape of the data."""
+
         if self.architecture.aligned and self.architecture.network == "own":  # ours have it in their first layer
             axes, shift = (self.get_buffer(name) for name in ("aligned_axes", "aligned_shift"))
             z = z @ torch.linalg.inv(axes).to(z) + shift.to(z)

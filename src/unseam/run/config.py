@@ -27,7 +27,13 @@ _LARGEST = 1 << 20  # samples of a batch
 
 @dataclass(frozen=True)
 class Training:
-    """How the members are trained."""
+    """How the members of a cohort are trained. The fields are documented one by one.
+
+    Examples
+    --------
+    >>> Training(steps=500, batch=32).holdout
+    0.1
+    """
 
     steps: int = 10_000
     """optimiser steps of each member"""
@@ -76,7 +82,22 @@ class Training:
 
 @dataclass(frozen=True)
 class Member:
-    """One model of a cohort: its seed and its own hyperparameters."""
+    """One model of a cohort: its seed and its own hyperparameters.
+
+    Parameters
+    ----------
+    seed : int
+        Of its initial weights, its batches and its noise.
+    hyper : dict of float
+        Its hyperparameters by name.
+    kl_weight : float, optional
+        The weight of the KL in its loss, as its objective says; older runs do not have it.
+
+    Examples
+    --------
+    >>> Member(1, {"beta": 2.0}).label(3)
+    'member 3 (beta 2, seed 1)'
+    """
 
     seed: int
     hyper: Mapping[str, float]
@@ -107,7 +128,45 @@ class Member:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """A whole run; `config.json` is its `to_json`."""
+    """The whole configuration of a run; `config.json` is its `to_json`.
+
+    Parameters
+    ----------
+    data : dict
+        The name and the parameters of the data set.
+    objective : str
+        The name of the objective.
+    static : dict
+        Settings of the objective that are the same for all members.
+    members : tuple of Member
+        Seeds and hyperparameters.
+    architecture : Architecture
+        Networks, latents and likelihood.
+    training : Training
+        Steps, batch, logging, checkpoints and device.
+    optimiser : Optimiser
+        How parameters step.
+    groups : tuple of tuple of int
+        Which members are trained together.
+    digests : dict
+        Of the user's own files, by parameter.
+    shape : tuple of int
+        Of one observation.
+    features : tuple of str
+        The names of the columns of a table.
+    scaling : Scaling, optional
+        Of the columns of a table; undone when a member decodes.
+    networks : NetworkSource, optional
+        Where the user's own networks come from.
+
+    Examples
+    --------
+    >>> from unseam.models import Architecture
+    >>> config = RunConfig({"name": "sprites"}, "beta-vae", {}, (Member(0, {"beta": 4.0}),), Architecture(),
+    ...                    groups=((0,),))
+    >>> config.training.steps, RunConfig.from_json(config.to_json()) == config
+    (10000, True)
+    """
 
     data: Mapping[str, Any]
     objective: str
@@ -124,6 +183,8 @@ class RunConfig:
     networks: NetworkSource | None = None  # where the user's own networks come from
 
     def to_json(self) -> dict[str, Any]:
+        """The document that config.json holds."""
+
         return asdict(self)
 
     @staticmethod

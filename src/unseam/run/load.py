@@ -20,11 +20,32 @@ if TYPE_CHECKING:
 
 
 def load_run(folder: str | Path, data: Any = None, networks: Networks | None = None) -> Run:
-    """Open a run: a folder, or a packed one (`unseam data pack`) here or at an http address, checked file by file.
+    """Open a run: a folder, or a packed run (`unseam data pack`) here or at an http address, checked file by file.
 
-    Models load without the training data; what needs data takes that of the run, or `data`.
-    `data` is a path, an array, a DataFrame or a data set; a run's own scaling is applied to it. `networks` are the
-    networks that `fit(networks=)` was given, which a run does not store; a function that can be imported is found.
+    Models load without the training data.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The run folder, the pack, or the address of the pack.
+    data : str, Path, array, DataFrame or Dataset, optional
+        Data to use in place of the data that the run was trained on. The scaling of the run is applied to it.
+    networks : (encoder, decoder) or function, optional
+        The networks that were passed to `fit(networks=)`, which a run does not store. A function that can be imported
+        is found without it.
+
+    Returns
+    -------
+    Run
+        Its table, models, codes and data.
+
+    Examples
+    --------
+    >>> import tempfile, unseam
+    >>> run = unseam.fit("synth-linear", steps=5, network="linear", latents=2, data_parameters={"size": 200},
+    ...                  out=tempfile.mkdtemp() + "/run", show=False)
+    >>> len(load_run(run.folder).members)
+    1
     """
     run = _opened(pack.local(folder))
     if networks is not None:

@@ -31,7 +31,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder: its configuration, rows and models."""
+    """A run folder: its configuration, rows, data and models. `load_run` and `fit` return it.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder.
+    config : RunConfig
+        Its configuration.
+    given : Dataset, optional
+        Data to use in place of the data that the run was trained on.
+    device : str, default="cpu"
+        Where its models are put.
+    networks : function, optional
+        The user's own networks.
+
+    Examples
+    --------
+    >>> import tempfile, unseam
+    >>> run = unseam.fit("synth-linear", steps=5, network="linear", latents=2, data_parameters={"size": 200},
+    ...                  out=tempfile.mkdtemp() + "/run", show=False)
+    >>> run.table()[["member", "seed", "status"]].values.tolist()
+    [[0, 0, 'finished']]
+    >>> run.encode(run.data.batch(run.held_out())).shape
+    torch.Size([20, 2])
+    """
 
     folder: Path
     config: RunConfig

@@ -101,10 +101,24 @@ def _summary(member: int, found: Alignment, arrays: Mapping[str, Array]) -> dict
 
 
 def load_alignment(folder: str | Path, member: int | None = None, run: str | Path | Run | None = None) -> Alignment:
-    """A member as `unseam align` left it: the turned encoder and decoder, codes, rotation, and what it bought.
+    """Load a member as `unseam align` left it.
 
-    `member` may be left out when there is one only. The run is looked for where it was; `run` says where it is now.
+    Parameters
+    ----------
+    folder : str or Path
+        The folder that `unseam align` wrote.
+    member : int, optional
+        Which member; may be left out if there is only one.
+    run : str, Path or Run, optional
+        The run, if it is no longer where it was.
 
+    Returns
+    -------
+    Alignment
+        The rotated encoder and decoder, codes and rotation, and the table of before and after.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from unseam.train import fit
     >>> at = tempfile.mkdtemp()

@@ -54,8 +54,26 @@ class _Decoder(nn.Module):
 
 
 def export(run: Run, member: int = 0, to: ExportFormat = "onnx", out: str | Path | None = None) -> dict[str, Any]:
-    """Write encoder and decoder of a member; returns their paths and how far the files are from the model.
+    """Write the encoder and the decoder of a member for use without unseam.
 
+    Parameters
+    ----------
+    run : Run
+        The run.
+    member : int, default=0
+        Which member.
+    to : {"onnx", "pt2", "torchscript", "safetensors"}, default="onnx"
+        The format; pt2 is torch.export.
+    out : str or Path, optional
+        The folder to write; one in the run folder by default.
+
+    Returns
+    -------
+    dict
+        `files`, paths by name, and `largest_difference` between the files and the model.
+
+    Examples
+    --------
     >>> import tempfile, unseam
     >>> folder = tempfile.mkdtemp()
     >>> run = unseam.fit("synth-linear", steps=5, network="linear", latents=2, out=folder + "/run",

@@ -68,8 +68,28 @@ class DemoResult:
 
 
 def demo(out: str | Path = "demo", seed: int = 0, show: bool | None = None, plan: Plan | None = None) -> DemoResult:
-    """Train a cohort, choose a member without labels, say why, write the report. Call it again to go on.
+    """Train a small cohort, choose a member without labels, explain the choice and write the report.
 
+    Call it again to continue a demo that was stopped.
+
+    Parameters
+    ----------
+    out : str or Path, default="demo"
+        The folder to write.
+    seed : int, default=0
+        The first of the seeds.
+    show : bool, optional
+        Whether to show progress bars; by default if stderr is a terminal.
+    plan : Plan, optional
+        Another cohort: strengths, seeds, steps and networks.
+
+    Returns
+    -------
+    DemoResult
+        The run, its rows, the chosen member and why, and the path of the report.
+
+    Examples
+    --------
     >>> import tempfile
     >>> small = Plan(betas=(1.0, 2.0), seeds=1, steps=4, encoder=(8,), decoder=(8,), latents=2, workers=1)
     >>> result = demo(tempfile.mkdtemp() + "/demo", show=False, plan=small)

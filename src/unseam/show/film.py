@@ -35,7 +35,23 @@ _MOST = 2**28  # bytes of the pictures of a film
 
 @dataclass(frozen=True)
 class Film:
-    """Frames along each latent (or, with `between`, along one line from a row to another)."""
+    """Frames along each latent, or along one line from a row to another.
+
+    Parameters
+    ----------
+    frames : Tensor (K, T, *shape)
+        T decoded observations for each latent.
+    values : Tensor (K, T)
+        The values of the latent.
+    names : tuple of str
+        What each line of frames is called.
+
+    Examples
+    --------
+    >>> film = Film(torch.zeros(2, 5, 1, 8, 8), torch.zeros(2, 5), ("z0", "z1"))
+    >>> film.pictures, film.grid().ndim
+    (True, 3)
+    """
 
     frames: Tensor  # (K, T, *shape)
     values: Tensor  # (K, T) of the latent
@@ -70,11 +86,33 @@ def image(pixel: Array) -> Image.Image:
 def film(
     run: Run, member: int = 0, row: int | None = None, to: int | None = None, steps: int = 11, every: bool = False
 ) -> Film:
-    """Traversals of the active latents (`every`: of all) from one row of the data; with `to`, the way to that row.
+    """Traverse the latents from one row of the data, or move from that row to another.
 
-    Without `row` they start from the held-out row whose code is nearest to the median. Latents come in the order of
-    their information (KL), the most informative first; a point posterior has none, and is ordered by spread.
+    Latents come in the order of their information (KL), the most informative first; a point posterior has none and is
+    ordered by spread.
 
+    Parameters
+    ----------
+    run : Run
+        The run.
+    member : int, default=0
+        Which member.
+    row : int, optional
+        The row to start from; by default the held-out row whose code is nearest to the median.
+    to : int, optional
+        Move to this row instead.
+    steps : int, default=11
+        Frames along each latent.
+    every : bool, default=False
+        Include passive latents.
+
+    Returns
+    -------
+    Film
+        Frames, values and names.
+
+    Examples
+    --------
     >>> import tempfile, unseam
     >>> run = unseam.fit("sprites", steps=3, network="mlp", latents=2, data_parameters={"size": 16, "shapes": 1},
     ...                  out=tempfile.mkdtemp() + "/run")

@@ -25,17 +25,20 @@ def plot(result: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    result
+    result : Findings, Scores, Match, Diagnosis or Run
         Findings: what each factor moves, in standard deviations of the columns. Scores: the metrics, with their
         intervals and chance levels where they were computed. Match: how alike the matched directions are, beside
         chance. A diagnosis: the cosines between the decoder's directions. A run: its losses.
-    ax
-        Where to draw; a new figure of pyplot when not given.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure of pyplot.
 
     Returns
     -------
     matplotlib.axes.Axes
+        The axes that were drawn on.
 
+    Examples
+    --------
     >>> import unseam
     >>> g = np.random.default_rng(0)
     >>> v = g.integers(0, 5, (200, 2))

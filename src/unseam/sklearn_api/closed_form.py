@@ -17,8 +17,28 @@ _FLOOR = 1e-9  # of the mean eigenvalue: a table without noise still has roundin
 
 
 class PPCA(Codes):
-    """Probabilistic PCA (Tipping & Bishop 1999) in closed form; "auto" takes the dimension of highest evidence.
+    """Probabilistic PCA (Tipping & Bishop 1999) in closed form.
 
+    Parameters
+    ----------
+    n_components : int or "auto", default="auto"
+        How many latents; "auto" takes the number with the highest evidence (Minka 2000).
+
+    Attributes
+    ----------
+    components_ : array (n_components_, n)
+        Loadings.
+    mean_ : array (n,)
+        Of the columns.
+    noise_variance_ : float
+        s2, the variance of the noise.
+    explained_information_ : array (n_components_,)
+        Nats of each latent.
+    n_components_ : int
+        How many latents there are.
+
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(200, 2)) @ np.eye(2, 5) * 3 + np.ones(5)
     >>> X += 0.1 * np.random.default_rng(1).normal(size=X.shape)
     >>> PPCA().fit_transform(X).shape
@@ -63,10 +83,34 @@ class PPCA(Codes):
 
 
 class LinearVAE(PPCA):
-    """The linear VAE at its optimum (Lucas et al. 2019): PPCA with the noise, or beta times it, given or learned.
+    """The linear VAE at its optimum (Lucas et al. 2019), in closed form.
 
-    Directions whose eigenvalue is not above beta s2 have collapsed; "auto" keeps the others.
+    It is PPCA with its noise, or beta times it, given or learned; its latents are the principal axes.
 
+    Parameters
+    ----------
+    n_components : int or "auto", default="auto"
+        How many latents; "auto" keeps those that are active at this noise.
+    beta : float, default=1.0
+        The weight of the KL.
+    s2 : float or "learned", default="learned"
+        The variance of the likelihood.
+
+    Attributes
+    ----------
+    components_ : array (n_components_, n)
+        Loadings.
+    noise_variance_ : float
+        beta s2.
+    posterior_variance_ : array (n_components_,)
+        Of each latent.
+    explained_information_ : array (n_components_,)
+        Nats of each latent.
+    n_components_ : int
+        How many latents there are.
+
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(300, 4)) * [3.0, 2.0, 0.5, 0.5]
     >>> LinearVAE(s2=0.5).fit(X).posterior_variance_.round(2)
     array([0.06, 0.14])

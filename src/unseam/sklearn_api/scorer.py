@@ -27,8 +27,20 @@ class Scorer:
 
 
 def scorer(name: str) -> Scorer:
-    """For GridSearchCV(scoring=...): a metric with the true factors as y, or a label-free one without.
+    """Make a metric of ours a scikit-learn scorer, for `GridSearchCV(scoring=...)`.
 
+    Parameters
+    ----------
+    name : str
+        The name of the metric. A supervised one takes the true factors as y; the others ignore y.
+
+    Returns
+    -------
+    Scorer
+        Called with (estimator, X, y). Larger is better, so metrics of which less is better change sign.
+
+    Examples
+    --------
     >>> from unseam.estimators import PPCA
     >>> X = np.random.default_rng(0).normal(size=(300, 3)) * [4.0, 2.0, 1.0]
     >>> scorer("mcc")(PPCA(3).fit(X), X, X) > 0.9, scorer("gaussian-tc")(PPCA(2).fit(X), X) > -0.01

@@ -33,12 +33,40 @@ def _beta_of(objective: str, beta: float) -> float:
 
 
 class VAE(Codes):
-    """A VAE with any objective of ours; columns are standardised, latents come sorted by information.
+    """A VAE with any of our objectives. Columns are standardised; latents are sorted by information.
 
-    "auto" trains up to 10 latents and keeps those in use (at least one). `steps="auto"` grows with the rows. `beta`
-    is for objectives that have one (beta-vae); the default learns its noise instead. `settings` are hyperparameters of
-    the objective, or fields of the architecture and the training, as in `unseam.fit`.
+    Parameters
+    ----------
+    n_components : int or "auto", default="auto"
+        How many latents; "auto" trains up to 10 and keeps those in use (at least one).
+    objective : str, default="sigma-vae"
+        A name (`unseam objectives`); the default learns the noise.
+    beta : float, optional
+        The weight of the KL, for objectives that have one (beta-vae).
+    hidden : tuple of int, default=(64, 64)
+        Widths of the hidden layers of both networks.
+    steps : int or "auto", default="auto"
+        Optimiser steps; "auto" grows with the number of rows.
+    settings : dict, optional
+        Hyperparameters of the objective and fields of the architecture and the training, as in `unseam.fit`.
+    random_state : int, RandomState or None, default=0
+        Of everything random.
 
+    Attributes
+    ----------
+    n_components_ : int
+        Columns of `transform`.
+    explained_information_ : array (n_components_,)
+        Nats of each latent.
+    posterior_variance_ : array (n_components_,)
+        Of each latent.
+    loss_curve_ : array
+        The logged losses.
+    n_iter_ : int
+        Optimiser steps.
+
+    Examples
+    --------
     >>> g = np.random.default_rng(0)
     >>> X = g.normal(size=(200, 2)) @ g.normal(size=(2, 5)) + 0.1 * g.normal(size=(200, 5))
     >>> VAE(2, steps=20).fit_transform(X).shape
@@ -139,8 +167,28 @@ class VAE(Codes):
 
 
 class Align(Codes):
-    """The latents of a `VAE`, turned: to the axes of its decoder's geometry, or to those that are most independent.
+    """The latents of a `VAE`, rotated to its preferred axes.
 
+    Parameters
+    ----------
+    estimator : VAE, optional
+        The VAE to fit and rotate; `VAE()` by default.
+    clue : {"geometry", "independence"}, default="geometry"
+        Rotate to the axes of the geometry of the decoder, or to those that are most independent.
+
+    Attributes
+    ----------
+    estimator_ : VAE
+        The fitted VAE.
+    turned_ : bool
+        Whether its latents were rotated; not if fewer than two are in use.
+    explained_information_ : array (n_components_,)
+        Nats of each latent.
+    n_components_ : int
+        Columns of `transform`.
+
+    Examples
+    --------
     >>> g = np.random.default_rng(0)
     >>> X = g.normal(size=(200, 2)) * [3, 1] @ g.normal(size=(2, 5)) + 0.1 * g.normal(size=(200, 5))
     >>> Align(VAE(2, steps=50)).fit_transform(X).shape

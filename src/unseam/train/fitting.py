@@ -295,8 +295,40 @@ def resume(
     callbacks: Callback | Sequence[Callback] | None = None,
     networks: Networks | None = None,
 ) -> Run:
-    """Go on with a run that was stopped, on its device or another; a finished one is returned as it is, or goes on to
-    `steps` in all. `networks` as in `load_run`."""
+    """Continue a run that was stopped.
+
+    A finished run is returned as it is, unless `steps` asks for more.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The run folder.
+    objective : type of Objective, optional
+        The class of an objective of your own, which a run folder does not store.
+    show : bool, optional
+        Whether to show a progress bar; by default if stderr is a terminal.
+    steps : int, optional
+        Steps in all, to train longer than the run was configured for.
+    device : str, optional
+        Train on this device from now on.
+    callbacks : callable or sequence of callables, optional
+        As in `fit`.
+    networks : (encoder, decoder) or function, optional
+        As in `load_run`.
+
+    Returns
+    -------
+    Run
+        The finished run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> run = fit("synth-linear", steps=5, network="linear", latents=2, data_parameters={"size": 200},
+    ...           out=tempfile.mkdtemp() + "/run", show=False)
+    >>> resume(run.folder, steps=10, show=False).table()["step"].tolist()
+    [10]
+    """
     functions, run = check_callbacks(callbacks), load_run(folder, networks=networks)
     kind = objective or lookup(OBJECTIVES, run.config.objective, "objective")  # all that can be refused, before
     placed = run.config.training if device is None else where(replace(run.config.training, device=device))

@@ -54,11 +54,30 @@ def report(
     formats: Sequence[str] = ("pdf",),
     show: bool | None = None,
 ) -> Path:
-    """Write the report of a run, or of a folder of runs, and return its path (report.html in it unless `out` is given).
+    """Write the report of a run, or of a folder of runs.
 
-    `member` is shown first; without it the member that geometry prefers, no labels used. With `figures`, a folder,
-    every figure is also saved there in the given formats (svg, pdf, png).
+    Parameters
+    ----------
+    run : Run, str or Path
+        A run, its folder, or a folder of runs.
+    out : str or Path, optional
+        The page to write; report.html in the folder by default.
+    member : int, optional
+        The member that is shown first; by default the one that geometry prefers, without labels.
+    figures : str or Path, optional
+        A folder in which every figure is also saved.
+    formats : sequence of {"svg", "pdf", "png"}, default=("pdf",)
+        The formats of those figures.
+    show : bool, optional
+        Whether to show a progress bar; by default if stderr is a terminal.
 
+    Returns
+    -------
+    Path
+        The page.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from unseam.train import fit
     >>> run = fit("synth-linear", "beta-vae", beta=1e-3, steps=5, network="linear", latents=2,
@@ -126,9 +145,24 @@ def write_report(
 
 
 def figures(run: Run | str | Path, member: int | None = None, show: bool | None = False) -> dict[str, Figure]:
-    """Every figure of a run's report, by the name that `report(figures=...)` saves it under without the member's:
-    `figures(run)["sigma-law"]` is a matplotlib figure. Of the member that geometry prefers, or of another.
+    """Draw every figure of the report of a run.
 
+    Parameters
+    ----------
+    run : Run, str or Path
+        A run or its folder.
+    member : int, optional
+        Which member; by default the one that geometry prefers, without labels.
+    show : bool, optional, default=False
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    dict of matplotlib Figure
+        By the name under which `report(figures=...)` saves it, without the member: `figures(run)["sigma-law"]`.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from unseam.train import fit
     >>> run = fit("synth-linear", "beta-vae", beta=1e-3, steps=5, network="linear", latents=2,

@@ -1,0 +1,131 @@
+"""Every public callable has a NumPy-style docstring: each parameter of its signature and no other, what it returns, and
+an example (which pytest runs with the other doctests).
+
+Public are the names of `unseam`, of `unseam.estimators`, the metrics, and what docs/reference.md lists. The fields of a
+dataclass may be documented where they stand, by a string below each.
+"""
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import unseam
+import unseam.metrics
+from unseam import estimators
+
+ROOT = Path(__file__).parents[1]
+HEADS = ("Parameters", "Attributes", "Returns", "Raises", "See Also", "Notes", "Examples")
+
+
+def members_of_reference() -> Iterator[tuple[str, str]]:
+    """(module, name) of everything that the reference page shows."""
+    text = (ROOT / "docs" / "reference.md").read_text()
+    for module, names in re.findall(r"^::: ([\w.]+)\n    options: \{members: \[([^\]]*)\]\}", text, re.MULTILINE):
+        yield from ((module, name.strip()) for name in names.split(","))
+
+
+def public() -> dict[str, Any]:
+    """name -> callable, each object once."""
+    places = [("unseam", name) for name in unseam.__all__]
+    places += [("unseam.estimators", name) for name in estimators.__all__]
+    places += [("unseam.metrics", name) for name, call in vars(unseam.metrics).items() if hasattr(call, "of")]
+    found: dict[int, tuple[str, Any]] = {}
+    for module, name in (*places, *members_of_reference()):
+        thing = getattr(importlib.import_module(module), name)
+        if callable(thing):
+            found.setdefault(id(thing), (f"{module}.{name}", thing))
+    return dict(found.values())
+
+
+PUBLIC = public()
+
+
+def sections(doc: str) -> dict[str, list[str]]:
+    """Heading -> its lines; the text above the first heading is under ""."""
+    out: dict[str, list[str]] = {"": []}
+    lines, head = inspect.cleandoc(doc).splitlines(), ""
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if line in HEADS and below == "-" * len(line):
+            head = line
+            out[head] = []
+        elif not (head and not out[head] and set(line) == {"-"}):
+            out[head].append(line)
+    return out
+
+
+def names_in(lines: list[str]) -> list[str]:
+    """The names that a section of parameters describes: `a, b : int`, `**options`."""
+    heads = [line.partition(" : ")[0] for line in lines if line and not line.startswith(" ")]
+    return [name.strip().lstrip("*") for head in heads for name in head.split(",")]
+
+
+def fields_with_a_string(kind: type) -> set[str]:
+    """The fields of a dataclass below which a string stands."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
+    pairs = pairwise(body)
+    return {
+        first.target.id
+        for first, second in pairs
+        if isinstance(first, ast.AnnAssign) and isinstance(first.target, ast.Name)
+        and isinstance(second, ast.Expr) and isinstance(second.value, ast.Constant)
+    }  # fmt: skip
+
+
+def test_the_surface_is_walked() -> None:
+    """The tests below look at something, of every kind."""
+    assert {"unseam.fit", "unseam.find", "unseam.estimators.VAE", "unseam.metrics.mig"} <= set(PUBLIC)
+    assert {"unseam.run.run.Run", "unseam.runs.export.export"} <= set(PUBLIC)
+    assert len(PUBLIC) > 60
+
+
+def test_sections_are_read() -> None:
+    doc = "One.\n\nParameters\n----------\na, b : int\n    Two numbers.\n**more\n    Others.\n\nReturns\n-------\nint"
+    found = sections(doc)
+    assert names_in(found["Parameters"]) == ["a", "b", "more"]
+    assert found["Returns"] == ["int"]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_parameter_is_described_and_no_other(name: str) -> None:
+    thing = PUBLIC[name]
+    found = sections(thing.__doc__ or "")
+    assert found[""][0].strip(), "a first line that says what it is or does"
+    signature = inspect.signature(thing) if not (inspect.isclass(thing) and issubclass(thing, Exception)) else None
+    takes = [] if signature is None else list(signature.parameters)
+    described = names_in(found.get("Parameters", []))
+    if inspect.isclass(thing) and dataclasses.is_dataclass(thing) and not described:
+        described = names_in(found.get("Attributes", [])) or [f for f in takes if f in fields_with_a_string(thing)]
+    assert sorted(described) == sorted(takes)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_what_comes_back_is_described_with_an_example(name: str) -> None:
+    thing = PUBLIC[name]
+    found = sections(thing.__doc__ or "")
+    if not inspect.isclass(thing):
+        assert found.get("Returns"), "Returns"
+    assert any(line.startswith(">>> ") for line in found.get("Examples", [])), "Examples"
+
+
+def documented_methods() -> list[tuple[str, Callable[..., Any]]]:
+    kinds = {name: kind for name, kind in PUBLIC.items() if inspect.isclass(kind)}
+    return [
+        (f"{name}.{method}", getattr(kind, method))
+        for name, kind in kinds.items()
+        for method in vars(kind)
+        if not method.startswith("_") and callable(getattr(kind, method))
+    ]
+
+
+@pytest.mark.parametrize(("name", "method"), documented_methods())
+def test_every_public_method_says_what_it_does(name: str, method: Callable[..., Any]) -> None:
+    assert (method.__doc__ or "").strip(), name
