@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types unit bench docs clean install lowest release-check sbom licences study-archive
+.PHONY: demo test lint types unit bench docs docs-check clean install lowest release-check sbom licences study-archive
 demo: $(STAMP)
 	$(BIN)/unseam demo --out demo
 
@@ -27,7 +27,11 @@ bench: $(STAMP)
 	$(BIN)/unseam bench
 
 docs: $(STAMP)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python docs/site/build.py site --run
+
+# The same, and every page of it opened in a browser: light and dark, on a desk and on a phone.
+docs-check: $(STAMP)
+	UNSEAM_DOCS=all UNSEAM_BROWSER=required $(BIN)/pytest -p no:xdist tests/test_docs_pages.py
 
 install: $(STAMP)
 
@@ -73,4 +77,4 @@ study-archive:
 	cd dist && sha256sum unseam-studies.tar.gz > unseam-studies.tar.gz.sha256
 
 clean:
-	rm -rf $(VENV) .venv-lowest $(TOOLS) demo dist site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest $(TOOLS) demo dist site site-build .pytest_cache .mypy_cache .ruff_cache

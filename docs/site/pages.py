@@ -1,0 +1,73 @@
+"""Pages that are made from others: the gallery of the exhibits, one page per data set out of data.md, changelog and
+contributing."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DATA = "data.md"
+SECTION = re.compile(r"^## ([A-Z]\d+)$", re.MULTILINE)
+SET = re.compile(r"^### `([\w-]+)`\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
+PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
+TITLE = re.compile(r"\*\*(.+?)\*\*")
+
+
+def generated(texts: dict[str, str]) -> dict[str, str]:
+    """Every page of `texts` that is replaced, and every page that is new."""
+    sets = dict(SET.findall(texts[DATA]))
+    made = {DATA: sets_in_short(texts[DATA]) + toctree([f"data/{name}" for name in sets])}
+    made |= {f"data/{name}.md": set_page(name, text) for name, text in sets.items()}
+    papers = {path.removesuffix(".md"): text for path, text in texts.items() if path.startswith("papers/")}
+    made["gallery.md"] = texts["gallery.md"] + gallery(papers)
+    made["changelog.md"] = (ROOT / "CHANGELOG.md").read_text()
+    made["contributing.md"] = (ROOT / "CONTRIBUTING.md").read_text()
+    return made
+
+
+def toctree(names: list[str]) -> str:
+    return "\n\n```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"
+
+
+def set_page(name: str, text: str) -> str:
+    """
+    >>> set_page("ring", "\\nCircles.\\n\\n![ring](data/ring.png)\\n")
+    '# ring\\n\\n[all data sets](../data.md)\\n\\nCircles.\\n\\n![ring](ring.png)\\n'
+    """
+    return f"# {name}\n\n[all data sets](../data.md)\n{text.replace('](data/', '](')}"
+
+
+def sets_in_short(text: str) -> str:
+    """Each data set's first sentence and picture, as a link to its page.
+
+    >>> sets_in_short("### `ring`\\n\\nCircles (Doe et al. 2020). More.\\n\\n![ring](data/ring.png)\\n\\n## Next\\n")
+    '### [ring](data/ring.md)\\n\\nCircles (Doe et al. 2020).\\n\\n![ring](data/ring.png)\\n\\n## Next\\n'
+    """
+
+    def short(found: re.Match[str]) -> str:
+        first = re.split(r"(?<=\.)(?<!al\.)\s", found[2].strip(), maxsplit=1)[0]
+        pictures = [picture[0] for picture in PICTURE.finditer(found[2])]
+        return "\n\n".join([f"### [{found[1]}](data/{found[1]}.md)", first, *pictures]) + "\n\n"
+
+    return SET.sub(short, text)
+
+
+def gallery(pages: dict[str, str]) -> str:
+    """Each exhibit's figure and title, as a card that leads to its section.
+
+    >>> text = "# X\\n## A1\\n**VAE & PCA** (Doe).\\n![A1](../figures/A1.svg)\\n"
+    >>> ":link: papers/x.html#a1\\n" in gallery({"papers/x": text})
+    True
+    """
+    cards = []
+    for page, whole in pages.items():
+        _, *rest = SECTION.split(whole)
+        for name, text in zip(rest[::2], rest[1::2], strict=True):
+            title, picture = TITLE.search(text), PICTURE.search(text)
+            if title and picture:
+                cards.append(card(title[1], picture[1].removeprefix("../"), f"{page}.html#{name.lower()}"))
+    return "\n\n::::{grid} 1 2 3 3\n:gutter: 3\n" + "\n".join(cards) + "\n::::\n"
+
+
+def card(title: str, picture: str, link: str) -> str:
+    options = [f":link: {link}", ":link-type: url", f":img-top: {picture}", ":class-img-top: unseam-thumbnail"]
+    return "\n".join([":::{grid-item-card}", *options, "", title, ":::"])
