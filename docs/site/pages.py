@@ -19,8 +19,8 @@ def generated(texts: dict[str, str]) -> dict[str, str]:
     made |= {f"data/{name}.md": set_page(name, text) for name, text in sets.items()}
     papers = {path.removesuffix(".md"): text for path, text in texts.items() if path.startswith("papers/")}
     made["gallery.md"] = texts["gallery.md"] + gallery(papers)
-    made["changelog.md"] = (ROOT / "CHANGELOG.md").read_text()
-    made["contributing.md"] = (ROOT / "CONTRIBUTING.md").read_text()
+    made["changelog.md"] = (ROOT / "CHANGELOG.md").read_text().replace("](docs/", "](")
+    made["contributing.md"] = (ROOT / "CONTRIBUTING.md").read_text().replace("](docs/", "](")
     return made
 
 
