@@ -18,10 +18,24 @@ def generated(texts: dict[str, str]) -> dict[str, str]:
     made = {DATA: sets_in_short(texts[DATA]) + toctree([f"data/{name}" for name in sets])}
     made |= {f"data/{name}.md": set_page(name, text) for name, text in sets.items()}
     papers = {path.removesuffix(".md"): text for path, text in texts.items() if path.startswith("papers/")}
+    made |= {f"{path}.md": with_code(text) for path, text in papers.items()}
     made["gallery.md"] = texts["gallery.md"] + gallery(papers)
     made["changelog.md"] = (ROOT / "CHANGELOG.md").read_text().replace("](docs/", "](")
     made["contributing.md"] = (ROOT / "CONTRIBUTING.md").read_text().replace("](docs/", "](")
     return made
+
+
+def with_code(text: str) -> str:
+    """Backticks inside lines of HTML, which Markdown leaves as they are, as code.
+
+    >>> with_code("<li>the `ring`</li>\\nthe `ring`")
+    '<li>the <code>ring</code></li>\\nthe `ring`'
+    """
+
+    def line(words: str) -> str:
+        return re.sub(r"`([^`]+)`", r"<code>\1</code>", words) if words.startswith("<") else words
+
+    return "\n".join(map(line, text.split("\n")))
 
 
 def toctree(names: list[str]) -> str:
