@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # so that type checkers and editors know them; a test compare
     from unseam.run import load_run
     from unseam.runs.align import load_alignment
     from unseam.runs.any_model import align, diagnose, theorems
+    from unseam.show.any_model import explore, traverse
     from unseam.show.demo import demo
     from unseam.show.plot import plot
     from unseam.show.report import report
@@ -41,14 +42,17 @@ PUBLIC = {
     "align": "unseam.runs.any_model",
     "theorems": "unseam.runs.any_model",
     "load_alignment": "unseam.runs.align",
+    "explore": "unseam.show.any_model",
+    "traverse": "unseam.show.any_model",
     "demo": "unseam.show.demo",
     "plot": "unseam.show.plot",
     "report": "unseam.show.report",
     "figures": "unseam.show.report.write",
 }
 __all__ = [
-    "BadInput", "Factor", "FactorSpace", "Findings", "__version__", "align", "demo", "diagnose", "figures", "find",
-    "fit", "load_alignment", "load_data", "load_run", "match", "plot", "report", "resume", "score", "theorems",
+    "BadInput", "Factor", "FactorSpace", "Findings", "__version__", "align", "demo", "diagnose", "explore", "figures",
+    "find", "fit", "load_alignment", "load_data", "load_run", "match", "plot", "report", "resume", "score", "theorems",
+    "traverse",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -431,6 +431,7 @@ CASES = [
     ),
 ]
 ELSEWHERE = {  # flags that are no argument of a function: each has a test of its own below
+    *((verb, "data") for verb in ("diagnose", "evaluate", "explore", "report", "traverse")),
     ("diagnose", "figures"), ("diagnose", "theorems"), ("explore", "open"), ("match", "columns"), ("score", "format"),
 }  # fmt: skip
 

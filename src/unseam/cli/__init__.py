@@ -6,6 +6,7 @@ killed process) with 1 and the way on, Ctrl-C with 130; a bug keeps its tracebac
 """
 
 import os
+import re
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -61,6 +62,7 @@ def check_exists(verb: str, args: list[str]) -> None:
     first = args[0] if args and not args[0].startswith("-") else ""
     resumed = dict(pairwise(args)).get("--resume", "") if verb == "train" else ""
     run = first if verb in ON_RUNS else resumed
+    run = re.sub(r"\.py:\w+$", ".py", run)  # FILE.py:NAME, a model of the user's own
     if run and not run.startswith(("http:", "https:", "hf:")) and not os.path.exists(run):
         raise BadInput(f"run={run!r} is not a run folder (there is nothing there); train one with `unseam train`")
     path = first if "/" in first or os.path.splitext(first)[1] else ""  # anything else may be a data set's name

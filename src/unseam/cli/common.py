@@ -219,6 +219,20 @@ MaybeText = Annotated[str | None, tyro.conf.arg(metavar="STR")]
 MaybePath = Annotated[Path | None, tyro.conf.arg(metavar="PATH")]
 RunFolder = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
 OneRun = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN", help="The run folder.")]
+RunOrModel = Annotated[
+    tyro.conf.Positional[Path],
+    tyro.conf.arg(
+        metavar="RUN",
+        help="The run folder; or FILE.py:NAME, a model of your own or a function that makes it, with --data.",
+    ),
+]
+ModelData = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="FILE",
+        help="With FILE.py:NAME: observations, scaled as in training (an array, a table, a folder of images, a name).",
+    ),
+]
 OneMember = Annotated[int | None, tyro.conf.arg(metavar="INT", help="One member; all when not given.")]
 Device = Annotated[str, tyro.conf.arg(help="auto (the fastest here), cpu, cuda, cuda:N or mps.")]
 AsJson = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help="Print one JSON document.")]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unseam.cli.common import AsJson, Device, OneMember, OneRun, emit, stdout
+from unseam.cli.common import AsJson, Device, ModelData, OneMember, RunOrModel, emit, stdout
+from unseam.cli.model_file import load_model, model_file, read_observations, run_of_file
 from unseam.errors import BadInput
 from unseam.run import Run, load_run
 from unseam.run.results import shared_connections
@@ -27,7 +28,7 @@ class Command:
     Example: unseam diagnose runs/sprites-beta-vae --member 0
     """
 
-    run_folder: OneRun
+    run_folder: RunOrModel
     member: OneMember = None
     points: int = DIAGNOSIS_POINTS
     """At how many rows the decoder is differentiated; held-out ones, if the run has any."""
@@ -38,6 +39,7 @@ class Command:
     theorems: bool = False
     """Also say which identifiability theorem applies and which premise fails."""
     device: Device = "auto"
+    data: ModelData = None
     json: AsJson = False
 
     def run(self) -> None:
@@ -51,7 +53,10 @@ class Command:
         from unseam.runs.any_model import theorems
         from unseam.runs.diagnose import diagnose, heading, ranking, rows_of
 
-        run = load_run(self.run_folder).on(self.device, double=True)
+        if model_file(self.run_folder) is not None:
+            self.diagnose_model()
+            return
+        run = (run_of_file(self.run_folder, self.data) or load_run(self.run_folder)).on(self.device, double=True)
         taken = rows_of(run, self.points, self.seed)
         found = diagnose(run, None if self.member is None else [self.member], self.points, self.seed)
         paths = {m: draw(run, m, d) for m, d in found.items()} if self.figures else {}
@@ -92,6 +97,29 @@ class Command:
                     f"; of {c} {three_digits(order['agreement'][c][score])}" for c in ("udr", "centrality")
                 )
                 stdout.print(f"  rank correlation with {score}: {three_digits(rho)}{others}")
+
+    def diagnose_model(self) -> None:
+        """Of a model of the user's own: `unseam.diagnose`."""
+        from unseam.runs.any_model import diagnose, theorems
+
+        x, _ = read_observations(self.data, self.run_folder)
+        model = load_model(self.run_folder)
+        found = diagnose(model, x, points=self.points, seed=self.seed)
+        table = theorems(model, x, seed=self.seed) if self.theorems else None
+        if self.json:
+            row = {"member": 0, **found.to_json(), **({} if table is None else {"theorems": table.to_json()})}
+            emit(
+                {
+                    "model": self.run_folder,
+                    "members": [row],
+                    "rows": {"which": "all", "count": min(self.points, len(x))},
+                }
+            )
+            return
+        stdout.print(str(found), soft_wrap=True)
+        if table is not None:
+            stdout.print(f"\n{table}", soft_wrap=True, markup=False)
+        stdout.print(f"at {min(self.points, len(x))} of the {len(x)} rows of {self.data}", soft_wrap=True)
 
 
 def rule(found: Mapping[int, Diagnosis], chosen: int | None) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 import tyro
 from rich.table import Table
 
-from unseam.cli.common import Device, MaybeInt, MaybePath, OneMember, OneRun, emit, reading_note, stdout
+from unseam.cli.common import Device, MaybeInt, MaybePath, ModelData, OneMember, RunOrModel, emit, reading_note, stdout
+from unseam.cli.model_file import run_of_file
 from unseam.run import load_run
 from unseam.runs.choices import Which
 from unseam.runs.labels import data_name
@@ -28,7 +29,7 @@ class Command:
     Example: unseam evaluate runs/sprites-beta-vae --metrics mig,dci-disentanglement
     """
 
-    run_folder: OneRun
+    run_folder: RunOrModel
     metrics: str = "mig"
     """Names separated by commas, or `all`."""
     member: OneMember = None
@@ -44,13 +45,14 @@ class Command:
     ci: bool = False
     """Add 95 % intervals, by half-samples of the rows."""
     device: Device = "auto"
+    data: ModelData = None
     json: bool = False
     """Print one JSON document: each member's scores, and their means over the members as `scores`."""
 
     def run(self) -> None:
         from unseam.runs.evaluate import evaluate, rows_for, with_factors
 
-        run = load_run(self.run_folder).on(self.device)
+        run = (run_of_file(self.run_folder, self.data) or load_run(self.run_folder)).on(self.device)
         if self.factors is not None:
             run = with_factors(run, self.factors)
         members = None if self.member is None else [self.member]

@@ -6,11 +6,13 @@ import webbrowser
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import tyro
 
-from unseam.cli.common import MaybeInt, OneRun, emit, stdout
+from unseam.cli.common import MaybeInt, ModelData, RunOrModel, emit, stdout
+from unseam.cli.model_file import run_of_file
 from unseam.errors import BadInput
 
 NEEDED = ("starlette", "uvicorn")
@@ -26,7 +28,7 @@ class Command:
     Example: unseam explore runs/sprites-beta-vae --member 0 --member2 3
     """
 
-    run_folder: OneRun
+    run_folder: RunOrModel
     run2: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[RUN2]")] = None
     """A second run, shown beside the first."""
     member: MaybeInt = None
@@ -37,6 +39,7 @@ class Command:
     """Where to listen on 127.0.0.1; 0 takes a free port."""
     open: bool = True
     """Open the page in a browser."""
+    data: ModelData = None
     json: bool = False
     """Print one JSON document with the address, then serve."""
 
@@ -47,9 +50,11 @@ class Command:
         from unseam.show.explorer.open_runs import open_gallery
         from unseam.show.explorer.server import serve_explorer
 
-        folders = [self.run_folder] if self.run2 is None else [self.run_folder, self.run2]
-        gallery = open_gallery(folders, [self.member, self.member2])
-        serve_explorer(gallery, self.port, self.ready)
+        with TemporaryDirectory() as scratch:
+            first = run_of_file(self.run_folder, self.data, Path(scratch) / "model") or self.run_folder
+            folders = [first] if self.run2 is None else [first, self.run2]
+            gallery = open_gallery(folders, [self.member, self.member2])
+            serve_explorer(gallery, self.port, self.ready)
 
     def ready(self, url: str) -> None:
         if self.json:

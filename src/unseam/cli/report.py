@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from unseam.cli.common import AsJson, MaybeInt, MaybePath, RunFolder, emit, stdout
+from unseam.cli.common import AsJson, MaybeInt, MaybePath, ModelData, RunFolder, emit, stdout
+from unseam.cli.model_file import run_of_file
 
 
 @dataclass
@@ -21,7 +22,7 @@ class Command:
     """
 
     run_folder: RunFolder
-    """The run folder, or a folder of run folders."""
+    """The run folder, or a folder of run folders; or FILE.py:NAME, a model of your own, with --data."""
     out: MaybePath = None
     """The report's file; report.html in the folder when not given."""
     member: MaybeInt = None
@@ -30,13 +31,15 @@ class Command:
     """Also save every figure in this folder."""
     formats: str = "pdf"
     """Formats of these figures: svg, pdf, png, separated by commas."""
+    data: ModelData = None
     json: AsJson = False
 
     def run(self) -> None:
         from unseam.show.report.write import write_run_report
 
         formats = [name.strip() for name in self.formats.split(",")]
-        done = write_run_report(self.run_folder, self.out, self.member, figures=self.figures, formats=formats)
+        run = run_of_file(self.run_folder, self.data) or self.run_folder
+        done = write_run_report(run, self.out, self.member, figures=self.figures, formats=formats)
         if self.json:
             best = done.chosen and done.chosen.diagnosis
             told: dict[str, Any] = {"chosen": done.chosen and done.chosen.member, "chosen_run": done.run}
@@ -46,7 +49,7 @@ class Command:
                 "rows": done.rows.to_json() if done.rows else None,
                 "geometry_rows": done.at.to_json() if done.at else None,
             }
-            emit({"run": self.run_folder, **file, **told, **rows})
+            emit({"run": getattr(run, "folder", run), **file, **told, **rows})
             return
         chosen = "none, because the objective has no decoder" if done.chosen is None else done.chosen.name
         where = [f"scores on {done.rows}"] * bool(done.rows) + [f"geometry at {done.at}"] * bool(done.at)

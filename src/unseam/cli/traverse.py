@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from unseam.cli.common import AsJson, MaybeInt, MaybePath, OneRun, emit, stdout
+from unseam.atomic import free_path
+from unseam.cli.common import AsJson, MaybeInt, MaybePath, ModelData, RunOrModel, emit, stdout
+from unseam.cli.model_file import load_model, model_file, read_observations, run_of_file
 from unseam.run import load_run
 
 
@@ -21,7 +24,7 @@ class Command:
     Example: unseam traverse runs/sprites-beta-vae --member 3 --gif
     """
 
-    run_folder: OneRun
+    run_folder: RunOrModel
     member: MaybeInt = None
     """Which member; when not given the one that `diagnose` or `report` chose, else the first whole one."""
     row: MaybeInt = None
@@ -36,13 +39,17 @@ class Command:
     """Write a moving picture as well."""
     out: MaybePath = None
     """File to write, without its ending; RUN/traversals/member-S (with the rows, for a way) when not given."""
+    data: ModelData = None
     json: AsJson = False
 
     def run(self) -> None:
         from unseam.runs.diagnose import heading, one_member  # not above: --help needs no torch
         from unseam.show.film import film, write_film
 
-        run = load_run(self.run_folder)
+        if model_file(self.run_folder) is not None:
+            self.traverse_model()
+            return
+        run = run_of_file(self.run_folder, self.data) or load_run(self.run_folder)
         member = one_member(run, self.member)
         shown = film(run, member, self.row, self.to, self.steps, self.all)
         way = "" if self.to is None else f"-row-{self.row or 0}-to-{self.to}"
@@ -53,5 +60,21 @@ class Command:
             return
         stdout.print(heading(run, member), style="bold", soft_wrap=True)
         stdout.print(f"rows, from the top: {', '.join(shown.names)}", soft_wrap=True)
+        for name, path in files.items():
+            stdout.print(f"{name}: {path}", soft_wrap=True)
+
+    def traverse_model(self) -> None:
+        """Of a model of the user's own: `unseam.traverse`."""
+        from unseam.show.any_model import traverse
+
+        x, _ = read_observations(self.data, self.run_folder)
+        out = self.out or free_path(Path("traversals") / str(self.run_folder).rpartition(":")[2])
+        files = traverse(
+            load_model(self.run_folder), x, row=self.row, to=self.to, frames=self.steps, every=self.all, gif=self.gif,
+            out=out,
+        )  # fmt: skip
+        if self.json:
+            emit({"files": files})
+            return
         for name, path in files.items():
             stdout.print(f"{name}: {path}", soft_wrap=True)

@@ -17,10 +17,12 @@ from torch import Tensor
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.curvature import implied_beta
+from unseam.geometry.derivative_check import derivative_warnings
 from unseam.geometry.diagnose import diagnose, diagnosis_of
 from unseam.geometry.diagnosis import Diagnosis
 from unseam.geometry.groups import (
     MANY,
+    WAYS,
     Groups,
     Latents,
     choose_groups,
@@ -121,12 +123,15 @@ def ask_groups(
     k = groups.index.shape[1]
     check_count(len(rows.points), k)
     at = z[rows.points]
-    M = group_pullbacks(decode, at, rows.index, p, way_of(decode, at, rows.index, model.differentiable), chunk)
+    way = way_of(decode, at, rows.index, model.differentiable)
+    M = group_pullbacks(decode, at, rows.index, p, way, chunk)
     if not torch.isfinite(M.pullback).all():
         raise BadInput("the decoder's Jacobian is NaN or infinite at some codes; look for sqrt(0), 0/0 or log(0) in it")
     codes = picked(model.codes, rows.points, rows.index)
     q = None
     notes = list(model.notes)
+    if model.differentiable:
+        notes += derivative_warnings(decode, lambda points, index: WAYS[way](decode, points, index), at, rows.index)
     if model.variances is not None:
         q = Diagonal(codes, picked(model.variances, rows.points, rows.index).log())
     elif model.covariances is not None:

@@ -72,14 +72,14 @@ def reverse_jacobian(decode: Decoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B
     return theta.detach(), torch.stack(rows, 1).unflatten(1, theta.shape[1:])
 
 
-_MODES = {"forward": push, "reverse": reverse_jacobian}
+MODES = {"forward": push, "reverse": reverse_jacobian}
 
 
 def jacobian_slices(
     decode: Decoder, z: Tensor, chunk: int | None = None, mode: str = "forward"
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """(theta (b, n), D (b, n, K)) for one small slice of points after another."""
-    differentiate = lookup(_MODES, mode, "mode")
+    differentiate = lookup(MODES, mode, "mode")
     for points in z.split(slice_size(decode, z, chunk)):
         theta, D = differentiate(decode, points)
         yield theta.flatten(1), D.flatten(1, -2)

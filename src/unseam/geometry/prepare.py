@@ -14,7 +14,8 @@ from torch.distributions import Distribution, MultivariateNormal
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.curvature import implied_beta, sigma_law
-from unseam.geometry.jacobian import Decoder, Grams, as_likelihood, pullbacks, push, reverse_jacobian
+from unseam.geometry.derivative_check import derivative_warnings
+from unseam.geometry.jacobian import MODES, Decoder, Grams, as_likelihood, pullbacks, push, reverse_jacobian
 from unseam.geometry.polarized import ACTIVE_VARIANCE, LatentStatistics, active_latents, statistics
 from unseam.models.adapters.base import check_mode, check_precision, one_line, wrong_output
 from unseam.models.likelihood import Bernoulli, Likelihood
@@ -63,6 +64,7 @@ class Question:
         return None if self.posterior is None else each_tensor(self.posterior, lambda t: t[self.rows])
 
 
+@torch.no_grad()
 def prepare_decoder(
     decoder: Any,
     codes: Any,
@@ -90,6 +92,7 @@ def prepare_decoder(
     stats = None if q is None else statistics(codes, q.variance(), q.log_variance())
     active = moving(codes, M) if stats is None else active_latents(stats.std_mu, stats.mean_sigma2)
     notes = () if getattr(decoder, "likelihood", None) is not None else probabilities(decode, p, z[rows])
+    notes += derivative_warnings(decode, lambda at, _: MODES[mode](decode, at), z[rows])
     if beta is not None:
         return Question(decode, p, beta, "given", z[rows], rows, codes, q, M, columns, stats, active, notes)
     found = None if q is None else implied_beta(M.pullback, each_tensor(q, lambda t: t[rows]), active)

@@ -181,6 +181,7 @@ class RunConfig:
     features: tuple[str, ...] = ()  # the names of a table's columns
     scaling: Scaling | None = None  # of a table's columns; undone when a member decodes
     networks: NetworkSource | None = None  # where the user's own networks come from
+    adapted: str = ""  # the class of somebody else's model, which this run only shows (`runs/adapted_run.py`)
 
     def to_json(self) -> dict[str, Any]:
         """The document that config.json holds."""

@@ -164,6 +164,8 @@ class Run:
     def __repr__(self) -> str:
         """One line: a run's configuration fills a page."""
         c = self.config
+        if c.adapted:
+            return f"Run({str(self.folder)!r}: {c.adapted}, adapted, with {user_files.data_label(c.data)})"
         made = f"{len(c.members)} x {c.objective} on {user_files.data_label(c.data)}, {c.training.steps} steps"
         return f"Run({str(self.folder)!r}: {made})"
 

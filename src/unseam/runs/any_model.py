@@ -375,4 +375,6 @@ def from_codes(model: Any, codes: Any, posterior: Any) -> AdaptedModel:
     if spread is not None and spread.shape != z.shape:
         raise BadInput(f"posterior variances have shape {tuple(spread.shape)}, the codes {tuple(z.shape)}: must match")
     module = model if isinstance(model, torch.nn.Module) else None
-    return AdaptedModel("codes", flat, z, spread, likelihood=getattr(model, "likelihood", None), module=module)
+    return AdaptedModel(
+        "codes", flat, read_encoder_output, z, spread, likelihood=getattr(model, "likelihood", None), module=module
+    )

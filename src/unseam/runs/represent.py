@@ -35,6 +35,7 @@ class RowSample(NamedTuple):
     rows: Tensor  # (N,)
     held: bool  # whether the run held out any rows at all
     of: Dataset | None = None  # whose rows these are, if not the run's
+    adapted: bool = False  # of somebody else's model: which rows it was trained on is not known
 
     def to_json(self) -> dict[str, Any]:
         return {"which": self.which, "count": len(self.rows)}
@@ -51,6 +52,8 @@ class RowSample(NamedTuple):
             return f"{len(self.rows)} rows of {BEYOND[self.which]}"
         if self.which == "held-out":
             return f"{len(self.rows)} held-out rows"
+        if self.adapted:
+            return f"{len(self.rows)} rows that were given with the model"
         if not self.held:
             return f"{len(self.rows)} rows, all trained on (none were held out)"
         return f"{len(self.rows)} rows, " + ("all trained on" if self.which == "trained" else "held-out and trained on")
@@ -68,7 +71,7 @@ def sample_rows(
     rows = run.split(which)
     if not len(rows):
         raise BadInput(f"rows={which!r}: this run held no rows out (holdout = 0); take rows='all', or train it again")
-    return RowSample(which, some(rows, count, seed, use), len(held) > 0)
+    return RowSample(which, some(rows, count, seed, use), len(held) > 0, adapted=bool(run.config.adapted))
 
 
 def _beyond(run: Run, which: Which, count: int, seed: int, use: str) -> RowSample:

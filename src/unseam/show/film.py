@@ -22,7 +22,7 @@ from unseam.runs.diagnose import needs_decoder
 from unseam.runs.represent import represent, sample_rows
 from unseam.show.pictures import as_pixels, is_picture
 from unseam.show.style import plain, save, styled
-from unseam.show.traversals import latent_values, middle, traverse
+from unseam.show.traversals import latent_values, middle, traversal_frames
 
 _CODES = 2000  # rows that set where a latent goes and which one is typical
 _GAP = 2  # pixels between pictures
@@ -137,7 +137,9 @@ def film(
     if prior and not every:
         active = active_latents(seen.codes.std(0), seen.variances.mean(0))
         order = [k for k in order if active[k]] or order
-    return Film(undo(traverse(model.mean, z, values)[order]).float(), values[order], tuple(f"z{k}" for k in order))
+    return Film(
+        undo(traversal_frames(model.mean, z, values)[order]).float(), values[order], tuple(f"z{k}" for k in order)
+    )
 
 
 def check_size(latents: int, steps: int, shape: tuple[int, ...]) -> None:

@@ -37,14 +37,14 @@ def middle(codes: Array) -> int:  # (N, K)
 
 
 @torch.no_grad()
-def traverse(
+def traversal_frames(
     decode: Callable[[Tensor], Tensor],
     z: Tensor,  # (K,)
     values: Tensor,  # (K, T)
 ) -> Tensor:  # (K, T, *shape)
     """Frames of every latent from one point: latent i takes its T values, the others stay where they are.
 
-    >>> traverse(lambda z: z, torch.tensor([5.0, 7.0]), torch.tensor([[0.0, 1.0], [0.0, 1.0]])).tolist()
+    >>> traversal_frames(lambda z: z, torch.tensor([5.0, 7.0]), torch.tensor([[0.0, 1.0], [0.0, 1.0]])).tolist()
     [[[0.0, 7.0], [1.0, 7.0]], [[5.0, 0.0], [5.0, 1.0]]]
     """
     K, T = values.shape

@@ -192,9 +192,7 @@ def begin_run(
     config = plan(asked_for, kind(**members[0].hyper, **static), dataset.shape, make)
     if check and (networks is not None or kind not in OBJECTIVES.values()):
         check_gradient(config, kind, dataset, make)
-    kept = user_files.relative(data_config(_on_disk(dataset, folder)), folder)
-    digests = user_files.digests(kept, folder, static.get("pairs"))
-    config = replace(config, data=kept, digests=digests, **_described(dataset))
+    config = replace(config, **stored_data(dataset, folder, static.get("pairs")))
     _warn(dataset, scale)
     start_folder(folder, config)
     return Run(folder, config, networks=make)
@@ -218,12 +216,15 @@ def _warn(data: Dataset, scale: DataScale | None) -> None:
         warnings.warn(told, stacklevel=3)
 
 
-def _described(data: Dataset) -> dict[str, Any]:
-    """What a run must know of its data to encode and decode without it."""
+def stored_data(data: Dataset, folder: Path, pairs: Any = None) -> dict[str, Any]:
+    """What a run's configuration holds of its data, with which it encodes and decodes without it; arrays in memory
+    are written into the folder."""
+    kept = user_files.relative(data_config(_on_disk(data, folder)), folder)
     scaled = next((layer.scaling for layer in layers(data) if isinstance(layer, Scaled)), None)
     inner = layers(data)[-1]
     features = (inner.features if isinstance(inner, UserData) else None) or ()
-    return {"shape": tuple(data.shape), "features": features, "scaling": scaled}
+    digests = user_files.digests(kept, folder, pairs)
+    return {"data": kept, "digests": digests, "shape": tuple(data.shape), "features": features, "scaling": scaled}
 
 
 def _check(kind: type[Objective], architecture: Architecture, training: Training, data: Dataset) -> None:

@@ -87,7 +87,7 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
     _settle(state, HeldOut(forward, feed, train_rows, _SETTLING))
     journal.save()
     last = HeldOut(forward, feed, test_rows if len(test_rows) else train_rows, _EVALUATION)
-    _finish(job, state, last(state), journal.results)
+    finish(job, state, last(state), journal.results)
 
 
 class Gradients:
@@ -315,7 +315,7 @@ def count_active(report: Mapping[str, Tensor]) -> list[int]:  # (S,)
     return active_latents(report["latent/mu_std"].cpu().numpy(), sigma2.cpu().numpy()).sum(1).tolist()
 
 
-def _finish(job: Job, state: State, mean: Mapping[str, Tensor], results: Results) -> None:
+def finish(job: Job, state: State, mean: Mapping[str, Tensor], results: Results) -> None:
     """The final numbers of each member, on samples it never saw (or the training ones when none were held out)."""
     results.write("latents", latent_rows(job, job.config.training.steps, mean))
     active, rows = count_active(mean), []

@@ -34,6 +34,7 @@ class AdaptedModel:
 
     kind: str  # which adapter read it
     decode: Callable[[Tensor], Tensor]  # (B, K + c) -> theta (B, ...)
+    encode: Callable[[Tensor], EncoderOutput]  # (B, ...) -> q(z|x), as the adapter's x
     codes: Tensor  # (N, K) or (N, C, H, W): the means of q(z|x)
     variances: Tensor | None = None  # as codes; None where q(z|x) is a point, or is full
     covariances: Tensor | None = None  # (N, K, K) of a full posterior

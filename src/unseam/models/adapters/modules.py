@@ -13,6 +13,7 @@ from unseam.models.adapters.base import (
     check_precision,
     encode_all,
     read_decoder_output,
+    read_encoder_output,
 )
 from unseam.models.likelihood import LIKELIHOODS, Likelihood
 
@@ -54,7 +55,8 @@ def adapt_functions(
             return read_decoder_output(decode(z.unflatten(1, shape) if len(shape) > 1 else z))
 
     return AdaptedModel(
-        kind, flat_decode, q.mean, q.variance, q.covariance, likelihood, data=_same_shape(flat_decode, q.mean, data),
+        kind, flat_decode, lambda x: read_encoder_output(encode(x)), q.mean, q.variance, q.covariance, likelihood,
+        data=_same_shape(flat_decode, q.mean, data),
         module=module,
     )  # fmt: skip
 

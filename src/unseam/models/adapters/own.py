@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from unseam.models.adapters.base import AdaptedModel, check_mode, check_precision, encode_all
+from unseam.models.adapters.base import AdaptedModel, check_mode, check_precision, encode_all, read_encoder_output
 from unseam.models.autoencoder import Autoencoder
 
 
@@ -16,6 +16,7 @@ def adapt(model: Autoencoder, x: Any) -> AdaptedModel:
     q, data = encode_all(model.encode, x, model)
     has_prior = model.family.has_prior
     return AdaptedModel(
-        "unseam", model.decode, q.mean, q.variance, q.covariance, model.likelihood, data=data, module=model,
+        "unseam", model.decode, lambda x: read_encoder_output(model.encode(x)), q.mean, q.variance, q.covariance,
+        model.likelihood, data=data, module=model,
         has_beta=has_prior,
     )  # fmt: skip

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from unseam.errors import BadInput
-from unseam.models.adapters.base import FAILURES, AdaptedModel, one_line
+from unseam.models.adapters.base import FAILURES, AdaptedModel, EncoderOutput, one_line
 
 
 def matches(model: Any) -> bool:
@@ -34,6 +34,10 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
         out = np.asarray(model.inverse_transform(z.detach().cpu().double().numpy() * scale), dtype=float)
         return torch.from_numpy(out)
 
+    def encode(rows: Tensor) -> EncoderOutput:
+        found = np.asarray(model.transform(rows.detach().cpu().double().numpy()), dtype=float)
+        return EncoderOutput(torch.from_numpy(found / scale))
+
     data = torch.from_numpy(np.array(x.to_numpy() if hasattr(x, "to_numpy") else x, dtype=float))
-    return AdaptedModel("scikit-learn", decode, torch.from_numpy(codes / scale), data=data, has_beta=False,
+    return AdaptedModel("scikit-learn", decode, encode, torch.from_numpy(codes / scale), data=data, has_beta=False,
                         differentiable=False)  # fmt: skip

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unseam.errors import BadInput
-from unseam.models.adapters.base import AdaptedModel, check_mode, check_precision
+from unseam.models.adapters.base import AdaptedModel, EncoderOutput, check_mode, check_precision
 from unseam.models.likelihood import Gaussian, Likelihood, NegativeBinomial, Poisson
 
 _LEAST = 1e-8  # expected count: smaller ones have this logarithm
@@ -57,9 +57,14 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
     gaussian = type(first).__name__ == "Normal"
     likelihood, notes = _likelihood_of(first)
     return AdaptedModel(
-        "scvi-tools", decode, codes, torch.cat(variances), likelihood=likelihood, beta=last_weight(model),
+        "scvi-tools", decode, not_alone, codes, torch.cat(variances), likelihood=likelihood, beta=last_weight(model),
         context=context, data=torch.cat(data), module=module, notes=notes,
     )  # fmt: skip
+
+
+def not_alone(x: Tensor) -> EncoderOutput:
+    """Its encoder takes cells with their batch and library, not rows of counts."""
+    raise BadInput("a scvi-tools model encodes an AnnData, not an array")
 
 
 def last_weight(model: Any) -> float | None:

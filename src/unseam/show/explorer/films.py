@@ -10,7 +10,7 @@ from unseam.errors import BadInput
 from unseam.show.explorer.member import Subject
 from unseam.show.film import Film, check_size, curves, film_bytes, image
 from unseam.show.style import content
-from unseam.show.traversals import latent_values, traverse
+from unseam.show.traversals import latent_values, traversal_frames
 
 _STEPS = 11  # frames of a grid
 SMOOTH = 25  # frames of a moving picture
@@ -35,7 +35,7 @@ def _traversals(subject: Subject, z: Tensor, steps: int) -> Film:  # (K,)
     """A row an active latent (every one, where none is active), the others held at z."""
     values = latent_values(subject.codes, prior=subject.latents[0]["kl"] is not None, frames=steps)
     order = subject.active or [row["latent"] for row in subject.latents]
-    return Film(traverse(subject.mean, z, values)[order], values[order], tuple(f"z{k}" for k in order))
+    return Film(traversal_frames(subject.mean, z, values)[order], values[order], tuple(f"z{k}" for k in order))
 
 
 def way(subject: Subject, z: Tensor, to: Tensor, steps: int) -> Film:  # (K,), (K,)

@@ -169,9 +169,9 @@ def first_member(run: Run) -> int:
     return chosen if chosen is not None else finished_or_all(run)[0]
 
 
-def open_gallery(folders: Sequence[str | Path], members: Sequence[int | None]) -> Gallery:
+def open_gallery(folders: Sequence[Run | str | Path], members: Sequence[int | None]) -> Gallery:
     """Open the runs and choose what is shown first: a member of each run, or two members of one."""
-    runs = tuple(load_run(folder) for folder in folders)
+    runs = tuple(place if isinstance(place, Run) else load_run(place) for place in folders)
     for run in runs:
         needs_decoder(run)
     for run in runs[1:]:

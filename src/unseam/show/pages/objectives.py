@@ -24,7 +24,7 @@ from unseam.run import Run
 from unseam.runs.represent import represent
 from unseam.show.pictures import strip
 from unseam.show.style import content, save, styled, template
-from unseam.show.traversals import latent_values, traverse
+from unseam.show.traversals import latent_values, traversal_frames
 from unseam.train import fit, resume
 
 NOT_TERMS = ("throughput", "active", "loss")
@@ -53,7 +53,9 @@ def traversals(run: Run, rows: int = 5, columns: int = 7) -> list[Tensor]:
     """Images (columns, C, H, W) along each of the `rows` latents that change them most."""
     model = run.model(0)
     seen = represent(model, run.data, run.held_out()[:_CODES])
-    images = traverse(model.mean, seen.posterior.mean[0], latent_values(seen.codes, prior=False, frames=columns))
+    images = traversal_frames(
+        model.mean, seen.posterior.mean[0], latent_values(seen.codes, prior=False, frames=columns)
+    )
     change = (images[:, 1:] - images[:, :-1]).square().flatten(1).sum(1)
     return [images[int(k)].clamp(0, 1) for k in change.argsort(descending=True)[:rows]]
 

@@ -22,7 +22,7 @@ from unseam.show.pictures import Album, frames_table, is_picture, signed, strip
 from unseam.show.report import figures
 from unseam.show.report.collect import View, detail
 from unseam.show.style import LATENT_COLOURS, latent_colour, shade
-from unseam.show.traversals import FRAMES, TABLE_FRAMES, latent_values, middle, traverse, traverse_pair
+from unseam.show.traversals import FRAMES, TABLE_FRAMES, latent_values, middle, traversal_frames, traverse_pair
 
 CARDS = 24  # latents shown with pictures, the most informative first
 _PAIRS = 3  # tables over two latents
@@ -75,6 +75,7 @@ class MemberPage:
     examples: str  # picture: inputs above reconstructions
     count: int  # of them
     held: bool  # whether these rows were held out
+    adapted: bool  # whether it is somebody else's model, whose training is not known
     pairs: list[PairTable]
     figures: dict[str, Figure]
     axes: tuple[str, str] | None = None  # of the drawings, in the data's columns
@@ -101,6 +102,7 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
         examples=shown,
         count=min(EXAMPLES, len(x)),
         held=len(run.split("held-out")) > 0,
+        adapted=bool(run.config.adapted),
         pairs=pair_tables(model, view, album, None if picture else dots),
         figures=drawn,
         axes=None if picture else figures.loads(figures.drawing_plane(dots), column_names(run)),
@@ -132,13 +134,13 @@ def start_of(view: View, model: Autoencoder, frames: int = FRAMES) -> tuple[Tens
     """Where traversals start (K,) and where they go (K, T), in the model's precision."""
     prior = any(latent.kl is not None for latent in view.diagnosis.latents)
     z, values = torch.as_tensor(view.codes[middle(view.codes)]), latent_values(view.codes, prior, frames)
-    dtype = next(model.parameters()).dtype
+    dtype = next((p.dtype for p in model.parameters()), torch.float32)  # an adapted model has no weights here
     return z.float().to(dtype), values.to(dtype)
 
 
 def cards(run: Run, model: Autoencoder, view: View, album: Album, x: Tensor) -> list[Card]:
     z, values = start_of(view, model)
-    frames = traverse(model.mean, z, values).float()  # (K, T, *shape)
+    frames = traversal_frames(model.mean, z, values).float()  # (K, T, *shape)
     with torch.no_grad():
         columns = jacobian(model.mean, z[None])[0].T.float()  # (K, n)
     largest = float(columns.abs().max())

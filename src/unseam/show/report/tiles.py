@@ -88,6 +88,7 @@ def loss_tile(run: Run, view: View) -> Tile:
     terms += f"KL {view.row['kl']:.2f}"
     held = len(run.split("held-out"))
     where = "on data never trained on" if held else "on the training data: none was held out"
+    where = "on the rows that were given" if run.config.adapted else where
     return Tile("loss", f"{view.row['loss']:.2f}", terms, where)
 
 

@@ -13,6 +13,7 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run, load_run
+from unseam.runs.adapted_run import as_run
 from unseam.runs.choices import DIAGNOSIS_POINTS
 from unseam.runs.diagnose import rows_of
 from unseam.runs.evaluate import rows_for
@@ -46,10 +47,12 @@ class ReportFiles(NamedTuple):
 
 
 def report(
-    run: Run | str | Path,
+    run: Any,
     out: str | Path | None = None,
     member: int | None = None,
     *,
+    data: Any = None,
+    factors: Any = None,
     figures: str | Path | None = None,
     formats: Sequence[str] = ("pdf",),
     show: bool | None = None,
@@ -58,12 +61,16 @@ def report(
 
     Parameters
     ----------
-    run : Run, str or Path
-        A run, its folder, or a folder of runs.
+    run : Run, str, Path or model
+        A run, its folder, or a folder of runs; or any model of up to 64 flat latents that `diagnose` takes, with data.
     out : str or Path, optional
         The page to write; report.html in the folder by default.
     member : int, optional
         The member that is shown first; by default the one that geometry prefers, without labels.
+    data : array, tensor, DataFrame, Dataset or DataLoader, optional
+        For a model: observations, scaled as in training. The report is then in a new folder, runs/NAME.
+    factors : array or table, optional
+        For a model: the factors of these observations, where they are known.
     figures : str or Path, optional
         A folder in which every figure is also saved.
     formats : sequence of {"svg", "pdf", "png"}, default=("pdf",)
@@ -85,6 +92,7 @@ def report(
     >>> report(run, show=False).name
     'report.html'
     """
+    run = run if data is None and isinstance(run, (Run, str, Path)) else as_run(run, data, factors=factors)
     return write_run_report(run, out, member, figures=figures, formats=formats, show=show).path
 
 

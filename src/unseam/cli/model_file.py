@@ -1,0 +1,87 @@
+"""FILE.py:NAME in the place of RUN: a model of the user's own, made by their Python file."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unseam.errors import BadInput
+
+if TYPE_CHECKING:
+    from unseam.run import Run
+
+_MOST_ROWS = 10_000  # of a data set that has a name
+_ARRAY = re.compile(r"(?P<file>.+\.(npz|h5|hdf5)):(?P<name>\w+)")
+_PLACE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
+
+
+def model_file(place: str | Path) -> Path | None:
+    """The Python file of FILE.py:NAME; None for anything else.
+
+    >>> model_file("nets/vae.py:make_model"), model_file("runs/a")
+    (PosixPath('nets/vae.py'), None)
+    """
+    found = _PLACE.fullmatch(str(place))
+    return None if found is None else Path(found["file"])
+
+
+def load_model(place: str | Path) -> Any:
+    """What NAME is in the file: a model, or a function without arguments that returns one."""
+    found = _PLACE.fullmatch(str(place))
+    assert found is not None
+    file, name = Path(found["file"]).resolve(), found["name"]
+    spec = spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise BadInput(f"model={str(place)!r}: there is no file {found['file']}")
+    sys.path.insert(0, str(file.parent))  # as `python FILE.py` has it
+    module = module_from_spec(spec)
+    sys.modules.setdefault(file.stem, module)
+    spec.loader.exec_module(module)
+    if not hasattr(module, name):
+        names = [n for n in vars(module) if not n.startswith("_")]
+        raise BadInput(f"model={str(place)!r}: {file.name} has no {name}; it has {', '.join(names[-8:])}")
+    model = getattr(module, name)
+    from unseam.models.adapters import adapter_for
+
+    return model() if adapter_for(model) is None and callable(model) else model
+
+
+def read_observations(data: str | None, place: str | Path) -> Any:
+    """The rows of --data and their factors, where it has any: a file, a folder of images or a data set's name."""
+    if data is None:
+        raise BadInput(f"{str(place)!r} needs --data FILE, some of the observations that the model was trained on")
+    import torch
+
+    from unseam.data import load_data
+    from unseam.data.base import layers
+    from unseam.data.registry import DATASETS
+    from unseam.data.user import UserData
+
+    array = _ARRAY.fullmatch(data)
+    found = load_data(data) if array is None else load_data(array["file"], key=array["name"])
+    if len(found) > _MOST_ROWS and data in DATASETS:
+        rows = torch.randperm(len(found), generator=torch.Generator().manual_seed(0))[:_MOST_ROWS]
+    else:
+        rows = torch.arange(len(found))
+    x, factors = found.batch(rows), None if found.space is None else found.factors(rows).numpy()
+    inner = layers(found)[-1]
+    if isinstance(inner, UserData) and inner.features:
+        import pandas as pd
+
+        return pd.DataFrame(x.numpy(), columns=list(inner.features)), factors
+    return x, factors
+
+
+def run_of_file(place: str | Path, data: str | None, out: str | Path | None = None) -> Run | None:
+    """FILE.py:NAME with --data as a run; None where the place is a run folder."""
+    if model_file(place) is None:
+        if data is not None:
+            raise BadInput(f"--data belongs to a model, FILE.py:NAME; the run {str(place)!r} has its own")
+        return None
+    from unseam.runs.adapted_run import as_run
+
+    x, factors = read_observations(data, place)
+    return as_run(load_model(place), x, factors=factors, out=out)

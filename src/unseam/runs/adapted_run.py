@@ -1,0 +1,242 @@
+"""An adapted model is a run: one member, the user's networks inside, the user's rows as data, nothing trained.
+
+So `report`, `explore`, `traverse` and `evaluate` take other people's models. The run folder is made for the occasion:
+it holds rows and results, not the model, and is opened again by giving the model again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unseam.atomic import free_path
+from unseam.data.torch_data import is_torch_data, read_torch_data
+from unseam.data.user import CHANNELS, UserData
+from unseam.errors import BadInput
+from unseam.geometry.adapted import Beta, beta_of, diagnose_adapted, likelihood_of, on_device
+from unseam.geometry.jacobian import as_likelihood
+from unseam.models import Architecture
+from unseam.models.adapters import AdaptedModel, adapter_for
+from unseam.models.adapters.base import EncoderOutput, floating_parameter
+from unseam.models.architecture import NetworkSource
+from unseam.models.likelihood import LIKELIHOODS, Gaussian, Likelihood, NegativeBinomial
+from unseam.objectives import OBJECTIVES
+from unseam.run import Run, load_run
+from unseam.run.checkpoint import save_checkpoint
+from unseam.run.config import Member, RunConfig, Training
+from unseam.run.results import Results
+from unseam.train.batches import Feed
+from unseam.train.cohort import check_free, start_folder
+from unseam.train.fitting import stored_data
+from unseam.train.forward import Forward
+from unseam.train.job import Job, checkpoint_state, start
+from unseam.train.loop import HeldOut, finish
+
+MOST_LATENTS = 64  # that a report or the explorer lays out
+_ROWS = 2048  # behind the numbers of the member
+_POINTS = 1000  # at which beta is estimated
+_PROBES = 64  # points at which a decoder is seen to be affine
+
+
+def as_run(
+    model: Any,
+    data: Any = None,
+    *,
+    factors: Any = None,
+    out: str | Path | None = None,
+    likelihood: Likelihood | str | None = None,
+    s2: float | None = None,
+    beta: Beta = "auto",
+) -> Run:
+    """A run as it is, or a model that `diagnose` takes as a run of one member.
+
+    Parameters
+    ----------
+    model : Run, path or model
+        A run, a run folder, or any model with an encoder and a decoder that `diagnose` takes.
+    data : array, tensor, DataFrame, Dataset or DataLoader
+        Observations, scaled as in training; needed for a model.
+    factors : array or table, optional
+        The factors of these observations, one row each, for scores. Labels of a Dataset are taken where it has some.
+    out : path, optional
+        The run folder; runs/NAME-OF-THE-MODEL when not given.
+    likelihood, s2, beta
+        As in `diagnose`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from torch import nn
+    >>> x = torch.randn(300, 2) @ torch.randn(2, 4)
+    >>> run = as_run((nn.Linear(4, 2), nn.Linear(2, 4)), x, out=tempfile.mkdtemp() + "/run")
+    >>> run.encode(x).shape, run.config.adapted
+    (torch.Size([300, 2]), 'pair')
+    """
+    if isinstance(model, (Run, str, Path)):
+        run = model if isinstance(model, Run) else load_run(model)
+        return run if data is None else load_run(run.folder, data=data, networks=run.networks)
+    adapter = adapter_for(model)
+    if adapter is None:
+        raise BadInput(
+            f"{type(model).__name__} is a decoder alone, or not a model; give a model with encode and decode, an "
+            "(encoder, decoder) pair or a run"
+        )
+    if data is None:
+        raise BadInput(f"{type(model).__name__} needs observations: data=, some of the data that it was trained on")
+    if is_torch_data(data):
+        data, labels = read_torch_data(data)
+        factors = labels if factors is None else factors
+    adapted = adapter.adapt(model, data)
+    check_fit(adapted)
+    name = adapted.kind if isinstance(model, (tuple, list)) else type(model).__name__
+    folder = free_path(Path("runs") / name) if out is None else Path(out)
+    check_free(folder)
+    p = as_likelihood(likelihood_of(adapted, likelihood, s2))
+    weight = beta_of(adapted, beta)
+    source = "given"
+    if weight is None and adapted.variances is not None and adapted.has_beta:
+        found = diagnose_adapted(adapted, "all", likelihood=p, beta=None, points=_POINTS, samples=0)
+        weight, source = found.beta, found.beta_source
+    return write_run(folder, name, adapted, data, factors, p, weight or 1.0, source)
+
+
+def check_fit(model: AdaptedModel) -> None:
+    """Refuse what a report has no place for; `diagnose` takes it."""
+    remedy = "`diagnose`, `theorems` and `traverse` take it as it is"
+    shape = model.latent_shape
+    if model.context is not None:
+        raise BadInput(
+            f"a {model.kind} model decodes with inputs of each row that are not latents; {remedy}; for the rest give a "
+            "pair of functions in which they are fixed: (encoder, lambda z: ...)"
+        )
+    if len(shape) != 1 or shape[0] > MOST_LATENTS:
+        raise BadInput(
+            f"this {model.kind} model has codes ('N', {', '.join(map(str, shape))}); reports and the explorer lay out "
+            f"at most {MOST_LATENTS} flat latents; {remedy}"
+        )
+    if model.data is None:
+        raise BadInput("the decoder returns another number of values than x has, so the two cannot be shown together")
+
+
+def write_run(
+    folder: Path,
+    name: str,
+    adapted: AdaptedModel,
+    x: Any,
+    factors: Any,
+    p: Likelihood,
+    beta: float,
+    source: str,
+) -> Run:
+    """The folder: configuration, rows, and the numbers that a training would have left."""
+    posterior = "full" if adapted.covariances is not None else "point" if adapted.variances is None else "diagonal"
+    objective = {"full": "beta-vae-sigma", "point": "ae", "diagonal": "beta-vae"}[posterior]
+    kind = OBJECTIVES[objective]
+    hyper = {"beta": beta} if posterior != "point" else {}
+    names = {known: key for key, known in LIKELIHOODS.items() if known is not NegativeBinomial}
+    if type(p) not in names:
+        raise BadInput(f"likelihood {type(p).__name__} is not one of {', '.join(names.values())}; `diagnose` takes it")
+    likelihood = names[type(p)]  # type: ignore[index]
+    s2 = float(p.log_s2.exp()) if isinstance(p, Gaussian) else Architecture.s2
+    K = adapted.latent_shape[0]
+    architecture = Architecture("own", latents=K, likelihood=likelihood, s2=s2, posterior=posterior)  # type: ignore[arg-type]
+    rows = as_rows(x)
+    layout = "chw" if np.ndim(rows) == 4 else None
+    assumed = "bernoulli" if likelihood == "bernoulli" else "gaussian"
+    dataset = UserData(rows, factor_table=factors, layout=layout, assume=assumed)
+    shape = tuple(dataset.shape)
+    decode, encode = AdaptedDecoder(adapted, shape), AdaptedEncoder(adapted, tuple(np.shape(x))[1:])
+    kept = stored_data(dataset, folder)
+    config = RunConfig(
+        kept.pop("data"), objective, {}, (Member(0, hyper, kind(**hyper).kl_weight()),), architecture,
+        Training(steps=1, batch=min(64, len(dataset)), holdout=0.0, how="side-by-side", workers=1, device="cpu",
+                 precision="float32"),
+        groups=((0,),), networks=NetworkSource("", name), adapted=name, **kept,
+    )  # fmt: skip
+    start_folder(folder, config)
+    run = Run(folder, config, networks=lambda: (encode, decode))
+    job = Job(config, kind, (0,), 0, folder, networks=run.networks)
+    state = start(job, kind(**hyper), shape)
+    state.note = f"not trained here: {name}" + (
+        ", beta is an estimate from the Sigma law" if source == "estimated" else ""
+    )
+    save_checkpoint(job.checkpoint, *checkpoint_state(job, state))
+    every = torch.arange(len(dataset), device="cpu")
+    feed = Feed(dataset, every, [0], config.training.batch)
+    forward = Forward(job, kind(**hyper), state, len(dataset))
+    finish(job, state, HeldOut(forward, feed, every, _ROWS)(state), Results(folder))
+    return run
+
+
+def as_rows(x: Any) -> Any:
+    """The observations as a run stores them: a table, images of 1 or 3 channels, else vectors."""
+    if hasattr(x, "columns"):
+        return x
+    array = np.asarray(x.detach().cpu() if isinstance(x, Tensor) else x)
+    array = array.astype(np.float32) if array.dtype == np.float64 else array
+    picture = array.ndim in (2, 3) or (array.ndim == 4 and array.shape[1] in CHANNELS)
+    return array if picture else array.reshape(len(array), -1)
+
+
+class AdaptedEncoder(nn.Module):
+    """The encoder of an adapted model as one of ours: its posterior's parameters in one tensor."""
+
+    def __init__(self, adapted: AdaptedModel, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.answer = (adapted, shape)  # in a tuple: the model's weights are no weights of this module
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, ...) -> (B, outputs)
+        adapted, shape = self.answer
+        parameter = floating_parameter(adapted.module)
+        rows = x.reshape(len(x), *shape)
+        q = adapted.encode(rows if parameter is None else rows.to(parameter))
+        return posterior_outputs(q).to(x)
+
+
+class AdaptedDecoder(nn.Module):
+    """The decoder of an adapted model as one of ours."""
+
+    def __init__(self, adapted: AdaptedModel, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        decode = on_device(adapted) if adapted.differentiable else affine(adapted)
+        self.answer = (decode, shape)
+
+    def forward(self, z: Tensor) -> Tensor:  # (B, K) -> (B, *shape)
+        decode, shape = self.answer
+        return decode(z).to(z).reshape(len(z), *shape)
+
+
+def posterior_outputs(q: EncoderOutput) -> Tensor:
+    """What `Posterior.from_outputs` turns into this posterior again.
+
+    >>> from unseam.models.posterior import Full
+    >>> S = torch.tensor([[[4.0, 2.0], [2.0, 5.0]]])
+    >>> Full.from_outputs(posterior_outputs(EncoderOutput(torch.zeros(1, 2), covariance=S)), 2).covariance()
+    tensor([[[4., 2.],
+             [2., 5.]]])
+    """
+    if q.covariance is not None:
+        L = torch.linalg.cholesky(q.covariance)
+        rows, columns = torch.tril_indices(L.shape[1], L.shape[1], -1)
+        return torch.cat([q.mean, 2 * L.diagonal(dim1=1, dim2=2).log(), L[:, rows, columns]], 1)
+    return q.mean if q.variance is None else torch.cat([q.mean, q.variance.log()], 1)
+
+
+def affine(adapted: AdaptedModel) -> Any:
+    """The decoder of a model that computes in NumPy, as a matrix: only an affine one can be differentiated so."""
+    K = adapted.latent_shape[0]
+    z = adapted.codes[:_PROBES].double()
+    offset = adapted.decode(torch.zeros(1, K, dtype=torch.float64))
+    shape = offset.shape[1:]
+    W = (adapted.decode(torch.eye(K, dtype=torch.float64)) - offset).flatten(1)  # (K, n)
+    expected = adapted.decode(z).flatten(1)
+    if not torch.allclose(z @ W + offset.flatten(1), expected, rtol=1e-6, atol=1e-8 * float(expected.abs().max())):
+        raise BadInput(
+            f"inverse_transform of this {adapted.kind} model is not linear and does not compute in torch, so reports "
+            "and the explorer cannot differentiate it; `diagnose` takes it as it is"
+        )
+    return lambda points: (points.double() @ W + offset.flatten(1)).unflatten(1, shape)

@@ -1,0 +1,191 @@
+"""Other people's models as runs: report, explorer, traversals, scores and the command line take what `diagnose` takes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.decomposition import PCA, KernelPCA
+from torch import Tensor, nn
+
+import unseam
+from unseam.cli import main
+from unseam.errors import BadInput
+from unseam.run import load_run
+from unseam.runs.adapted_run import as_run
+from unseam.runs.evaluate import evaluate
+from unseam.show.any_model import film_of_model
+from unseam.show.explorer.at_point import geometry
+from unseam.show.explorer.open_runs import open_gallery
+
+RNG = torch.Generator().manual_seed(0)
+Z = torch.randn(400, 2, generator=RNG)
+W = torch.tensor([[2.0, 0.0], [0.0, 1.0]]) @ torch.randn(2, 16, generator=RNG)
+X = (Z @ W + 0.1 * torch.randn(400, 16, generator=RNG)).reshape(400, 1, 4, 4)
+VAE_FILE = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, full=False):
+        super().__init__()
+        W = torch.tensor({weights})
+        self.up = nn.Linear(2, 16)
+        self.down = nn.Linear(16, 2)
+        with torch.no_grad():
+            self.up.weight.copy_(W.T)
+            self.up.bias.zero_()
+            self.down.weight.copy_(torch.linalg.pinv(W).T)
+            self.down.bias.zero_()
+
+    def encode(self, x):
+        mean = self.down(x.flatten(1))
+        return mean, torch.log(torch.tensor([0.0025, 0.01])).expand_as(mean)
+
+    def decode(self, z):
+        return self.up(z).reshape(-1, 1, 4, 4)
+
+def trained():
+    return Model().eval()
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("model")
+    (place / "my_vae.py").write_text(VAE_FILE.format(weights=W.tolist()))
+    np.save(place / "x.npy", X.numpy())
+    np.savez(place / "both.npz", images=X.numpy(), others=np.zeros(3))
+    np.save(place / "factors.npy", Z.numpy())
+    return place
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Any:
+    namespace: dict[str, Any] = {}
+    exec((folder / "my_vae.py").read_text(), namespace)
+    return namespace["trained"]()
+
+
+def test_the_run_encodes_decodes_and_is_diagnosed_as_the_model(model: Any, tmp_path: Path) -> None:
+    run = as_run(model, X, factors=Z.numpy(), out=tmp_path / "run", s2=0.01, beta=1.0)
+    mean, log_variance = model.encode(X)
+    np.testing.assert_allclose(run.encode(X.numpy()), mean.detach(), atol=1e-6)
+    np.testing.assert_allclose(run.decode(Z.numpy()), model.decode(Z).detach(), atol=1e-6)
+    torch.testing.assert_close(run.model(0).encode(X).variance(), log_variance.exp())
+    mine, theirs = unseam.diagnose(run), unseam.diagnose(model, X, s2=0.01, beta=1.0)
+    assert mine.dto == pytest.approx(theirs.dto, rel=1e-4)
+    assert mine.entanglement_cost == pytest.approx(theirs.entanglement_cost, rel=1e-3, abs=1e-6)
+    row = run.table().iloc[0]
+    q_kl = 0.5 * (mean.square() + log_variance.exp() - log_variance - 1).sum(1).mean()
+    assert row["kl"] == pytest.approx(float(q_kl), rel=0.05)  # whole batches only
+    assert row["note"] == "not trained here: Model"
+    assert evaluate(run, "mcc")[0]["mcc"].value > 0.7
+    assert "rows that were given with the model" in str(
+        unseam.runs.represent.sample_rows(run)  # type: ignore[attr-defined]
+    )
+    with pytest.raises(BadInput, match="networks of your own, which cannot be imported; pass them"):
+        load_run(run.folder).model(0)
+
+
+def test_beta_is_estimated_where_it_is_not_known(model: Any, tmp_path: Path) -> None:
+    run = as_run(model, X, out=tmp_path / "run", s2=0.01)
+    assert run.beta(0) == pytest.approx(unseam.diagnose(model, X, s2=0.01).beta, rel=1e-6)
+    assert "estimate from the Sigma law" in run.table()["note"][0]
+
+
+def test_report_and_explorer(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = unseam.report(model, data=X, factors=Z.numpy(), show=False)
+    assert page == Path("runs/Model/report.html")
+    text = page.read_text()
+    assert "Model on array" in text
+    assert "training data" not in text.replace("trained", "")
+    gallery = open_gallery([as_run(model, X, out=tmp_path / "run")], [None, None])
+    subject = gallery.subject(gallery.shown[0])
+    columns = geometry(subject, torch.zeros(2)).columns.reshape(2, -1)
+    torch.testing.assert_close(columns.float().abs().sum(), W.abs().sum(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_linear_scikit_learn_model_is_a_run_and_a_curved_one_is_not(tmp_path: Path) -> None:
+    x = X.flatten(1).double().numpy()
+    pca = PCA(2).fit(x)
+    run = as_run(pca, x, out=tmp_path / "pca")
+    np.testing.assert_allclose(run.reconstruct(x), pca.inverse_transform(pca.transform(x)), atol=1e-4)
+    assert run.config.objective == "ae"
+    curved = KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(x)
+    with pytest.raises(BadInput, match="not linear and does not compute in torch"):
+        as_run(curved, x, out=tmp_path / "curved").model(0)
+    assert not (tmp_path / "curved").exists()
+
+
+class Convolutional(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.down, self.up = nn.Conv2d(1, 4, 2, 2), nn.ConvTranspose2d(4, 1, 2, 2)
+
+    def encode(self, x: Tensor) -> Tensor:
+        return self.down(x)
+
+    def decode(self, z: Tensor) -> Tensor:
+        return self.up(z)
+
+
+def test_latents_that_are_not_flat_are_traversed_and_not_reported(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net = Convolutional().eval()
+    with pytest.raises(BadInput, match=r"codes \('N', 4, 2, 2\); reports and the explorer lay out at most 64 flat"):
+        as_run(net, X, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    shown = film_of_model(net, X, row=3, steps=3)
+    assert shown.frames.shape == (16, 3, 1, 4, 4)
+    assert set(shown.names) == {f"z({c}, {i}, {j})" for c in range(4) for i in range(2) for j in range(2)}
+    code = net.encode(X[3:4]).detach()
+    c, i, j = map(int, shown.names[0][2:-1].split(","))
+    code[0, c, i, j] = shown.values[0, 2]
+    torch.testing.assert_close(shown.frames[0, 2], net.decode(code)[0].detach(), rtol=1e-4, atol=1e-4)
+    files = unseam.traverse(net, X, out=tmp_path / "film", gif=True)
+    assert all(path.exists() for path in files.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((nn.Linear(2, 16), None), "is a decoder alone, or not a model"),
+        (((nn.Linear(16, 2), nn.Linear(2, 16)), None), "needs observations: data="),
+        (((nn.Linear(16, 2), nn.Linear(2, 7)), X.flatten(1)), "another number of values than x"),
+        (((nn.Linear(16, 65), nn.Linear(65, 16)), X.flatten(1)), "at most 64 flat latents"),
+    ],
+)
+def test_what_cannot_be_a_run_is_one_line(given: tuple[Any, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=words):
+        as_run(*given, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_command_line_takes_a_file_and_a_name(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place, x = f"{folder}/my_vae.py:trained", str(folder / "x.npy")
+    assert main(["diagnose", place, "--data", f"{folder}/both.npz:images", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["members"]
+    namespace: dict[str, Any] = {}
+    exec((folder / "my_vae.py").read_text(), namespace)
+    assert row["dto"] == pytest.approx(unseam.diagnose(namespace["trained"](), X).dto, rel=1e-4)
+    assert main(["report", place, "--data", x]) == 0
+    assert (tmp_path / "runs/Model/report.html").exists()
+    assert main(["traverse", place, "--data", x, "--frames", "3"]) == 0
+    assert (tmp_path / "traversals/trained.png").exists()
+    assert main(["evaluate", place, "--data", x, "--factors", str(folder / "factors.npy"), "--metrics", "mcc"]) == 0
+    capsys.readouterr()
+    for words, error in (
+        (["diagnose", place], "needs --data FILE"),
+        (["report", f"{folder}/my_vae.py:nothing", "--data", x], "my_vae.py has no nothing"),
+        (["traverse", f"{folder}/none.py:trained", "--data", x], "nothing there"),
+        (["report", str(tmp_path / "runs/Model"), "--data", x], "--data belongs to a model"),
+    ):
+        assert main(words) == 2
+        assert error in capsys.readouterr().err
