@@ -1,4 +1,4 @@
-"""Other people's models as runs: report, explorer, traversals, scores and the command line take what `diagnose` takes."""
+"""Other people's models as runs: report, explorer, traversals, scores and command line take what `diagnose` takes."""
 
 import json
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_the_run_encodes_decodes_and_is_diagnosed_as_the_model(model: Any, tmp_p
     assert mine.entanglement_cost == pytest.approx(theirs.entanglement_cost, rel=1e-3, abs=1e-6)
     row = run.table().iloc[0]
     q_kl = 0.5 * (mean.square() + log_variance.exp() - log_variance - 1).sum(1).mean()
-    assert row["kl"] == pytest.approx(float(q_kl), rel=0.05)  # whole batches only
+    assert row["kl"] == pytest.approx(q_kl.item(), rel=0.05)  # whole batches only
     assert row["note"] == "not trained here: Model"
     assert evaluate(run, "mcc")[0]["mcc"].value > 0.7
     assert "rows that were given with the model" in str(

@@ -61,7 +61,11 @@ def read_observations(data: str | None, place: str | Path) -> Any:
     from unseam.data.user import UserData
 
     array = _ARRAY.fullmatch(data)
-    found = load_data(data) if array is None else load_data(array["file"], key=array["name"])
+    if data in DATASETS:
+        found = load_data(data)
+    else:  # gaussian: any numbers
+        key = {} if array is None else {"key": array["name"]}
+        found = load_data(data if array is None else array["file"], likelihood="gaussian", **key)
     if len(found) > _MOST_ROWS and data in DATASETS:
         rows = torch.randperm(len(found), generator=torch.Generator().manual_seed(0))[:_MOST_ROWS]
     else:
