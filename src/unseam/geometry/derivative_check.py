@@ -18,12 +18,12 @@ from unseam.rng import generator
 _POINTS = 8
 _STEPS = (1e-3, 1e-2)  # h, in standard deviations of the codes; a kink or rounding spoils one of them, not both
 _APART = 0.1  # relative difference from which on it is said
-Columns = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # z (B, K), index (B, k) -> theta (B, ...), D (B, ..., k)
+_Columns = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # z (B, K), index (B, k) -> theta (B, ...), D (B, ..., k)
 
 
 @torch.no_grad()
 def derivative_warnings(
-    decode: Callable[[Tensor], Tensor], columns: Columns, z: Tensor, index: Tensor | None = None
+    decode: Callable[[Tensor], Tensor], columns: _Columns, z: Tensor, index: Tensor | None = None
 ) -> tuple[str, ...]:
     """One warning, or none. `index` says along which latents each row of z is moved; all of them when not given.
 

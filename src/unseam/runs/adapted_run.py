@@ -101,7 +101,7 @@ def as_run(
     if weight is None and adapted.variances is not None and adapted.has_beta:
         found = diagnose_adapted(adapted, "all", likelihood=p, beta=None, points=_POINTS, samples=0)
         weight, source = found.beta, found.beta_source
-    return write_run(folder, name, adapted, data, factors, p, weight or 1.0, source)
+    return _write_adapted_run(folder, name, adapted, data, factors, p, weight or 1.0, source)
 
 
 def check_fit(model: AdaptedModel) -> None:
@@ -122,7 +122,7 @@ def check_fit(model: AdaptedModel) -> None:
         raise BadInput("the decoder returns another number of values than x has, so the two cannot be shown together")
 
 
-def write_run(
+def _write_adapted_run(
     folder: Path,
     name: str,
     adapted: AdaptedModel,
@@ -144,7 +144,7 @@ def write_run(
     s2 = float(p.log_s2.exp()) if isinstance(p, Gaussian) else Architecture.s2
     K = adapted.latent_shape[0]
     architecture = Architecture("own", latents=K, likelihood=likelihood, s2=s2, posterior=posterior)  # type: ignore[arg-type]
-    rows = as_rows(x)
+    rows = _stored_rows(x)
     layout = "chw" if np.ndim(rows) == 4 else None
     assumed = "bernoulli" if likelihood == "bernoulli" else "gaussian"
     dataset = UserData(rows, factor_table=factors, layout=layout, assume=assumed)
@@ -172,7 +172,7 @@ def write_run(
     return run
 
 
-def as_rows(x: Any) -> Any:
+def _stored_rows(x: Any) -> Any:
     """The observations as a run stores them: a table, images of 1 or 3 channels, else vectors."""
     if hasattr(x, "columns"):
         return x

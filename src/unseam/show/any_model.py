@@ -102,7 +102,7 @@ def film_of_model(
         if number is not None and not 0 <= number < len(codes):
             raise BadInput(f"{name}={number} is not a row of the data, which has rows 0..{len(codes) - 1}")
     start = adapted.points[middle(codes) if row is None else row]
-    decode = mean_of(adapted)
+    decode = _mean_decoder(adapted)
     if to is not None:
         if row is None:
             raise BadInput(f"to={to} is the end of a way; give the row where it starts as well")
@@ -118,7 +118,7 @@ def film_of_model(
     return Film(frames.float(), values, tuple(latent_name(k, adapted.latent_shape) for k in order))
 
 
-def mean_of(adapted: AdaptedModel) -> Any:
+def _mean_decoder(adapted: AdaptedModel) -> Any:
     """E[x|z] of flat points, as the observations are shaped."""
     decode = on_device(adapted)
 
