@@ -154,6 +154,17 @@ def opened(folder: Path) -> dict[str, Any]:
     return {"weights": load_run(folder).weights_digest(0), "codes": (folder / "whole-train/codes-0.npy").read_bytes()}
 
 
+def findings(folder: Path) -> dict[str, Any]:
+    """What `find` wrote, byte for byte; findings.json without the paths in it."""
+    document = json.loads((folder / "findings.json").read_bytes())
+    tables = {name: (folder / name).read_bytes() for name in ("codes.csv", "loadings.csv")}
+    return tables | {name: value for name, value in document.items() if name not in ("codes", "report", "loadings")}
+
+
+def matched(folder: Path) -> dict[str, Any]:
+    return {"pairs": (folder / "pairs.csv").read_bytes()}
+
+
 def sound(path: Path) -> bool:
     """Whether a file is there and whole."""
     if not path.is_file():
@@ -168,7 +179,8 @@ def sound(path: Path) -> bool:
         from safetensors.torch import load
 
         return bool(load(content))
-    return content.rstrip().endswith({".png": b"IEND\xaeB`\x82", ".html": b"</html>", ".svg": b"</svg>"}[path.suffix])
+    ends = {".png": b"IEND\xaeB`\x82", ".html": b"</html>", ".svg": b"</svg>", ".csv": b""}
+    return content.rstrip().endswith(ends[path.suffix]) and (path.suffix != ".csv" or content.endswith(b"\n"))
 
 
 def leftovers(folder: Path) -> int:
@@ -200,6 +212,22 @@ def cli(*args: str) -> Verb:
     from unseam.cli import main
 
     return lambda: main(list(args))
+
+
+def found_again(find: Verb, out: Path) -> Verb:
+    """`find` refuses the folder of one that was killed and says what to do, which is done."""
+
+    def act() -> int:
+        if out.exists() and any(out.iterdir()):
+            with redirect_stderr(told := io.StringIO()):
+                code = find()
+            whole = (out / "findings.json").exists()
+            if code != 2 or ("if a find was killed there, remove it" in told.getvalue()) == whole:
+                raise RuntimeError(f"find did not refuse what a killed one left: {told.getvalue()}")
+            shutil.rmtree(out)
+        return find()
+
+    return act
 
 
 def exhibit() -> Any:
@@ -272,6 +300,9 @@ def acts(place: Path) -> list[Act]:
 
     one, two = train("--workers", "1"), train("--workers", "2", "--how", "side-by-side", *LONG)
     perturb = lambda out: cli("perturb", own[0], "--rounds", "4", "--seeds", "0,1", "--steps", "4", "--out", str(out))  # noqa: E731
+    find = lambda out: cli("find", str(place / "table.npy"), "--no-network", "--quick", "--out", str(out))  # noqa: E731
+    match = lambda out: cli("match", str(place / "table.npy"), str(place / "table.npy"), "--of", "codes", "--out",  # noqa: E731
+                            str(out / "pairs.csv"), "--figure", str(out / "pairs.svg"))  # fmt: skip
     packed = lambda out: cli("data", "pack", str(place / "whole-train"), "--out", str(out))  # noqa: E731
     going_to_the_page = lambda out: done if (out / "perturb.html").exists() else perturb(out)  # noqa: E731
     return [
@@ -285,10 +316,22 @@ def acts(place: Path) -> list[Act]:
         reading("traverse", "traversals/member-0.png", more=("--frames", "3")),
         reading("export", "exported/member-0/card.json", "exported/member-0/weights.safetensors",
                 more=("--to", "safetensors")),
+        reading("stress", "stress-member-0.png", more=("--points", "20")),
+        Act("find", find, lambda out: found_again(find(out), out), findings, ("findings.html", "findings.json")),
+        Act("match", match, match, matched, ("pairs.csv", "pairs.svg")),
         Act("data pack", packed, lambda out: done if (out / "pack.json").exists() else packed(out), opened),
         Act("study", studied, studied, scored),
         Act("train, 2 workers", two, going_on(two), state, workers=True),
     ]  # fmt: skip
+
+
+def write_inputs(place: Path) -> None:
+    """Data and factors of `train`, and a table of two factors for `find`."""
+    place.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    np.save(place / "mine.npy", rng.uniform(size=(60, 3)).astype(np.float32))
+    np.save(place / "factors.npy", np.arange(60) % 3)
+    np.save(place / "table.npy", rng.laplace(size=(200, 2)) @ rng.normal(size=(2, 4)) + 0.1 * rng.normal(size=(200, 4)))
 
 
 class Campaign:
@@ -296,10 +339,7 @@ class Campaign:
 
     def __init__(self, place: Path, only: tuple[str, ...] = ()) -> None:
         self.place, self.counts, self.defects = place, Counter[str](), []
-        place.mkdir(parents=True, exist_ok=True)
-        rng = np.random.default_rng(0)
-        np.save(place / "mine.npy", rng.uniform(size=(60, 3)).astype(np.float32))
-        np.save(place / "factors.npy", np.arange(60) % 3)
+        write_inputs(place)
         self.acts = {act.name: act for act in acts(place) if not only or act.name in only}
         self.events, self.took, self.expected = {}, {}, {}
         for act in self.acts.values():
@@ -376,9 +416,7 @@ class Campaign:
 
 def warm(place: Path, only: tuple[str, ...] = ()) -> None:
     """Every verb once, so that the forks inherit what it imports."""
-    place.mkdir(parents=True, exist_ok=True)
-    np.save(place / "mine.npy", np.random.default_rng(0).uniform(size=(60, 3)).astype(np.float32))
-    np.save(place / "factors.npy", np.arange(60) % 3)
+    write_inputs(place)
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         for act in acts(place):
             if not act.workers and (not only or act.name in only):
