@@ -450,12 +450,12 @@ def run(place: Path, first: int, many: int, seconds: float = float("inf")) -> di
 
 def short(place: Path, apart: int) -> dict[str, Any]:
     """For CI: every `apart`-th event of train, two of other verbs, and a process of several killed each way."""
-    warm(place, ("train",))
-    campaign = Campaign(place, ("train", "evaluate", "align", "train, 2 workers"))
-    train, evaluate, align, workers = campaign.acts.values()
+    warm(place, ("train", "find"))
+    campaign = Campaign(place, ("train", "evaluate", "align", "find", "train, 2 workers"))
+    train, evaluate, align, find, workers = campaign.acts.values()
     half = campaign.took[workers.name] / 2
     kills = [(train, {"die_at": point}) for point in range(1, campaign.events["train"] + 1, apart)]
-    kills += [(evaluate, {"die_at": 1}), (align, {"die_at": 8})]
+    kills += [(evaluate, {"die_at": 1}), (align, {"die_at": 8}), (find, {"die_at": 4})]
     kills += [(workers, {"after": half, "victim": victim}) for victim in ("first", "worker", "group")]
     kills += [(workers, {"after": half, "victim": "group", "by": "INT"})]
     kills += [(train, {"after": campaign.took["train"] / 2, "victim": "first", "by": "HUP"})]
