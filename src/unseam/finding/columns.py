@@ -294,7 +294,7 @@ def _same_levels(x: Array, kinds: Sequence[Kind]) -> bool:  # (N, n)
 def _units(x: Array, scale: str) -> tuple[str, Array]:  # (N, n) -> name, (n,)
     """What each column is divided by.
 
-    >>> units(np.array([[0.0, 0.0], [2.0, 200.0]]), "standard")
+    >>> _units(np.array([[0.0, 0.0], [2.0, 200.0]]), "standard")
     ('standard', array([  1., 100.]))
     """
     spread = np.nanstd(x, axis=0)

@@ -39,7 +39,7 @@ def _shuffled(x: Array, generator: np.random.Generator) -> Array:
 def _by_evidence(l: Array, N: int, most: int = 60) -> int:  # (n,)
     """The d in 0..n-1 with the highest evidence; d = 0 is one variance for all.
 
-    >>> by_evidence(np.array([5.0, 3.0, 1.02, 1.0, 0.98]), 200)
+    >>> _by_evidence(np.array([5.0, 3.0, 1.02, 1.0, 0.98]), 200)
     2
     """
     zero = -N * len(l) / 2 * np.log(l.mean())

@@ -38,7 +38,7 @@ _CONSTANT = 1e-9  # of the largest spread: less is rounding
 def standardised_columns(x: Array) -> Array:  # (N, n) -> (N, n)
     """Columns of mean 0 and variance 1; a column that is constant in these rows is 0.
 
-    >>> standardised(np.array([[1.0, 0.1], [3.0, 0.1], [5.0, 0.1]])).round(3) + 0.0
+    >>> standardised_columns(np.array([[1.0, 0.1], [3.0, 0.1], [5.0, 0.1]])).round(3) + 0.0
     array([[-1.225,  0.   ],
            [ 0.   ,  0.   ],
            [ 1.225,  0.   ]])

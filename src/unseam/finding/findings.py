@@ -34,7 +34,7 @@ MEANING = {
 def measured_text(value: float | None, digits: int = 2) -> str:
     """A number as it is printed; what was not measured is called so.
 
-    >>> shown(0.917), shown(None), shown(float("nan"))
+    >>> measured_text(0.917), measured_text(None), measured_text(float("nan"))
     ('0.92', 'not measured', 'not measured')
     """
     return "not measured" if value is None or math.isnan(value) else f"{value:.{digits}f}"

@@ -85,7 +85,7 @@ def named_columns(table: Columns, kinds: Sequence[Kind]) -> Iterator[tuple[str, 
 def quote_name(name: str) -> str:
     """A column's name as it is shown.
 
-    >>> quoted("age"), quoted("")
+    >>> quote_name("age"), quote_name("")
     ("'age'", 'the column without a name')
     """
     return repr(name) if name.strip() else "the column without a name"

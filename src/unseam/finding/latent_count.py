@@ -69,7 +69,7 @@ def fewest_latents(most: int, trained: Callable[[int], NetworkCohort]) -> Choice
 
     >>> import numpy as np
     >>> def trained(k):
-    ...     return Cohort(k, None, {0: np.full(50, -float(max(3 - k, 0)))}, {0: min(k, 5)})
+    ...     return NetworkCohort(k, None, {0: np.full(50, -float(max(3 - k, 0)))}, {0: min(k, 5)})
     >>> choice = fewest_latents(8, trained)
     >>> choice.cohort.latents, sorted(choice.tried)
     (3, [2, 3, 4, 5])

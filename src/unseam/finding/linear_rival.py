@@ -80,7 +80,7 @@ def fit_factor_analysis(x: Array, d: int) -> _Loadings:  # (N, n)
 
     >>> g = np.random.default_rng(0)
     >>> x = g.normal(size=(500, 2)) @ g.normal(size=(2, 6)) + 0.3 * g.normal(size=(500, 6))
-    >>> bool(factor_analysis(x, 2).converged)
+    >>> bool(fit_factor_analysis(x, 2).converged)
     True
     """
     from scipy.optimize import minimize

@@ -47,9 +47,9 @@ class FactorCounts:
     def disagreement(self) -> str | None:
         """One line where the rules differ, else None.
 
-        >>> Numbers(5, parallel=6, map=5, evidence=8).disagreement()
+        >>> FactorCounts(5, parallel=6, map=5, evidence=8).disagreement()
         'number of factors: 5 (5 by MAP, 6 by parallel analysis, 8 by evidence)'
-        >>> Numbers(2, 2, 2, 2, 2).disagreement() is None
+        >>> FactorCounts(2, 2, 2, 2, 2).disagreement() is None
         True
         """
         rules = (("MAP", self.map), ("parallel analysis", self.parallel), ("the gap in the spectrum", self.gap),
@@ -155,7 +155,7 @@ def minimum_partial(R: Array) -> int | None:  # (n, n)
 def _spectrum_gap(l: Array, most: int) -> tuple[int, float]:  # (n,)
     """The m in 1..most with the largest l_m / l_{m+1}, and that ratio; (0, 1) if there is none.
 
-    >>> spectrum_gap(np.array([3.0, 2.0, 0.1, 0.09]), 3)[0]
+    >>> _spectrum_gap(np.array([3.0, 2.0, 0.1, 0.09]), 3)[0]
     2
     """
     most = min(most, len(l) - 1)

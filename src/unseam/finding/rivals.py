@@ -180,7 +180,7 @@ def _match_with_truth(codes: Array, truth: Array | None, rows: Array) -> float |
     """Mean matched rank correlation with the true factors, where they are known.
 
     >>> t = np.random.default_rng(0).normal(size=(50, 2))
-    >>> mcc(-t[:, ::-1], t, np.arange(50))
+    >>> _match_with_truth(-t[:, ::-1], t, np.arange(50))
     1.0
     """
     if truth is None:

@@ -23,9 +23,9 @@ FEW = "independence prefers it on unseen rows, which are too few to tell it from
 def clue_sentence(independent: bool, same: bool, apart: bool) -> str:
     """Which clue gives a factor its axis: independence of the codes, or unequal singular values (geometry).
 
-    >>> clue(True, True, True), clue(True, False, False)
+    >>> clue_sentence(True, True, True), clue_sentence(True, False, False)
     ('both clues agree', 'independence decides, geometry is indifferent')
-    >>> clue(False, False, True)
+    >>> clue_sentence(False, False, True)
     'by geometry alone, which is right only if factors act at right angles: independence is indifferent'
     """
     if same and independent:
@@ -104,7 +104,7 @@ def sentence(factors: Sequence[FoundFactor], kind: str, size: Size, knows: int, 
 
 def _listed(things: Sequence[object]) -> str:
     """
-    >>> listed("a"), listed("abc")
+    >>> _listed("a"), _listed("abc")
     ('a', 'a, b and c')
     """
     *most, last = map(str, things)

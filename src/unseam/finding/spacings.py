@@ -24,7 +24,7 @@ def _spacing_entropy(u: Array) -> Array:  # (..., N) -> (...)
     """Entropy in nats of each row of values: mean_i log((N + 1) (u_(i+m) - u_(i)) / m), m = sqrt(N).
 
     >>> u = np.random.default_rng(0).uniform(0, 2, 4000)
-    >>> bool(abs(spacing_entropy(u) - np.log(2)) < 0.05)
+    >>> bool(abs(_spacing_entropy(u) - np.log(2)) < 0.05)
     True
     """
     u = np.sort(u, axis=-1)

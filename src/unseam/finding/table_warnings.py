@@ -103,7 +103,7 @@ def _effective(x: Array) -> float:  # (N, n)
     """How many independent rows N rows of a series are worth, N (1 - r) / (1 + r), by the column that is one least.
 
     >>> g = np.random.default_rng(0)
-    >>> effective(g.normal(size=(500, 3))) > 400, effective(g.normal(size=(500, 3)).cumsum(0)) < 20
+    >>> _effective(g.normal(size=(500, 3))) > 400, _effective(g.normal(size=(500, 3)).cumsum(0)) < 20
     (True, True)
     """
     r = float(np.clip(_neighbours(x).min(), 0, 1))
