@@ -1,9 +1,8 @@
 """Which factors that `find` graded *found* are right, how well factors are matched, and how well rivals do.
 
 A factor graded *found* is right if it passes one of two rules with a true factor, one to one:
-codes     |rank correlation| of its codes with the true factor is above 0.9 times the determinacy of that factor, the
-          multiple correlation of the true factor with the columns (1 for curved tables): what noise hides is not held
-          against an axis. And what the codes have of the true factors is one of them: their projection on the true
+codes     |rank correlation| of its codes with the true factor is above 0.9 times that of the best linear guess of the
+          factor from the columns (1 for curved tables): what noise hides is not held against an axis. And what the codes have of the true factors is one of them: their projection on the true
           factors correlates above 0.9 with it (linear tables; without this the sum of factors that noise hides would
           pass);
 loadings  Tucker's congruence of its loadings with the true factor's, in standardised columns, is above 0.95. Only
@@ -57,14 +56,14 @@ def mcc(codes: Array, factors: Array) -> float:  # (N, k), (N, F)
     return float(matched(np.abs(rank_correlations(factors, codes))).values.mean())
 
 
-def determinacies(made: Simulated) -> Array:  # (F,)
-    """The multiple correlation of each true factor with the columns; 1 where the best guess is not linear."""
+def best_guesses(made: Simulated) -> Array:  # (F,)
+    """|Rank correlation| of each true factor with its best linear guess; 1 where the best guess is not linear."""
     assert made.factors is not None
     if not made.linear:
         return np.ones(made.factors.shape[1])
     x, z = standardised(filled(made.table)[0]), standardised(made.factors)
     guess = x @ np.linalg.lstsq(x, z, rcond=None)[0]
-    return guess.std(0)
+    return np.diag(np.abs(rank_correlations(guess, z)))
 
 
 def purities(codes: Array, factors: Array) -> Array:  # (N, k), (N, F) -> (k, F)
@@ -102,7 +101,7 @@ def judge(findings: Any, made: Simulated, answer: str) -> dict[str, Any]:
     rules: list[str | None] = [None] * len(chosen)
     if made.factors is not None and chosen:
         by_codes = np.abs(rank_correlations(codes[:, chosen], made.factors))
-        bars = RANK * determinacies(made)
+        bars = RANK * best_guesses(made)
         passes = by_codes > bars
         if made.linear:
             passes &= purities(codes[:, chosen], made.factors) > RANK
@@ -127,6 +126,26 @@ def judge(findings: Any, made: Simulated, answer: str) -> dict[str, Any]:
 # --- rivals, told the true number of factors ------------------------------------------------------------------------
 
 
+def compressed(x: Array) -> Array:  # (N, n) -> (2n, n)
+    """Rows with the mean and the covariance of x: all that a Gaussian likelihood sees of a table, in 2n rows."""
+    mean, n = x.mean(0), x.shape[1]
+    root = np.linalg.qr(x - mean, mode="r") * np.sqrt(n / len(x))
+    return mean + np.concatenate([root, -root])
+
+
+def factor_codes(x: Array, k: int, rotation: str | None) -> Array:
+    """scikit-learn's maximum likelihood, converged, in its own axes, turned by varimax, or on by promax."""
+    from sklearn.decomposition import FactorAnalysis
+
+    turned = None if rotation is None or k == 1 else "varimax"
+    model = FactorAnalysis(k, tol=1e-6, max_iter=3000, svd_method="lapack", rotation=turned).fit(compressed(x))
+    if rotation != "promax" or k == 1:
+        return model.transform(x)
+    pattern, together = promax(model.components_.T)
+    covariance = pattern @ together @ pattern.T + np.diag(model.noise_variance_)
+    return (x - x.mean(0)) @ np.linalg.solve(covariance, pattern @ together)
+
+
 def promax(loadings: Array, power: int = 4) -> tuple[Array, Array]:  # varimax loadings (n, k) -> pattern, correlations
     """Hendrickson and White (1964): an oblique rotation towards a power of the varimax loadings."""
     target = np.sign(loadings) * np.abs(loadings) ** power
@@ -136,20 +155,9 @@ def promax(loadings: Array, power: int = 4) -> tuple[Array, Array]:  # varimax l
     return loadings @ turn, inverse @ inverse.T
 
 
-def promax_codes(x: Array, k: int) -> Array:
-    from sklearn.decomposition import FactorAnalysis
-
-    model = FactorAnalysis(k, rotation="varimax").fit(x)
-    if k == 1:
-        return model.transform(x)
-    pattern, together = promax(model.components_.T)
-    covariance = pattern @ together @ pattern.T + np.diag(model.noise_variance_)
-    return (x - x.mean(0)) @ np.linalg.solve(covariance, pattern @ together)
-
-
 def rivals(made: Simulated) -> dict[str, float]:
     """The match of each rival with the true factors."""
-    from sklearn.decomposition import NMF, PCA, FactorAnalysis, FastICA
+    from sklearn.decomposition import NMF, PCA, FastICA
 
     assert made.factors is not None
     k = made.factors.shape[1]
@@ -159,9 +167,9 @@ def rivals(made: Simulated) -> dict[str, float]:
     x = standardised(np.log1p(raw) if counts else raw)
     told: dict[str, Callable[[], Array]] = {
         "PCA": lambda: PCA(k, random_state=0).fit_transform(x),
-        "FA": lambda: FactorAnalysis(k).fit_transform(x),
-        "FA varimax": lambda: FactorAnalysis(k, rotation="varimax" if k > 1 else None).fit_transform(x),
-        "FA promax": lambda: promax_codes(x, k),
+        "FA": lambda: factor_codes(x, k, None),
+        "FA varimax": lambda: factor_codes(x, k, "varimax"),
+        "FA promax": lambda: factor_codes(x, k, "promax"),
         "FastICA": lambda: FastICA(k, whiten="unit-variance", random_state=0, max_iter=500).fit_transform(x),
     }
     if raw.min() >= 0:

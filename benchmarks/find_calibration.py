@@ -13,6 +13,7 @@ summary.md.
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import json
 import multiprocessing
@@ -21,7 +22,7 @@ import sys
 import time
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ from unseam.errors import BadInput, unknown
 LONG = True  # `unseam bench` runs it only by name
 HERE = Path(__file__).parent
 JUDGED = ("_calibration_kinds.py", "_calibration_judge.py")
+WORDS = ("sentences.py", "certificates.py", "findings.py")  # of `find`: they only say what was found
+NETWORKS = ("network.py", "nonlinear.py", "latent_count.py", "linear_rival.py", "encoding.py", "spacings.py")
 
 
 def simulate(name: str, table: int, rows: int | None = None) -> Simulated:
@@ -70,13 +73,22 @@ def cpu() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-def fingerprint() -> str:
-    """Of the source of `find` and of the rules that judge it."""
-    home = Path(unseam.__file__).parent
-    files = [p for folder in ("find", "finding") for p in sorted((home / folder).rglob("*.py"))]
+class _WithoutWords(ast.NodeTransformer):
+    """Takes docstrings and sentences (strings with a space) from code: they make no numbers."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        words = isinstance(node.value, str) and " " in node.value
+        return ast.Constant("") if words else node
+
+
+def fingerprint(network: bool = True) -> str:
+    """Of the code of `find` that makes numbers and of the rules that judge them; without that of networks where none
+    is trained. Comments, docstrings and sentences do not count."""
+    home = Path(unseam.__file__).parent / "finding"
+    files = [p for p in sorted(home.rglob("*.py")) if p.name not in WORDS and (network or p.name not in NETWORKS)]
     digest = hashlib.sha256()
     for path in [*files, *(HERE / name for name in JUDGED)]:
-        digest.update(path.read_bytes())
+        digest.update(ast.dump(_WithoutWords().visit(ast.parse(path.read_text()))).encode())
     return digest.hexdigest()[:12]
 
 
@@ -108,9 +120,17 @@ def append(path: Path, row: dict[str, Any]) -> None:
         os.close(handle)
 
 
-def remaining(kinds: Sequence[str], tables: int, out: Path, code: str, first: int = 0) -> list[tuple[str, int]]:
+def codes(kinds: Sequence[str]) -> dict[str, str]:
+    """The fingerprint that counts for each kind."""
+    both = {network: fingerprint(network) for network in (True, False)}
+    return {name: both[KINDS[name].network] for name in kinds}
+
+
+def remaining(
+    kinds: Sequence[str], tables: int, out: Path, code: Mapping[str, str], first: int = 0
+) -> list[tuple[str, int]]:
     """What is still to be measured: table `first` of every kind, then the next, ..."""
-    done = {name: {row["table"] for row in read_rows(out / f"{name}.jsonl", code)} for name in kinds}
+    done = {name: {row["table"] for row in read_rows(out / f"{name}.jsonl", code[name])} for name in kinds}
     return [(name, t) for t in range(first, first + tables) for name in kinds if t not in done[name]]
 
 
@@ -138,10 +158,10 @@ def calibrate(
     if tables < 1 or workers < 1:
         raise BadInput(f"tables={tables} and workers={workers} must be 1 or more")
     out.mkdir(parents=True, exist_ok=True)
-    code, began = fingerprint(), time.monotonic()
+    code, began = codes(kinds), time.monotonic()
     jobs = remaining(kinds, tables, out, code, first)
     for done, row in enumerate(results(jobs, workers) if jobs else (), start=1):
-        append(out / f"{row['kind']}.jsonl", {"code": code, **row})
+        append(out / f"{row['kind']}.jsonl", {"code": code[row["kind"]], **row})
         if show:
             wrong = f"{row['wrong']} wrong" if row["wrong"] else ""
             print(f"{done} of {len(jobs)}: {row['kind']} {row['table']} {row['grades']} {wrong}", file=sys.stderr)
@@ -150,8 +170,8 @@ def calibrate(
     return summarise(kinds, out, code)
 
 
-def summarise(kinds: Sequence[str], out: Path, code: str | None) -> list[dict[str, Any]]:
-    found = {name: read_rows(out / f"{name}.jsonl", code) for name in kinds}
+def summarise(kinds: Sequence[str], out: Path, code: Mapping[str, str]) -> list[dict[str, Any]]:
+    found = {name: read_rows(out / f"{name}.jsonl", code[name]) for name in kinds}
     summaries = [summary(name, KINDS[name].answer, rows) for name, rows in found.items() if rows]
     write_atomic(out / "summary.json", json.dumps({"code": code, "kinds": summaries}, indent=1) + "\n")
     write_atomic(out / "summary.md", markdown(summaries))

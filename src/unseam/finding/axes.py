@@ -4,7 +4,8 @@
     log p(x) = sum_j log p_j(u_j) - 1/2 sum log L - |x - mean - U U'(x - mean)|^2 / (2 s2) - (n - d)/2 log(2 pi s2)
 
 With Gaussian p_j this is PPCA's likelihood, whatever R is; with others it is that of linear ICA. Components that are
-Gaussian on unseen rows have no axes of their own; theirs are turned to the principal axes of what they span.
+Gaussian on unseen rows have no axes of their own; theirs are turned to the principal axes of what they span, unless
+they are none too surely Gaussian.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from unseam.linear.ppca import axes_of_rows
 from unseam.stats import matched, matched_codes
 
 _CHANCE = 1e-5  # a test of normality below this says no: what bends a little looks a little non-Gaussian
+_FAINT = 0.01  # the same for a component that keeps its axis, which is nevertheless not known
 NETWORK_ROWS = 400  # rows below which no network is trained
 _FEW = 2000  # rows up to which components are also tested together
 _FAR = 4.0  # Anderson-Darling: 1.09 is passed by 1 % of Gaussian samples
@@ -38,6 +40,12 @@ class Axes:
     gaussian: Array  # (d,) bool: no axis by independence
     densities: tuple[Density, ...]
     likelier: bool = False  # Gaussian components keep the axes of independence: unseen rows are likelier in them
+    turned: Array | None = None  # (d,) bool: those of `gaussian` that are turned to principal axes; None: all of them
+
+    @property
+    def cloud(self) -> bool:
+        """Whether no axis is by independence."""
+        return bool((self.gaussian if self.turned is None else self.turned).all()) and not self.likelier
 
     @property
     def W(self) -> Array:  # (n, d)
@@ -100,41 +108,43 @@ def fit_axes(x: Array, d: int, seed: int = 0, like: Axes | None = None, principa
     """
     mean, U, L, s2 = subspace(x, d)
     white = (x - mean) @ U / np.sqrt(L)
-    as_like = like is not None and bool(like.gaussian.all()) and not like.likelier  # every start would give other axes
+    as_like = like is not None and like.cloud  # every start would give other axes
     cloud = principal or as_like
     R = np.eye(d) if cloud else rotation_by_independence(white, seed)
-    flat = np.ones(d, bool) if cloud else _flat(white, R, seed, like, x)
+    flat, turned = (np.ones(d, bool),) * 2 if cloud else _flat(white, R, seed, like, x)
     likelier = not cloud and flat.sum() > 1 and (_likelier(white, seed) if like is None else like.likelier)
-    R = R if likelier else _principal(R, L, flat)
+    R = R if likelier else _principal(R, L, turned)
     order = np.argsort(-(((U * np.sqrt(L)) @ R) ** 2).sum(0), kind="stable")
-    R, flat = R[:, order], flat[order]
+    R, flat, turned = R[:, order], flat[order], turned[order]
     R = R * np.where(_largest((U * np.sqrt(L)) @ R) < 0, -1.0, 1.0)
-    return Axes(mean, U, L, s2, R, flat, tuple(density(column) for column in (white @ R).T), bool(likelier))
+    densities = tuple(density(column) for column in (white @ R).T)
+    return Axes(mean, U, L, s2, R, flat, densities, bool(likelier), turned)
 
 
-def _flat(white: Array, R: Array, seed: int, like: Axes | None, x: Array) -> Array:  # -> (d,) bool
-    return (
-        _without_axes(white, R, seed)
-        if like is None
-        else like.gaussian[matched_codes(white @ R, like.encode(x)).columns]
-    )
+def _flat(white: Array, R: Array, seed: int, like: Axes | None, x: Array) -> tuple[Array, Array]:  # -> (d,) bool twice
+    if like is None:
+        return _without_axes(white, R, seed)
+    order = matched_codes(white @ R, like.encode(x)).columns
+    return like.gaussian[order], (like.gaussian if like.turned is None else like.turned)[order]
 
 
 def _largest(W: Array) -> Array:  # (n, d) -> (d,)
     return W[np.abs(W).argmax(0), np.arange(W.shape[1])]
 
 
-def _without_axes(white: Array, R: Array, seed: int) -> Array:  # (N, d), (d, d) -> (d,) bool
-    """Components that are Gaussian: R found again on every other row, and tested on the rows between.
+def _without_axes(white: Array, R: Array, seed: int) -> tuple[Array, Array]:  # (N, d), (d, d) -> (d,) bool twice
+    """Components that are Gaussian, and those that are surely no more than that: R found again on every other row, and
+    tested on the rows between.
 
     Tested by skewness and kurtosis (D'Agostino & Pearson) and by Anderson and Darling's distance.
     """
     if len(white) < 100:
-        return np.ones(len(R), bool)
+        return (np.ones(len(R), bool),) * 2
     half = rotation_by_independence(_white(white[::2]), seed, starts=1)
     unseen = _white(white[1::2]) @ half
-    shaped = np.array([not_gaussian(column) for column in unseen.T])
-    return np.asarray(~shaped[matched(np.abs(R.T @ half)).columns])
+    order = matched(np.abs(R.T @ half)).columns
+    flat = ~np.array([not_gaussian(column) for column in unseen.T])[order]
+    return flat, flat & (normaltest(unseen).pvalue > _FAINT)[order]
 
 
 def _likelier(white: Array, seed: int, folds: int = 5) -> bool:  # (N, d)
@@ -208,10 +218,13 @@ def begin(x: Array, seed: int = 0, smooth: Array | None = None) -> Start:  # (N,
 
 def _no_noise(x: Array, seed: int) -> bool:
     """Whether all n directions are non-Gaussian, and the same on two halves of the rows."""
-    whole = fit_axes(x, x.shape[1], seed)
-    if whole.gaussian.any():
+    n = x.shape[1]
+    mean, U, L, _ = subspace(x, n)
+    white = (x - mean) @ U / np.sqrt(L)
+    if _without_axes(white, rotation_by_independence(white, seed), seed)[0].any():
         return False
-    one, two = (fit_axes(x[i::2], x.shape[1], seed, whole).encode(x) for i in (0, 1))
+    whole = fit_axes(x, n, seed)
+    one, two = (fit_axes(x[i::2], n, seed, whole).encode(x) for i in (0, 1))
     return bool(matched_codes(one, two).values.min() > 0.9)
 
 

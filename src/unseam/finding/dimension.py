@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy.stats import norm
 
 from unseam.axes import Array
 from unseam.finding.density import gain, gaussian_log
+from unseam.finding.factor_analysis import FactorModel, correlation_matrix, fit_factors
 from unseam.linear.ppca import log_evidence
 from unseam.rng import numpy_generator
 
@@ -103,22 +103,22 @@ class Start(NamedTuple):
 
 def by_columns(x: Array, most: int) -> Start:  # (N, n)
     """Factor analysis, where every column has a noise of its own: d grows while unseen rows become likelier."""
-    from sklearn.decomposition import FactorAnalysis
-
     unseen = np.arange(len(x)) % 4 == 0
-    models, scores = [], [_alone(x[~unseen], x[unseen])]
+    train, test = x[~unseen], x[unseen]
+    R, mean, scale = correlation_matrix(train), train.mean(0), np.maximum(train.std(0), 1e-12)
+    noises: list[Array] = []
+    scores = [_alone(train, test)]
     for d in range(1, most + 1):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # noise-free tables take long; 200 steps tell how many
-            models.append(FactorAnalysis(d, svd_method="lapack", max_iter=200).fit(x[~unseen]))
-        scores.append(models[-1].score_samples(x[unseen]))
+        found = fit_factors(R, d)
+        noises.append(scale * np.sqrt(np.maximum(found.unique, _LEAST_NOISE)))
+        scores.append(FactorModel(mean, scale, found.loadings, np.eye(d), found.unique).log_likelihood(test))
         if d >= 2 and not any(gain(scores[-k] - scores[-3]).sure() for k in (1, 2)):
             break
     best = 0
     for d in range(1, len(scores)):
         if gain(scores[d] - scores[best]).sure():
             best = d
-    return Start(best, np.sqrt(np.maximum(models[best - 1].noise_variance_, _LEAST_NOISE)) if best else None)
+    return Start(best, noises[best - 1] if best else None)
 
 
 def _alone(train: Array, test: Array) -> Array:  # -> (M,)

@@ -25,11 +25,13 @@ MOST_CORRELATED = 200  # columns up to which the likelihood is maximised; above,
 
 
 class Factors(NamedTuple):
-    """Loadings (n, k) of standardised columns, the variance (n,) that each has for itself, and the discrepancy F."""
+    """Loadings (n, k) of standardised columns, the variance (n,) that each has for itself, the discrepancy F, and
+    whether its minimum was reached."""
 
     loadings: Array
     unique: Array
     discrepancy: float
+    converged: bool = True
 
 
 _CONSTANT = 1e-9  # of the largest spread: less is rounding
@@ -109,7 +111,7 @@ def fit_factors(R: Array, k: int) -> Factors:  # (n, n)
     bounds = [(np.log(_LEAST_UNIQUE), 0.0)] * n
     found = minimize(discrepancy, np.log(start), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500})
     unique = np.exp(found.x)
-    return Factors(_loadings(R, unique, k)[1], unique, float(found.fun))
+    return Factors(_loadings(R, unique, k)[1], unique, float(found.fun), bool(found.success))
 
 
 def factors_of_rows(x: Array, k: int) -> Factors:  # (N, n)
@@ -124,11 +126,16 @@ def factors_of_rows(x: Array, k: int) -> Factors:  # (N, n)
     return Factors(L, np.maximum(1 - (L**2).sum(1), _LEAST_UNIQUE), float("nan"))
 
 
-def _loadings(R: Array, unique: Array, k: int) -> tuple[Array, Array]:  # -> (n,), (n, k)
+def canonical_directions(R: Array, unique: Array) -> tuple[Array, Array]:  # (n, n), (n,) -> (n,), (n, n)
+    """Eigenvalues, largest first, and eigenvectors of psi^-1/2 R psi^-1/2."""
     root = np.sqrt(unique)
     l, U = np.linalg.eigh(R / np.outer(root, root))
-    l, U = l[::-1], U[:, ::-1]
-    return l, root[:, None] * U[:, :k] * np.sqrt(np.maximum(l[:k] - 1, 0))
+    return l[::-1], U[:, ::-1]
+
+
+def _loadings(R: Array, unique: Array, k: int) -> tuple[Array, Array]:  # -> (n,), (n, k)
+    l, U = canonical_directions(R, unique)
+    return l, np.sqrt(unique)[:, None] * U[:, :k] * np.sqrt(np.maximum(l[:k] - 1, 0))
 
 
 class _Fit(NamedTuple):

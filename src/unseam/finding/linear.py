@@ -16,9 +16,11 @@ from unseam.finding.axes import Axes, fit_axes, independent
 from unseam.finding.certificates import Certificate, ClueTest
 from unseam.finding.density import less_dependent
 from unseam.finding.dimension import dependent, hsic
+from unseam.finding.factor_analysis import MOST_CORRELATED, correlation_matrix, explains, fit_factors
 from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Unseen, join_groups
+from unseam.finding.number import CLEAR
 from unseam.finding.separation import separations
-from unseam.finding.simple import simplicity_answer
+from unseam.finding.simple import SECOND, simplicity_answer
 from unseam.finding.stability import Twice, agreement, halves
 from unseam.finding.table_warnings import KNOWS
 from unseam.rng import numpy_generator
@@ -31,6 +33,7 @@ _SHAPE = 0.001  # level at which a component of normal scores is called non-Gaus
 _SPLITS = 10
 _SOME = 4000  # rows that densities are compared on
 _LEVELS = 7  # values up to which a column is levels: its shape is that of its thresholds
+_FITS = 0.01  # p-value from which on as many factors explain the correlations
 _ATOM = 0.05  # share of rows with one and the same value from which on a column has no shape to ask for
 
 
@@ -107,7 +110,8 @@ def independence_answer(table: LinearInput, d: int, orthogonal: bool, seed: int)
 
     Where components depend on each other their non-Gaussianity may be the data's curvature: axes are then principal,
     unless the dependence is faint and independence gains by its own. Where most columns are levels, their shape
-    is that of the thresholds, and independence is not asked.
+    is that of the thresholds, and independence is not asked. Where a further factor could hide in the noise, the
+    components may be mixtures of those that are seen with it, and independence does not decide.
     """
     x, rows, train, test = table.x, table.rows, table.train, table.test
     asked = bool(2 * table.shaped.sum() > len(table.shaped))
@@ -134,8 +138,11 @@ def independence_answer(table: LinearInput, d: int, orthogonal: bool, seed: int)
         for a, p, s in zip(alone, same, apart, strict=True)
     )
     by = (sentences.DEPENDS,) * d if linked.any() else by
+    hides = not alone.all() and _may_hide_another(x[rows], axes)
+    by = tuple(sentences.HIDES if hides and not a else words for a, words in zip(alone, by, strict=True))
+    alone = alone | hides
     identified = (~alone | (orthogonal & (apart > TOO_CLOSE))) & (not linked.any()) & (d > 1)
-    some = fit_axes(x[train], d, seed, principal=bool(axes.gaussian.all()) and not axes.likelier)
+    some = fit_axes(x[train], d, seed, axes)
     unseen = Unseen(some, train, test, (x[train], x[test]), float(some.log_likelihood(x[test]).mean()))
     certificates = tuple(
         Certificate(
@@ -149,6 +156,22 @@ def independence_answer(table: LinearInput, d: int, orthogonal: bool, seed: int)
     return Answer(
         "linear", axes, W, axes.nats(), apart, identified, by, back, unseen, certificates, known=axes.determinacy
     )
+
+
+def _may_hide_another(x: Array, axes: Axes) -> bool:  # (N, n)
+    """Whether a further factor, SECOND as strong as the weakest direction, could be there unseen.
+
+    With loadings all alike, it is the weak directions that tell factors apart, L_d / s2 - 1 strong. A further one that
+    is CLEAR would have been counted; one that is above the noise of n columns in N rows, 2 (n / N)^1/2, would show in
+    the correlations that d factors leave unexplained.
+    """
+    N, n = x.shape
+    strength = SECOND**2 * (float(axes.L.min()) / axes.s2 - 1)
+    if strength >= CLEAR:
+        return False
+    if n > MOST_CORRELATED or strength < 2 * np.sqrt(n / N):
+        return True
+    return explains(fit_factors(correlation_matrix(x), len(axes.L)), N).p_value < _FITS
 
 
 def _shape_of_columns(x: Array, axes: Axes, seed: int) -> Array:  # (N, n) -> (d,) bool

@@ -19,6 +19,7 @@ import numpy as np
 from unseam.axes import Array
 from unseam.finding.axes import fit_axes
 from unseam.finding.density import gain
+from unseam.finding.factor_analysis import correlation_matrix, fit_factors
 from unseam.finding.latent_count import LATENTS
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _LEAST = 1e-6  # of a column's variance: the smallest noise
 _EM_STEPS = 2000
 _EM_CLOSE = 1e-6  # nats a row that a step of EM gains once it has converged
-_LBFGS_CLOSE = 1e-9
 
 
 class Rival(NamedTuple):
@@ -76,39 +76,16 @@ def _expect(x: Array, seen: Array, model: _Loadings) -> _Expected:
 
 
 def fit_factor_analysis(x: Array, d: int) -> _Loadings:  # (N, n)
-    """Maximum likelihood, by L-BFGS in the noise alone: the best W for given noise is known (Joreskog 1967).
+    """Maximum likelihood of d factors, at most n - 1.
 
     >>> g = np.random.default_rng(0)
     >>> x = g.normal(size=(500, 2)) @ g.normal(size=(2, 6)) + 0.3 * g.normal(size=(500, 6))
     >>> bool(fit_factor_analysis(x, 2).converged)
     True
     """
-    from scipy.optimize import minimize
-
-    mean, S = x.mean(0), np.cov(x.T, bias=True)
-    spread, d = np.diag(S), min(d, x.shape[1] - 1)
-    start = np.log(np.maximum(1 / np.diag(np.linalg.pinv(S)), _LEAST * spread))
-
-    def loss(log_psi: Array) -> tuple[float, Array]:
-        """(log|C| + tr C^-1 S) / 2 at the best W, C = W W' + psi; its gradient diag(C^-1 (C - S) C^-1) psi / 2."""
-        W, psi = _loadings(S, np.exp(log_psi), d), np.exp(log_psi)
-        C = W @ W.T + np.diag(psi)
-        inverse = np.linalg.inv(C)
-        value = 0.5 * (np.linalg.slogdet(C)[1] + np.trace(inverse @ S))
-        return float(value), 0.5 * np.diag(inverse @ (C - S) @ inverse) * psi
-
-    bounds = [(float(np.log(_LEAST * v)), float(np.log(2 * v))) for v in spread]
-    end = minimize(loss, np.clip(start, *np.array(bounds).T), jac=True, method="L-BFGS-B", bounds=bounds,
-                   options={"maxiter": 1000, "ftol": _LBFGS_CLOSE, "gtol": 1e-6})  # fmt: skip
-    psi = np.exp(end.x)
-    return _Loadings(mean, _loadings(S, psi, d), psi, bool(end.success))
-
-
-def _loadings(S: Array, psi: Array, d: int) -> Array:  # (n, n), (n,) -> (n, d)
-    """W = psi^1/2 U (L - I)^1/2 of the d leading eigenpairs of psi^-1/2 S psi^-1/2."""
-    root = np.sqrt(psi)
-    l, U = np.linalg.eigh(S / np.outer(root, root))
-    return np.asarray(root[:, None] * U[:, ::-1][:, :d] * np.sqrt(np.maximum(l[::-1][:d] - 1, 0)))
+    scale = np.maximum(x.std(0), 1e-12)
+    found = fit_factors(correlation_matrix(x), min(d, x.shape[1] - 1))
+    return _Loadings(x.mean(0), found.loadings * scale[:, None], found.unique * scale**2, found.converged)
 
 
 def fit_factor_analysis_with_gaps(x: Array, seen: Array, d: int) -> _Loadings:  # (N, n), (N, n) bool

@@ -3,7 +3,14 @@
 parallel   eigenvalues of the correlations above the 95 % quantile of those of shuffled columns (Horn 1965)
 map        the m with the smallest mean squared partial correlation once m components are taken out (Velicer 1976)
 gap        the place of the largest ratio l_m / l_{m+1} of neighbouring eigenvalues, of those above the noise
+bic        factor analysis gains factors beyond those of parallel analysis while BIC falls and the weakest one is clear
 evidence   directions that are not noise, by PPCA's evidence or the likelihood of unseen rows
+
+Parallel analysis compares the second eigenvalue with that of a table in which nothing is shared, although a strong first
+factor has already taken most of the variance; so it misses weak factors that move every column. A factor analysis that
+has the strong ones already does not. How clear its weakest direction is, is the smallest eigenvalue of L' psi^-1 L: at 1
+the columns determine the direction to a squared correlation of 1/2. Its columns are counted as 1 / sum u_i^4, u the unit
+eigenvector of psi^-1/2 R psi^-1/2: two columns that share a wording are no factor.
 """
 
 from __future__ import annotations
@@ -14,13 +21,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unseam.axes import Array
-from unseam.finding.dimension import SURE
-from unseam.finding.factor_analysis import correlation_matrix, standardised_columns
+from unseam.finding.dimension import MOST_ANALYSED, SURE
+from unseam.finding.factor_analysis import canonical_directions, correlation_matrix, fit_factors, standardised_columns
 from unseam.rng import numpy_generator
 
 _QUANTILE = 0.95
 _SHUFFLES = 60  # tables; fewer where they are large
 _CELLS = 4e6  # of all shuffled tables together
+CLEAR = 1.0  # smallest eigenvalue of L' psi^-1 L from which on a direction is more signal than noise
+_COLUMNS = 2.5  # columns that a direction must move: more than two
 _GAP = 4.0  # ratio of neighbouring eigenvalues from which on a spectrum has a gap
 WIDE = 300  # columns above which partial correlations are not looked at
 
@@ -33,6 +42,7 @@ class FactorCounts:
     parallel: int | None = None
     map: int | None = None
     gap: int | None = None
+    bic: int | None = None
     evidence: int | None = None
     eigenvalues: Array = field(default_factory=lambda: np.zeros(0), repr=False)  # (n,) of the correlations
     null: Array = field(default_factory=lambda: np.zeros(0), repr=False)  # (n,) their 95 % quantile if shuffled
@@ -40,7 +50,7 @@ class FactorCounts:
     def to_json(self) -> dict[str, Any]:
         return {
             "major": self.major, "parallel": self.parallel, "map": self.map, "gap": self.gap,
-            "evidence": self.evidence, "eigenvalues": [round(float(l), 6) for l in self.eigenvalues],
+            "bic": self.bic, "evidence": self.evidence, "eigenvalues": [round(float(l), 6) for l in self.eigenvalues],
             "null": [round(float(l), 6) for l in self.null],
         }  # fmt: skip
 
@@ -49,11 +59,11 @@ class FactorCounts:
 
         >>> FactorCounts(5, parallel=6, map=5, evidence=8).disagreement()
         'number of factors: 5 (5 by MAP, 6 by parallel analysis, 8 by evidence)'
-        >>> FactorCounts(2, 2, 2, 2, 2).disagreement() is None
+        >>> FactorCounts(2, 2, 2, 2, 2, 2).disagreement() is None
         True
         """
         rules = (("MAP", self.map), ("parallel analysis", self.parallel), ("the gap in the spectrum", self.gap),
-                 ("evidence", self.evidence))  # fmt: skip
+                 ("BIC", self.bic), ("evidence", self.evidence))  # fmt: skip
         known = [(name, k) for name, k in rules if k is not None]
         if not known or all(k == self.major for _, k in known):
             return None
@@ -61,8 +71,8 @@ class FactorCounts:
 
 
 def count_factors(x: Array, gaps: Array, evidence: int, seed: int = 0) -> FactorCounts:  # (N, n), (N, n) bool
-    """The major factors: parallel analysis, or more where MAP and evidence agree on it, or where the eigenvalues fall
-    by GAP beyond it (little noise: even a weak factor stands out).
+    """The major factors: parallel analysis, or more where BIC sees clear factors beyond it, where MAP and evidence
+    agree on it, or where the eigenvalues fall by GAP beyond it (little noise: even a weak factor stands out).
 
     >>> g = np.random.default_rng(0)
     >>> x = g.normal(size=(400, 3)) @ g.normal(size=(3, 10)) + 0.1 * g.normal(size=(400, 10))
@@ -73,16 +83,17 @@ def count_factors(x: Array, gaps: Array, evidence: int, seed: int = 0) -> Factor
     found = parallel_analysis(x, gaps, seed)
     l, parallel = found.eigenvalues, found.number
     partial = minimum_partial(correlation_matrix(x, gaps)) if n <= WIDE else None
+    bic = clear_factors(x, gaps, parallel) if found.sure and n <= MOST_ANALYSED else None
     place, ratio = _spectrum_gap(l, max(evidence, parallel))
     if not found.sure:
         major = evidence if evidence == n else 0  # nothing correlates; all columns where they depend on each other
-    elif partial is not None and partial == evidence > parallel:
+    elif partial is not None and partial == evidence > max(parallel, bic or 0):
         major = partial
     elif parallel < place <= min(evidence, n - 2) and ratio >= _GAP:
-        major = place
+        major = max(place, bic or 0)
     else:
-        major = max(parallel, 1)
-    return FactorCounts(major, parallel, partial, place, max(evidence, major), l, found.null)
+        major = max(parallel, bic or 0, 1)
+    return FactorCounts(major, parallel, partial, place, bic, max(evidence, major), l, found.null)
 
 
 class _Parallel(NamedTuple):
@@ -150,6 +161,44 @@ def minimum_partial(R: Array) -> int | None:  # (n, n)
         if mean < least:
             best, least = m, mean
     return best
+
+
+def clear_factors(x: Array, gaps: Array, first: int) -> int:  # (N, n), (N, n) bool
+    """The number of factors, from `first` on, while one more lowers BIC and its weakest direction is clear.
+
+    BIC falls if N / eta (F_k - F_{k+1}) > (n - k) log N, F the discrepancy of factor analysis. eta is the relative
+    kurtosis of the rows, by which heavy tails inflate F (Browne 1984); 1 for Gaussian rows. A missing cell takes the
+    pairs that it is in from N.
+
+    >>> g = np.random.default_rng(0)
+    >>> x = g.normal(size=(600, 3)) @ [[1.0] * 9, [0.5, -0.5, 0] * 3, [0.4, 0.4, -0.8] * 3] + 0.4 * g.normal(size=(600, 9))
+    >>> gaps = np.zeros(x.shape, bool)
+    >>> parallel_analysis(x, gaps).number, clear_factors(x, gaps, 1)
+    (1, 3)
+    """
+    R, n, k = correlation_matrix(x, gaps), x.shape[1], max(first, 1)
+    rows = len(x) * (1 - gaps.mean()) ** 2 / max(relative_kurtosis(x), 1.0)
+    found = fit_factors(R, k)
+    while (n - k - 1) ** 2 >= n + k + 1:  # a model with k + 1 factors has degrees of freedom left
+        more = fit_factors(R, k + 1)
+        l, U = canonical_directions(R, more.unique)
+        clear = l[k] - 1 >= CLEAR and 1 / (U[:, k] ** 4).sum() >= _COLUMNS
+        if not clear or rows * (found.discrepancy - more.discrepancy) <= (n - k) * np.log(len(x)):
+            break
+        found, k = more, k + 1
+    return k
+
+
+def relative_kurtosis(x: Array) -> float:  # (N, n)
+    """Mardia's kurtosis E (z' C^-1 z)^2 over that of Gaussian rows, n (n + 2).
+
+    >>> g = np.random.default_rng(0)
+    >>> bool(abs(relative_kurtosis(g.normal(size=(5000, 4))) - 1) < 0.05), relative_kurtosis(g.laplace(size=(5000, 4))) > 1.3
+    (True, True)
+    """
+    n, z = x.shape[1], standardised_columns(x)
+    square = np.einsum("ni,ni->n", z @ np.linalg.inv(z.T @ z / len(z) + 1e-9 * np.eye(n)), z)
+    return float((square**2).mean() / (n * (n + 2)))
 
 
 def _spectrum_gap(l: Array, most: int) -> tuple[int, float]:  # (n,)

@@ -214,8 +214,9 @@ def _linear(
         every = independence_answer(table, most, orthogonal, seed)
         if all(grade == "found" for grade in every.grades(table.enough)):
             return every, replace(numbers, major=most)
-    rules = {k for k in (numbers.map, numbers.parallel) if k and not fixed}
-    fewer = sorted((k for k in rules if numbers.major - 3 <= k < numbers.major and k > 1), reverse=True)
+    partial, most = numbers.map or 0, numbers.major
+    alone = most == numbers.parallel and not fixed  # parallel analysis alone asks for so many
+    fewer = (partial,) if alone and 1 < partial < most <= partial + 3 else ()
     return linear_answer(table, numbers.major, orthogonal, seed, pictures, fewer), numbers
 
 

@@ -15,8 +15,7 @@ LINKED = "depends on other factors: axes that are both independent and at right 
 SIMPLE = "each column is moved by few factors in these axes, more so than by chance"
 UNSETTLED = "the network had not settled, so none of its axes is identified yet"
 DEPENDS = "depends on others that are not correlated with it: a linear model does not separate them"
-
-
+HIDES = "independence prefers it, but a weaker factor could hide in the noise, so that it may be a mixture"
 FEW = "independence prefers it on unseen rows, which are too few to tell it from a Gaussian one"
 
 

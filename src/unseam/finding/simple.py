@@ -31,7 +31,7 @@ _FAINT = 0.02  # communality of a column below which its direction is noise
 _COLUMNS = 2  # columns that a factor must move at least
 _LARGE = 0.3  # loading from which on a column is moved
 _SPLITS = 10
-_SECOND = 0.4  # size of a second factor, relative to the first, that would have to be seen
+SECOND = 1 / 6  # size of a further factor, relative to one that is found, that would have to be seen
 _FITS = 0.2  # p-value from which on one factor explains the correlations
 _LEVEL = 0.05  # a second factor must be seen with probability 1 - LEVEL
 _SIMPLE = "simple structure decides"
@@ -161,7 +161,7 @@ def power_of_second(factors: Factors, rows: int) -> float:
     first = factors.loadings[:, 0]
     n = len(first)
     signs = np.where(np.argsort(np.argsort(np.abs(first))) % 2 == 0, 1.0, -1.0)
-    second = _SECOND * np.abs(first) * signs
+    second = SECOND * np.abs(first) * signs
     R = np.outer(first, first) + np.outer(second, second)
     np.fill_diagonal(R, 1.0)
     other = explains(fit_factors(R, 1), rows)
