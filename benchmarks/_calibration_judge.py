@@ -2,9 +2,9 @@
 
 A factor graded *found* is right if it passes one of two rules with a true factor, one to one:
 codes     |rank correlation| of its codes with the true factor is above 0.9 times that of the best linear guess of the
-          factor from the columns (1 for curved tables): what noise hides is not held against an axis. And what the codes have of the true factors is one of them: their projection on the true
-          factors correlates above 0.9 with it (linear tables; without this the sum of factors that noise hides would
-          pass);
+          factor from the columns (1 for curved tables): what noise hides is not held against an axis. And what the
+          codes have of the true factors is one of them: their projection on the true factors correlates above 0.9
+          with it (linear tables; without this the sum of factors that noise hides would pass);
 loadings  Tucker's congruence of its loadings with the true factor's, in standardised columns, is above 0.95. Only
           where the structure is simple: dense columns of one sign are all alike.
 In a table where no axis can be known every *found* is wrong. A second factor that matches the same true factor is

@@ -151,7 +151,7 @@ def test_a_run_that_stopped_goes_on(calibration: ModuleType, tmp_path: Path, mon
     assert [s["tables"] for s in summaries] == [2, 2]
     assert json.loads((tmp_path / "summary.json").read_text())["kinds"] == summaries
     measured.clear()
-    monkeypatch.setattr(calibration, "fingerprint", lambda: "other code")
+    monkeypatch.setattr(calibration, "fingerprint", lambda network: "other code")
     assert [s["tables"] for s in calibration.calibrate(["series"], 1, 1, tmp_path, show=False)] == [1]
     assert measured == [("series", 0)]
 

@@ -142,7 +142,7 @@ def independence_answer(table: LinearInput, d: int, orthogonal: bool, seed: int)
     by = tuple(sentences.HIDES if hides and not a else words for a, words in zip(alone, by, strict=True))
     alone = alone | hides
     identified = (~alone | (orthogonal & (apart > TOO_CLOSE))) & (not linked.any()) & (d > 1)
-    some = fit_axes(x[train], d, seed, axes)
+    some = fit_axes(x[train], d, seed, principal=axes.cloud)
     unseen = Unseen(some, train, test, (x[train], x[test]), float(some.log_likelihood(x[test]).mean()))
     certificates = tuple(
         Certificate(

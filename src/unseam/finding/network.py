@@ -109,8 +109,9 @@ def loss_state(steps: Array, losses: Array) -> LossState:  # (T,), (T,)
     what the noise about that slope explains.
 
     >>> t = np.arange(0, 3000, 50)
-    >>> loss_state(t, np.exp(-t / 100.0)).word, loss_state(t, -t / 1000).word, loss_state(t, np.abs(t - 1000) / 1000).word
-    ('settled', 'still falling', 'overfitting')
+    >>> losses = np.exp(-t / 100.0), -t / 1000, np.abs(t - 1000) / 1000
+    >>> [loss_state(t, each).word for each in losses]
+    ['settled', 'still falling', 'overfitting']
     """
     smooth = np.convolve(losses, np.ones(3) / 3, "valid") if len(losses) >= 6 else losses
     last = max(3, len(losses) // 3)

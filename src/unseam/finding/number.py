@@ -6,11 +6,11 @@ gap        the place of the largest ratio l_m / l_{m+1} of neighbouring eigenval
 bic        factor analysis gains factors beyond those of parallel analysis while BIC falls and the weakest one is clear
 evidence   directions that are not noise, by PPCA's evidence or the likelihood of unseen rows
 
-Parallel analysis compares the second eigenvalue with that of a table in which nothing is shared, although a strong first
-factor has already taken most of the variance; so it misses weak factors that move every column. A factor analysis that
-has the strong ones already does not. How clear its weakest direction is, is the smallest eigenvalue of L' psi^-1 L: at 1
-the columns determine the direction to a squared correlation of 1/2. Its columns are counted as 1 / sum u_i^4, u the unit
-eigenvector of psi^-1/2 R psi^-1/2: two columns that share a wording are no factor.
+Parallel analysis compares the second eigenvalue with that of a table in which nothing is shared, although a strong
+first factor has taken most of the variance, and so it misses weak factors that move every column. Factor analysis that
+has the strong ones already does not. Its weakest direction is as clear as the smallest eigenvalue of L' psi^-1 L says:
+at 1 the columns determine the direction to a squared correlation of 1/2. It moves 1 / sum u_i^4 columns, u the unit
+eigenvector of psi^-1/2 R psi^-1/2; two columns that share a wording are not a factor.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ def count_factors(x: Array, gaps: Array, evidence: int, seed: int = 0) -> Factor
     """The major factors: parallel analysis, or more where BIC sees clear factors beyond it, where MAP and evidence
     agree on it, or where the eigenvalues fall by GAP beyond it (little noise: even a weak factor stands out).
 
+    With missing cells BIC is not asked: correlations over different rows do not fit together where noise is small.
+
     >>> g = np.random.default_rng(0)
     >>> x = g.normal(size=(400, 3)) @ g.normal(size=(3, 10)) + 0.1 * g.normal(size=(400, 10))
     >>> count_factors(x, np.zeros(x.shape, bool), 3).major
@@ -83,7 +85,7 @@ def count_factors(x: Array, gaps: Array, evidence: int, seed: int = 0) -> Factor
     found = parallel_analysis(x, gaps, seed)
     l, parallel = found.eigenvalues, found.number
     partial = minimum_partial(correlation_matrix(x, gaps)) if n <= WIDE else None
-    bic = clear_factors(x, gaps, parallel) if found.sure and n <= MOST_ANALYSED else None
+    bic = clear_factors(x, parallel) if found.sure and n <= MOST_ANALYSED and not gaps.any() else None
     place, ratio = _spectrum_gap(l, max(evidence, parallel))
     if not found.sure:
         major = evidence if evidence == n else 0  # nothing correlates; all columns where they depend on each other
@@ -163,21 +165,20 @@ def minimum_partial(R: Array) -> int | None:  # (n, n)
     return best
 
 
-def clear_factors(x: Array, gaps: Array, first: int) -> int:  # (N, n), (N, n) bool
+def clear_factors(x: Array, first: int) -> int:  # (N, n)
     """The number of factors, from `first` on, while one more lowers BIC and its weakest direction is clear.
 
     BIC falls if N / eta (F_k - F_{k+1}) > (n - k) log N, F the discrepancy of factor analysis. eta is the relative
-    kurtosis of the rows, by which heavy tails inflate F (Browne 1984); 1 for Gaussian rows. A missing cell takes the
-    pairs that it is in from N.
+    kurtosis of the rows, by which heavy tails inflate F (Browne 1984); 1 for Gaussian rows.
 
     >>> g = np.random.default_rng(0)
-    >>> x = g.normal(size=(600, 3)) @ [[1.0] * 9, [0.5, -0.5, 0] * 3, [0.4, 0.4, -0.8] * 3] + 0.4 * g.normal(size=(600, 9))
-    >>> gaps = np.zeros(x.shape, bool)
-    >>> parallel_analysis(x, gaps).number, clear_factors(x, gaps, 1)
+    >>> x = g.normal(size=(600, 3)) @ [[1.5] * 9, [0.5, -0.5, 0] * 3, [0.4, 0.4, -0.8] * 3]
+    >>> x = x + 0.4 * g.normal(size=(600, 9))
+    >>> parallel_analysis(x).number, clear_factors(x, 1)
     (1, 3)
     """
-    R, n, k = correlation_matrix(x, gaps), x.shape[1], max(first, 1)
-    rows = len(x) * (1 - gaps.mean()) ** 2 / max(relative_kurtosis(x), 1.0)
+    R, n, k = correlation_matrix(x), x.shape[1], max(first, 1)
+    rows = len(x) / max(relative_kurtosis(x), 1.0)
     found = fit_factors(R, k)
     while (n - k - 1) ** 2 >= n + k + 1:  # a model with k + 1 factors has degrees of freedom left
         more = fit_factors(R, k + 1)
@@ -193,8 +194,9 @@ def relative_kurtosis(x: Array) -> float:  # (N, n)
     """Mardia's kurtosis E (z' C^-1 z)^2 over that of Gaussian rows, n (n + 2).
 
     >>> g = np.random.default_rng(0)
-    >>> bool(abs(relative_kurtosis(g.normal(size=(5000, 4))) - 1) < 0.05), relative_kurtosis(g.laplace(size=(5000, 4))) > 1.3
-    (True, True)
+    >>> normal, heavy = (relative_kurtosis(draw(size=(5000, 4))) for draw in (g.normal, g.laplace))
+    >>> abs(normal - 1) < 0.05 < heavy - 1
+    True
     """
     n, z = x.shape[1], standardised_columns(x)
     square = np.einsum("ni,ni->n", z @ np.linalg.inv(z.T @ z / len(z) + 1e-9 * np.eye(n)), z)
