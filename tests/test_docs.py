@@ -83,6 +83,19 @@ def test_counts_of_exhibits_are_those_of_the_page_and_the_registry():
     assert sorted(set(EXHIBITS) - set(shown)) == sorted(spoken)
 
 
+def test_the_numbers_of_the_readme_are_those_of_the_pages():
+    readme = re.sub(r"\s+", " ", (ROOT / "README.md").read_text())
+    measured = (ROOT / "docs" / "find-measured.md").read_text()
+    table = measured.partition("### Tables in which no axis")[2].partition("### ")[0]
+    rows = re.findall(r"^\| [a-z-]+ \| (\d+) \| (\d+) \|", table, re.MULTILINE)
+    wrong, tables = sum(int(wrong) for _, wrong in rows), sum(int(count) for count, _ in rows)
+    assert f"in {wrong} of {tables} simulated tables" in readme
+    papers = (ROOT / "docs" / "what-the-papers-show.md").read_text()
+    published, agree, differ = re.search(r"Of (\d+) published rows (\d+) agree, .*?(\d+) differ", papers).groups()
+    assert f"{published} published results" in readme
+    assert f"{agree} agree, {differ} differ" in readme
+
+
 def commands(page):
     """What the code blocks of a page tell one to type, as words."""
     blocks = re.findall(r"^```(?:bash)?\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
