@@ -12,6 +12,7 @@ from unseam_papers.allen import (
     plateaus,
     posterior_collapse,
     pushforward,
+    separable_speeds,
     sheared_truth,
     sigma_law,
     taylor_elbo,
@@ -29,7 +30,7 @@ from unseam_papers.locatello import (
     total_correlation,
     variance_explained,
 )
-from unseam_papers.newer import correlated_factors, interaction_and_orthogonality
+from unseam_papers.newer import correlated_factors, interaction_and_orthogonality, posterior_ablation
 from unseam_papers.vu import four_latents, hypothesis, three_latents
 from unseam_papers.zietlow import (
     cartesian_or_polar,
@@ -62,6 +63,7 @@ MODULES = (
     diagonal_hessian,
     plateaus,
     sheared_truth,  # A11
+    separable_speeds,  # A12
     planes,  # Z1
     worked_example,
     rotation_invariance,
@@ -92,6 +94,7 @@ MODULES = (
     hypothesis,
     interaction_and_orthogonality,  # N1
     correlated_factors,  # N2
+    posterior_ablation,  # N3
 )
 EXHIBITS: dict[str, Exhibit] = {exhibit.id: exhibit for exhibit in map(exhibit_of, MODULES)}
 

@@ -154,7 +154,25 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
         limit("error", RULES["error"], RULES["product"], error, below=_SMALL, form=".4f", unit=" nats"),
         limit("pca", RULES["pca"], RULES["local"], pca, below=_CHANCE / 2, form=".1f", unit=degrees, note=note),
         *(row for way in list(_WAYS)[1:] for row in _controls(way, numbers, error)),
+        polar_control(),
     ]
+
+
+def polar_control() -> VerdictRow:
+    """Polar coordinates pass the identities above and are no product: what they cannot see (A12)."""
+    from unseam_papers.allen.separable_speeds import codes, maps, passes_a4, premises  # its settings are not ours
+
+    _, decode, low, high = maps["polar"]
+    z = codes(low, high, draw=0)
+    passed, found = passes_a4(decode, z), premises(decode, z)
+    identities = max(passed["identity"], passed["contrast"])
+    ours = f"product's error {identities:.1g} nats; C2 {found['c2']:.2f} +- {found['error']:.2g}"
+    separated = identities < 1e-8 and found["c2"] > 5 * found["error"]
+    return control(
+        "polar", "control: polar coordinates (orthogonal columns, dependent speeds)", ours, separated,
+        "error below 1e-8, C2 above five standard errors",
+        note=f"passes the rows above, yet its density is {found['cost']:.3f} nats from a product: A12",
+    )  # fmt: skip
 
 
 def _controls(way: str, numbers: Numbers, error: np.ndarray) -> list[VerdictRow]:

@@ -27,7 +27,7 @@ def _ids(letter: str, *numbers: int) -> tuple[str, ...]:
 
 PAPER_SOURCES = (
     Source(
-        "allen", "Allen 2024", "Paper and blog: when does a VAE separate, and why", _ids("A", *range(1, 12)), "A11",
+        "allen", "Allen 2024", "Paper and blog: when does a VAE separate, and why", _ids("A", *range(1, 13)), "A11",
         "The theorems hold where they can be tested: a linear VAE finds the components of PPCA data, the push-forward "
         "density factorises along the component curves, components of a map with orthogonal columns are found and "
         "those of a sheared one are not.",
