@@ -160,9 +160,9 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
 
 def polar_control() -> VerdictRow:
     """Polar coordinates pass the identities above and are no product: what they cannot see (A12)."""
-    from unseam_papers.allen.separable_speeds import codes, maps, passes_a4, premises  # its settings are not ours
+    from unseam_papers.allen.separable_speeds import codes, passes_a4, plane_maps, premises  # its settings are not ours
 
-    _, decode, low, high = maps["polar"]
+    _, decode, low, high = plane_maps["polar"]
     z = codes(low, high, draw=0)
     passed, found = passes_a4(decode, z), premises(decode, z)
     identities = max(passed["identity"], passed["contrast"])

@@ -34,7 +34,7 @@ CLAIM = (
 SOURCE = "Allen 2024, version 7 (conditions C1 and C2, if and only if); its proofs were not at hand"
 PAPER = "nothing is trained, so the scales differ in the number of draws only"
 CHOICES = (
-    "Four maps of two latents, in closed form; codes are drawn evenly from 1..3 (0..1.1 for the conformal map) and "
+    "Four plane_maps of two latents, in closed form; codes are drawn evenly from 1..3 (0..1.1 for the conformal map) and "
     "from 0..1.5, 500 at a time. C2 is the root mean square change of log s_i while the other latent goes through one "
     "standard deviation.",
     "Ring and cylinder: latents in a plane at radii 1 to 3, decoded to (g cos a, g sin a) with g = r^3 / 3, and to "
@@ -43,7 +43,7 @@ CHOICES = (
 )
 _POINTS = 500
 _STANDARD_ERRORS = 5.0
-INSIDE = 0.9973  # P(|t| < 3)
+_INSIDE = 0.9973  # P(|t| < 3)
 COST_OF_POLAR = float(np.log(2) - (3 * np.log(3) - 2) / 2)  # log E r - E log r, r even on 1..3
 
 
@@ -70,7 +70,7 @@ def _sheared(z: Tensor) -> Tensor:
 
 
 # lower case: the digest of an exhibit's settings holds its constants as text, and functions have none
-maps: dict[str, tuple[str, Callable[[Tensor], Tensor], float, float]] = {  # label, map, first latent from .. to
+plane_maps: dict[str, tuple[str, Callable[[Tensor], Tensor], float, float]] = {  # label, map, first latent from .. to
     "polar": ("polar", _polar, 1.0, 3.0),
     "conformal": ("conformal", _conformal, 0.0, 1.1),
     "curves": ("product of curves", _curves, 1.0, 3.0),
@@ -140,24 +140,26 @@ def compute(settings: Settings, work: Work) -> Numbers:
     def one(name: str) -> list[dict[str, Any]]:
         if name in radial_maps:
             return [radial_kind(radial_maps[name], draw) for draw in range(settings.draws)]
-        _, decode, low, high = maps[name]
+        _, decode, low, high = plane_maps[name]
         draws = [codes(low, high, draw) for draw in range(settings.draws)]
         return [{**premises(decode, z), **passes_a4(decode, z)} for z in draws]
 
-    return work.each([*maps, *radial_maps], one)
+    return work.each([*plane_maps, *radial_maps], one)
 
 
 def judge(numbers: Numbers) -> list[VerdictRow]:
     polar, cost = numbers["polar"], pick(numbers["polar"], "cost")
     same, integral = (pick(polar, key) for key in ("identity", "integral"))
-    passed = bool(same.max() < 1e-8 and pick(polar, "contrast").max() < 1e-8 and np.abs(integral - INSIDE).max() < 5e-3)
+    passed = bool(
+        same.max() < 1e-8 and pick(polar, "contrast").max() < 1e-8 and np.abs(integral - _INSIDE).max() < 5e-3
+    )
     off = abs(float(cost.mean()) / COST_OF_POLAR - 1)
     kinds = {name: {each["kind"] for each in numbers[name]} for name in radial_maps}
     ring, cylinder = (pick(numbers[name], "c2") for name in radial_maps)
     return [
         control("a4", "polar: does it pass the identities of A4?", "yes" if passed else "no", passed,
                 "product's error and identity below 1e-8 nats, integral along a curve within 0.005"),
-        *(_premise_row(name, numbers[name]) for name in maps),
+        *(_premise_row(name, numbers[name]) for name in plane_maps),
         identity("cost", "polar: divergence of its density from a product", f"{cost.mean():.4f} nats", off < 0.1,
                  "within 10 % of log E r - E log r", note=f"closed form: {COST_OF_POLAR:.4f} nats"),
         beyond("coordinates", "what `coordinates` calls latents of the ring; of the cylinder",
@@ -180,15 +182,15 @@ def _premise_row(name: str, draws: list[dict[str, Any]]) -> VerdictRow:
     expected = " and ".join(f"C{i} {'holds' if ok else 'fails'}" for i, ok in enumerate(HOLDS[name], 1))
     away = "" if HOLDS[name][1] else f"; C2 at least {far:.0f} standard errors from 0"
     return control(
-        f"premises {name}", f"{maps[name][0]}: C1 (DtO); C2", f"{c1.mean():.3f}; {plus_minus(c2)}", bool(right),
+        f"premises {name}", f"{plane_maps[name][0]}: C1 (DtO); C2", f"{c1.mean():.3f}; {plus_minus(c2)}", bool(right),
         f"{expected}; failing: at least {_STANDARD_ERRORS:g} standard errors", note=f"{expected}{away}",
     )  # fmt: skip
 
 
 def draw(numbers: Numbers) -> Figure:
-    """The four maps as nets of their curves; C1 and C2 of each."""
+    """The four plane_maps as nets of their curves; C1 and C2 of each."""
     fig, axes = panels(11.0, 2.7, columns=5, width_ratios=[1, 1, 1, 1, 1.3])
-    for ax, (label, decode, low, high) in zip(axes, maps.values(), strict=False):
+    for ax, (label, decode, low, high) in zip(axes, plane_maps.values(), strict=False):
         for latent, (start, end), (first, last) in ((0, (low, high), (0, 1.5)), (1, (0, 1.5), (low, high))):
             for value in np.linspace(first, last, 8):
                 way = torch.linspace(start, end, 40, dtype=torch.float64)
@@ -197,10 +199,12 @@ def draw(numbers: Numbers) -> Figure:
                 ax.plot(*decode(z).numpy().T, color=(BLUE, GREY)[latent], lw=0.8)
         ax.set(xticks=[], yticks=[], aspect="equal")
         ax.set_title(label, fontsize=9)
-    for place, name in enumerate(maps):
+    for place, name in enumerate(plane_maps):
         dots(axes[4], place - 0.12, pick(numbers[name], "c1"), GREY)
         dots(axes[4], place + 0.12, pick(numbers[name], "c2"), BLUE)
-    axes[4].set_xticks(range(len(maps)), [label for label, *_ in maps.values()], rotation=25, ha="right", fontsize=8)
+    axes[4].set_xticks(
+        range(len(plane_maps)), [label for label, *_ in plane_maps.values()], rotation=25, ha="right", fontsize=8
+    )
     axes[4].set_title("grey: C1 (DtO), blue: C2", fontsize=9)
     return fig
 
@@ -208,9 +212,9 @@ def draw(numbers: Numbers) -> Figure:
 def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     c2, error = (pick(numbers["polar"], key).mean() for key in ("c2", "error"))
     return (
-        "Polar coordinates have orthogonal columns everywhere and pass every identity of A4, yet the radius changes the "
-        f"speed along the angle by {c2:.0%} per standard deviation ({c2 / error:.0f} standard errors), and the density "
+        "Polar coordinates have orthogonal columns everywhere and pass every identity of A4. The radius changes "
+        f"the speed along the angle by {c2:.0%} per standard deviation ({c2 / error:.0f} standard errors), and the density "
         f"is {pick(numbers['polar'], 'cost').mean():.3f} nats from any product. `coordinates` calls latents polar by "
-        "the frame of the metric alone, which is C1; a ring and a cylinder are the same to it, and C2 is what makes one "
-        "of them a product of two independent curves and the other not."
+        "the frame of the metric alone, which is C1; a ring and a cylinder are the same to it, and C2 makes one of "
+        "them a product of two independent curves and the other not."
     )

@@ -21,8 +21,8 @@ CLAIM = "MIG falls when the diagonal posterior of a beta-VAE is replaced by one 
 SOURCE = "Simon et al. 2026, arXiv 2606.21385, Table 1"
 CHOICES = (
     "Data: our sprites, 16 x 16, three factors (scale, x, y), in place of dSprites; networks and beta of Zietlow 2022 "
-    "for them, 5 latents. A full covariance in place of the flow, so the rows are orderings and the printed numbers (0.107 "
-    "with deviation 0.071, and 0.044 with 0.019, 10 seeds) are not compared.",
+    "for them, 5 latents. A full covariance in place of the flow, so the rows are orderings and the printed numbers "
+    "(0.107 with deviation 0.071, and 0.044 with 0.019, 10 seeds) are not compared.",
     "Rule, fixed before the first run: one-sided test over seeds at 5 %.",
 )
 PAPER = "the 10 seeds are published; data and steps are ours"
