@@ -35,6 +35,7 @@ class Command:
     json: AsJson = False
 
     def run(self) -> None:
+        from unseam.runs.rank_members import SUCCESS
         from unseam.show.report.write import write_run_report
 
         formats = [name.strip() for name in self.formats.split(",")]
@@ -49,9 +50,12 @@ class Command:
                 "rows": done.rows.to_json() if done.rows else None,
                 "geometry_rows": done.at.to_json() if done.at else None,
             }
-            emit({"run": getattr(run, "folder", run), **file, **told, **rows})
+            quoted = {"success": SUCCESS} if done.chosen is not None and done.among > 1 else {}
+            emit({"run": getattr(run, "folder", run), **file, **told, **quoted, **rows})
             return
         chosen = "none, because the objective has no decoder" if done.chosen is None else done.chosen.name
         where = [f"scores on {done.rows}"] * bool(done.rows) + [f"geometry at {done.at}"] * bool(done.at)
-        stdout.print(f"chosen without labels: {chosen}; {', '.join(where)}", soft_wrap=True)
+        success = f"; {SUCCESS}" if done.chosen is not None and done.among > 1 else ""
+        stdout.print(f"chosen without labels: {chosen}{success}", soft_wrap=True)
+        stdout.print(", ".join(where), soft_wrap=True) if where else None
         stdout.print(f"report: {done.path}", soft_wrap=True)

@@ -19,7 +19,7 @@ from unseam.errors import BadInput
 from unseam.run import Run, load_run
 from unseam.runs.evaluate import rows_for
 from unseam.runs.labels import data_name, data_place
-from unseam.runs.rank_members import RULE
+from unseam.runs.rank_members import RULE, SUCCESS
 from unseam.show.pictures import Album
 from unseam.show.report import provenance
 from unseam.show.report.cohort import Judged, judge, member_numbers, run_colour, scores_of, sweep_figures
@@ -210,6 +210,7 @@ def _render(
         folder=folder.resolve().name,
         place=folder,
         rule=RULE,
+        success=SUCCESS,
         entries=entries,
         groups=groups,
         rows=rows,

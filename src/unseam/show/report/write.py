@@ -18,7 +18,7 @@ from unseam.runs.choices import DIAGNOSIS_POINTS
 from unseam.runs.diagnose import rows_of
 from unseam.runs.evaluate import rows_for
 from unseam.runs.labels import data_name
-from unseam.runs.rank_members import RULE
+from unseam.runs.rank_members import RULE, SUCCESS
 from unseam.runs.represent import ENOUGH, RowSample
 from unseam.show.pictures import Album
 from unseam.show.report import provenance
@@ -44,6 +44,7 @@ class ReportFiles(NamedTuple):
     run: Path  # the folder of its run
     rows: RowSample | None  # on which its scores were computed, if it has any
     at: RowSample | None  # where its decoder was differentiated, if it has one
+    among: int = 1  # members, or runs with members, of which it was chosen
 
 
 def report(
@@ -119,7 +120,7 @@ def write_run_report(
         raise BadInput(f"member={member} is of one run, but {str(folder)!r} is a folder of runs; name a run folder")
     if several:
         best, home = report_runs(folder, several, path, place, formats, show)
-        return _told(path, best, home)
+        return _told(path, best, home, len(several))
     one = run if isinstance(run, Run) else load_run(run)
     kind = OBJECTIVES.get(one.config.objective)
     if kind is not None and not kind.decodes:
@@ -127,11 +128,12 @@ def write_run_report(
         return ReportFiles(path, None, one.folder, rows_for(one) if one.data.space else None, None)
     found = collect_report(one, member, show)
     write_report(found, path, place, formats, show)
-    return _told(path, found.chosen, found.run)
+    return _told(path, found.chosen, found.run, len(found.run.members))
 
 
-def _told(path: Path, chosen: View, run: Run) -> ReportFiles:
-    return ReportFiles(path, chosen, run.folder, rows_for(run) if chosen.mig else None, rows_of(run, DIAGNOSIS_POINTS))
+def _told(path: Path, chosen: View, run: Run, among: int) -> ReportFiles:
+    scored = rows_for(run) if chosen.mig else None
+    return ReportFiles(path, chosen, run.folder, scored, rows_of(run, DIAGNOSIS_POINTS), among)
 
 
 def write_report(
@@ -200,6 +202,7 @@ def _render(found: ReportData, album: Album, pages: Sequence[Shown], shared: Map
         other=found.other,
         by_hand=found.by_hand,
         rule=RULE,
+        success=SUCCESS,
         taken=rows_for(found.run),
         enough=ENOUGH,
         at=rows_of(found.run, DIAGNOSIS_POINTS),
