@@ -65,7 +65,7 @@ def test_a_cohort_of_pictures(cohort: Run, written: Path) -> None:
     assert found.other is not None
     assert f"Chosen without labels: member {found.chosen.member} " in page.words
     assert f"Compared with: member {found.other.member}" in page.words
-    assert "Scores on 96 rows, held-out and trained on (fewer than 500 were held out)" in page.words
+    assert "Scores of the latents in use, on 96 rows, held-out and trained on (fewer than 500 were held out)" in page.words
     tile = page.words[page.words.index("MIG") : page.words.index("DCI")]
     assert "chance" in tile
     assert "95 %" not in tile  # the rows are the whole data set: nothing was drawn
