@@ -48,7 +48,8 @@ def cost() -> None:
     panel.plot(angles, unequal, color=BLUE, lw=2.5, label=f"lengths {LENGTHS[0]:g} and {LENGTHS[1]:g}")
     panel.plot(angles, np.zeros_like(angles), color=ORANGE, lw=2.5, label="equal lengths, or a full posterior")
     panel.set(xlabel="angle between latent axes and the decoder's axes (degrees)", ylabel="cost (nats)")
-    panel.legend(frameon=False)
+    panel.set_ylim(top=0.33)
+    panel.legend(frameon=False, loc="upper left")
     panel.spines[["top", "right"]].set_visible(False)
     figure.savefig(FIGURES / "theory-cost.svg", bbox_inches="tight", metadata={"Date": None})
 

@@ -112,7 +112,7 @@ def scores_on_file(run: Run, view: View) -> list[Tile]:
     """What `unseam evaluate` has written into the run's rows, but MIG and DCI, which stand above."""
     rows = run.rows.read("scores")
     rows = rows[(rows["member"] == view.member) & ~rows["name"].str.fullmatch("mig|dci-.*")]
-    read = "on file, by `unseam evaluate`"
+    read = "written by unseam evaluate"
     return [Tile(r["name"], f"{r['value']:.3f}", rows_said(r["detail"]), read) for r in rows.to_dict("records")]
 
 

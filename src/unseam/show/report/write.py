@@ -28,7 +28,7 @@ from unseam.show.report.collect import ReportData, View, collect_report, records
 from unseam.show.report.member import Card, MemberPage, PairTable, member_page
 from unseam.show.report.page import Shown, fill, inline, member_pages, save_figures
 from unseam.show.report.runs import report_runs, run_folders
-from unseam.show.report.sentences import closed_sentence, headline, why
+from unseam.show.report.sentences import headline, why
 from unseam.show.report.tiles import tiles
 from unseam.show.style import frameless, new, plain, styled
 from unseam.show.traversals import TABLE_FRAMES
@@ -207,7 +207,6 @@ def _render(found: ReportData, album: Album, pages: Sequence[Shown], shared: Map
         enough=ENOUGH,
         at=rows_of(found.run, DIAGNOSIS_POINTS),
         headline=headline(found.shown),
-        verdict=closed_sentence(found.shown.diagnosis.verdict),
         why=why(found.shown, found.other) if found.other is not None else None,
         stable=found.stable,
         tiles=tiles(found.run, found.shown),
