@@ -247,6 +247,8 @@ def test_a_latent_that_knows_little_of_a_factor_or_more_of_another_does_not_hold
     """The headline said that latent 0 holds light: it knew 0.11 of its entropy, and 0.41 of y's."""
     light, small = Held("light", 0, 0.11, 1, 0.01, 0.41), Held("light", 0, 0.3, 1, 0.01, 0.8)
     assert [row.separated for row in (light, small, Held("y", 0, 0.41, 4, 0.1, 0.41))] == [False, False, True]
+    assert [Held("light", 0, share, 1, 0.01, share).separated for share in (0.24, 0.26)] == [False, True]
+    assert [Held("light", 0, 0.5, 1, second, 0.5).separated for second in (0.24, 0.26)] == [True, False]
     assert spread_words(light) == "no latent holds light (latent 0 knows 0.11 of its entropy)"
     assert spread_words(Held("light", 0, 0.05, 1, 0.01)).startswith("no latent knows light")
     assert spread_words(Held("light", 0, 0.5, 1, 0.4)).startswith("light is spread over latents 0 and 1")
