@@ -197,7 +197,8 @@ SILENT = (  # numbers and files that were wrong without a word, and what other u
     Mutant("S8: Dask's scheduler obeys every user of the machine", f"{UNSEAM}study/cluster.py",
            'processes=True, host="tls://127.0.0.1"', 'processes=True, host="127.0.0.1"', "study/test_study_cluster.py"),
     Mutant("S9: a view of a results file is read", f"{UNSEAM}run/results.py",
-           "    for kind, name, sql in connection.execute(named):\n", "    for kind, name, sql in ():\n", "train/test_train_tables.py"),
+           "    for kind, name, sql in connection.execute(named):\n", "    for kind, name, sql in ():\n",
+           "train/test_train_tables.py::test_a_damaged_table_is_refused_when_a_run_is_opened[a trigger]"),  # the view would fill memory
     Mutant("S10: a column that is computed is read", f"{UNSEAM}run/results.py",
            "if any(row[6] for row in", "if any(False for row in", "train/test_train_tables.py"),
     Mutant("S11: a run whose latents lack a row opens", f"{UNSEAM}run/results.py",
