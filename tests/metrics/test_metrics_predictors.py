@@ -1,5 +1,7 @@
 """Logistic regression, AUC, DCI, downstream tasks, DS, InfoMEC: against scikit-learn and by hand."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from _known import known
@@ -11,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, label_binarize
 
 from unseam.errors import BadInput
-from unseam.metrics import dci, downstream, ds, explicitness, infomec
+from unseam.metrics import dci, downstream, ds, explicitness, infomec, score
 from unseam.metrics.dci import concentration, weighted
 from unseam.metrics.explicitness import mean_auc
 from unseam.metrics.infomec import infoe
@@ -223,3 +225,19 @@ def test_a_small_quantised_latent_is_active():
     assert infomec(levels * [1.0, 1e-3], levels)["infoc"].settings["active"] == [0, 1]
     blurred = levels * [1.0, 1e-3] + 1e-5 * RNG.normal(size=(800, 2))
     assert infomec(blurred, levels)["infoc"].settings["active"] == [0]
+
+
+def test_dci_of_many_rows_is_fitted_on_some_of_them_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    g = np.random.default_rng(0)
+    v = g.integers(0, 3, (900, 2))
+    z = v + 0.01 * g.normal(size=v.shape)
+    whole = score(z, v, metrics="dci-disentanglement,dci-informativeness", workers=1)
+    assert not whole["dci-disentanglement"].notes
+    module = import_module("unseam.metrics.dci")  # the name in the package is the function
+    monkeypatch.setattr(module, "MOST", 200)
+    monkeypatch.setattr(module, "_BLOCK", 70)
+    some = score(z, v, metrics="dci-disentanglement,dci-informativeness", workers=1)
+    assert some["dci-disentanglement"].notes == ("DCI: models were fitted on 200 of the 600 training rows",)
+    assert some["dci-disentanglement"].settings["fitted"] == 200
+    assert some["dci-disentanglement"].value == pytest.approx(whole["dci-disentanglement"].value, abs=0.01)
+    assert some["dci-informativeness"].value == 1.0  # all 300 held-out rows, in blocks
