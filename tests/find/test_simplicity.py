@@ -12,9 +12,10 @@ from sklearn.decomposition import FactorAnalysis
 import unseam
 from unseam.axes import Array
 from unseam.errors import BadInput
+from unseam.finding.axes import fit_axes
 from unseam.finding.factor_analysis import FactorModel, correlation_matrix, explains, fit_factors
 from unseam.finding.linear import depend
-from unseam.finding.number import FactorCounts, count_factors, minimum_partial, parallel_analysis
+from unseam.finding.number import FactorCounts, clear_factors, count_factors, minimum_partial, parallel_analysis
 from unseam.finding.simple import power_of_second
 from unseam.finding.simplicity import congruences, criterion, promax, simple_structure
 from unseam.finding.stability import chance_quantile, congruence_agreement
@@ -248,3 +249,48 @@ def test_one_direction_of_a_wide_table_is_not_found_without_a_test(columns: int)
     x = g.normal(size=(600, 3)) @ g.uniform(0.5, 1.0, (3, columns)) + g.normal(size=(600, columns))
     (factor,) = unseam.find(x, network=False, latents=1, show=False).factors
     assert factor.grade != "found"
+
+
+def test_weak_factors_that_move_every_column_are_counted() -> None:
+    """Parallel analysis stops at the strong factor."""
+    g = np.random.default_rng(5)
+    signs = np.array([[1, 1, 1, 1, -1, -1, -1, -1], [1, 1, -1, -1, 1, 1, -1, -1]])
+    L = np.concatenate([np.full((1, 8), 0.8), 0.3 * signs])
+    x = g.standard_normal((1500, 3)) @ L + 0.4 * g.standard_normal((1500, 8))
+    assert parallel_analysis(x).number == 1
+    assert clear_factors(x, 1) == 3
+    assert count_factors(x, np.zeros(x.shape, bool), 1).major == 3
+
+
+def test_heavy_tails_make_bic_more_careful() -> None:
+    """Rows that share a scale vary more in their covariance; without eta that would look like factors."""
+    g = np.random.default_rng(6)
+    x = g.standard_normal((1000, 1)) + g.standard_normal((1000, 10))
+    x *= np.sqrt(5 / g.chisquare(5, (1000, 1)))
+    assert clear_factors(x, 1) == 1
+
+
+def mixtures_that_nearly_coincide(seed: int = 0) -> Array:
+    """Three Laplace factors, two of which move all columns in nearly the same proportions."""
+    g = np.random.default_rng(seed)
+    first, second = g.standard_normal((2, 10))
+    A = np.stack([first, second + 0.07 * g.standard_normal(10), second + 0.07 * g.standard_normal(10)])
+    return g.laplace(size=(1500, 3)) @ A + 0.6 * g.standard_normal((1500, 10))
+
+
+def test_a_component_that_may_be_two_factors_is_not_found() -> None:
+    """Two factors that noise makes one direction: their sum is independent of the third and comes back."""
+    found = unseam.find(mixtures_that_nearly_coincide(), network=False, show=False)
+    assert found.count == 2
+    assert "found" not in [factor.grade for factor in found.factors]
+
+
+def test_a_component_that_is_none_too_surely_gaussian_keeps_its_axis() -> None:
+    """Few rows do not show it beyond doubt; principal axes would mix it with the Gaussian ones."""
+    g = np.random.default_rng(1)
+    s = np.column_stack([g.exponential(size=400) - 1, g.standard_normal((400, 2))])
+    x = s @ g.standard_normal((3, 9)) + 0.05 * g.standard_normal((400, 9))
+    axes = fit_axes(x, 3)
+    assert axes.turned is not None
+    assert axes.gaussian[~axes.turned].all() or not axes.gaussian.all()
+    assert np.abs(np.corrcoef(axes.encode(x).T, s[:, 0])[-1, :3]).max() > 0.95

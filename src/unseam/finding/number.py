@@ -10,7 +10,7 @@ Parallel analysis compares the second eigenvalue with that of a table in which n
 first factor has taken most of the variance, and so it misses weak factors that move every column. Factor analysis that
 has the strong ones already does not. Its weakest direction is as clear as the smallest eigenvalue of L' psi^-1 L says:
 at 1 the columns determine the direction to a squared correlation of 1/2. It moves 1 / sum u_i^4 columns, u the unit
-eigenvector of psi^-1/2 R psi^-1/2; two columns that share a wording are not a factor.
+eigenvector of psi^-1/2 R psi^-1/2; what one or two columns have for themselves is not a factor.
 """
 
 from __future__ import annotations
