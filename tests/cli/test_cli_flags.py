@@ -432,6 +432,7 @@ CASES = [
 ]
 ELSEWHERE = {  # flags that are no argument of a function: each has a test of its own below
     *((verb, "data") for verb in ("diagnose", "evaluate", "explore", "report", "traverse")),
+    *((verb, "likelihood") for verb in ("diagnose", "explore", "report")),
     ("diagnose", "figures"), ("diagnose", "theorems"), ("explore", "open"), ("match", "columns"), ("score", "format"),
 }  # fmt: skip
 

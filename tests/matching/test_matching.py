@@ -201,3 +201,15 @@ def test_codes_in_blocks_and_on_disk_are_matched_as_in_memory(tmp_path, monkeypa
     for path, array in zip(places, directions, strict=True):
         np.save(path, array)
     assert match(*places).pairs[0].values == pytest.approx(match(*directions).pairs[0].values, abs=1e-6)
+
+
+def test_codes_without_of_codes_get_a_hint(capsys):
+    codes = np.random.default_rng(0).normal(size=(200, 3))
+    match(codes, codes)
+    assert "if these are codes" in capsys.readouterr().err
+    match(codes, codes, of="codes")
+    match(codes.T, codes.T)
+    match(np.eye(100), np.eye(100))
+    assert capsys.readouterr().err == ""
+    with pytest.raises(BadInput, match="--of codes"):
+        match(codes, codes[:, :2])

@@ -352,3 +352,62 @@ def test_gaussian_likelihood_of_a_module_is_used():
     model.likelihood = Gaussian(0.25)
     expected = float(entanglement_cost((W.T @ W).double() / 0.25, 2.0))
     assert unseam.diagnose(model, X, beta=2.0).entanglement_cost == pytest.approx(expected, rel=1e-5)
+
+
+class Sigmoid(WithMethods):
+    """The decoder of PyTorch's own VAE example: probabilities, trained with cross entropy."""
+
+    def decode(self, z):
+        return torch.sigmoid(super().decode(z))
+
+
+def test_probabilities_are_turned_into_logits_for_a_bernoulli_and_noted_otherwise():
+    model, x = Sigmoid(), torch.sigmoid(X)
+    found = unseam.diagnose((model.encode, model.decode), x, likelihood="bernoulli", beta=1.0)
+    logits = (model.encode, lambda z: WithMethods.decode(model, z))
+    expected = unseam.diagnose(logits, x, likelihood="bernoulli", beta=1.0)
+    assert found.entanglement_cost == pytest.approx(expected.entanglement_cost, rel=1e-3)
+    assert "the decoder returns probabilities; their logits were taken" in found.warnings
+    pair = (model.encode, model.decode)
+    assert any("if the model was trained with cross entropy" in w for w in unseam.diagnose(pair, x).warnings)
+    assert not any("cross entropy" in w for w in unseam.diagnose(pair, x, s2=0.1).warnings)
+
+
+def test_a_derivative_that_is_not_the_decoders_is_said():
+    cut = lambda z: Decoder()(z.detach()) + 0.5 * Decoder()(z)  # noqa: E731
+    found = unseam.diagnose((Encoder(), cut), X, s2=1.0, beta=1.0)
+    assert any("is off by 67% of what it is by finite differences" in w for w in found.warnings)
+    assert not any("finite differences" in w for w in unseam.diagnose((Encoder(), Decoder()), X, s2=1.0).warnings)
+
+
+class Plain(nn.Module):
+    def __init__(self, encode, decode):
+        super().__init__()
+        self.encode, self.decode = encode, decode
+
+
+PARTS = {  # the same faulty parts behind both ways in which modules are given
+    "module": Plain,
+    "pair": lambda encode, decode: (encode, decode),
+}
+BROKEN = {
+    "tuple": (lambda z: (z @ W.T, z), "decoder returns a tuple of 2"),
+    "distribution": (lambda z: torch.distributions.Normal(z @ W.T, 1.0), "decoder returns a distribution"),
+    "batch size": (lambda z: (z @ W.T).sum(0, keepdim=True), "keep the batch axis|turns .* points"),
+    "not differentiable": (lambda z: torch.from_numpy(z.detach().numpy() @ W.numpy().T), "derivative|differentia"),
+}
+
+
+@pytest.mark.parametrize("kind", PARTS)
+@pytest.mark.parametrize("fault", BROKEN)
+def test_every_verb_refuses_a_broken_decoder_in_one_line_and_writes_nothing(kind, fault, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    decode, words = BROKEN[fault]
+    model = PARTS[kind](lambda x: x @ torch.linalg.pinv(W).T, decode)
+    for verb in (unseam.diagnose, unseam.theorems, unseam.align):
+        with pytest.raises(BadInput, match=words) as told:
+            verb(model, X)
+        assert "\n" not in str(told.value)
+    with pytest.raises(BadInput):
+        unseam.report(model, data=X, show=False)
+    assert not list(tmp_path.rglob("*.html"))

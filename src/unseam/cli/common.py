@@ -226,6 +226,13 @@ RunOrModel = Annotated[
         help="The run folder; or FILE.py:NAME, a model of your own or a function that makes it, with --data.",
     ),
 ]
+ModelLikelihood = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="bernoulli|gaussian",
+        help="With FILE.py:NAME: what it was trained with, where the model does not know; bernoulli for cross entropy.",
+    ),
+]
 ModelData = Annotated[
     str | None,
     tyro.conf.arg(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unseam.cli.common import AsJson, Device, ModelData, OneMember, RunOrModel, emit, stdout
+from unseam.cli.common import AsJson, Device, ModelData, ModelLikelihood, OneMember, RunOrModel, emit, stdout
 from unseam.cli.model_file import load_model, model_file, read_observations, run_of_file
 from unseam.errors import BadInput
 from unseam.run import Run, load_run
@@ -40,6 +40,7 @@ class Command:
     """Also say which identifiability theorem applies and which premise fails."""
     device: Device = "auto"
     data: ModelData = None
+    likelihood: ModelLikelihood = None
     json: AsJson = False
 
     def run(self) -> None:
@@ -56,7 +57,8 @@ class Command:
         if model_file(self.run_folder) is not None:
             self.diagnose_model()
             return
-        run = (run_of_file(self.run_folder, self.data) or load_run(self.run_folder)).on(self.device, double=True)
+        opened = run_of_file(self.run_folder, self.data, likelihood=self.likelihood) or load_run(self.run_folder)
+        run = opened.on(self.device, double=True)
         taken = rows_of(run, self.points, self.seed)
         found = diagnose(run, None if self.member is None else [self.member], self.points, self.seed)
         paths = {m: draw(run, m, d) for m, d in found.items()} if self.figures else {}
@@ -104,8 +106,8 @@ class Command:
 
         x, _ = read_observations(self.data, self.run_folder)
         model = load_model(self.run_folder)
-        found = diagnose(model, x, points=self.points, seed=self.seed)
-        table = theorems(model, x, seed=self.seed) if self.theorems else None
+        found = diagnose(model, x, likelihood=self.likelihood, points=self.points, seed=self.seed)
+        table = theorems(model, x, likelihood=self.likelihood, seed=self.seed) if self.theorems else None
         if self.json:
             row = {"member": 0, **found.to_json(), **({} if table is None else {"theorems": table.to_json()})}
             emit(

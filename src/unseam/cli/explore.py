@@ -11,7 +11,7 @@ from typing import Annotated
 
 import tyro
 
-from unseam.cli.common import MaybeInt, ModelData, RunOrModel, emit, stdout
+from unseam.cli.common import MaybeInt, ModelData, ModelLikelihood, RunOrModel, emit, stdout
 from unseam.cli.model_file import run_of_file
 from unseam.errors import BadInput
 
@@ -40,6 +40,7 @@ class Command:
     open: bool = True
     """Open the page in a browser."""
     data: ModelData = None
+    likelihood: ModelLikelihood = None
     json: bool = False
     """Print one JSON document with the address, then serve."""
 
@@ -51,7 +52,7 @@ class Command:
         from unseam.show.explorer.server import serve_explorer
 
         with TemporaryDirectory() as scratch:
-            first = run_of_file(self.run_folder, self.data, Path(scratch) / "model") or self.run_folder
+            first = run_of_file(self.run_folder, self.data, Path(scratch) / "model", self.likelihood) or self.run_folder
             folders = [first] if self.run2 is None else [first, self.run2]
             gallery = open_gallery(folders, [self.member, self.member2])
             serve_explorer(gallery, self.port, self.ready)

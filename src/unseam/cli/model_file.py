@@ -79,13 +79,17 @@ def read_observations(data: str | None, place: str | Path) -> Any:
     return x, factors
 
 
-def run_of_file(place: str | Path, data: str | None, out: str | Path | None = None) -> Run | None:
+def run_of_file(
+    place: str | Path, data: str | None, out: str | Path | None = None, likelihood: str | None = None
+) -> Run | None:
     """FILE.py:NAME with --data as a run; None where the place is a run folder."""
     if model_file(place) is None:
         if data is not None:
             raise BadInput(f"--data belongs to a model, FILE.py:NAME; the run {str(place)!r} has its own")
+        if likelihood is not None:
+            raise BadInput(f"--likelihood belongs to a model, FILE.py:NAME; the run {str(place)!r} has its own")
         return None
     from unseam.runs.adapted_run import as_run
 
     x, factors = read_observations(data, place)
-    return as_run(load_model(place), x, factors=factors, out=out)
+    return as_run(load_model(place), x, factors=factors, out=out, likelihood=likelihood)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from unseam.cli.common import AsJson, MaybeInt, MaybePath, ModelData, RunFolder, emit, stdout
+from unseam.cli.common import AsJson, MaybeInt, MaybePath, ModelData, ModelLikelihood, RunFolder, emit, stdout
 from unseam.cli.model_file import run_of_file
 
 
@@ -32,6 +32,7 @@ class Command:
     formats: str = "pdf"
     """Formats of these figures: svg, pdf, png, separated by commas."""
     data: ModelData = None
+    likelihood: ModelLikelihood = None
     json: AsJson = False
 
     def run(self) -> None:
@@ -39,7 +40,7 @@ class Command:
         from unseam.show.report.write import write_run_report
 
         formats = [name.strip() for name in self.formats.split(",")]
-        run = run_of_file(self.run_folder, self.data) or self.run_folder
+        run = run_of_file(self.run_folder, self.data, likelihood=self.likelihood) or self.run_folder
         done = write_run_report(run, self.out, self.member, figures=self.figures, formats=formats)
         if self.json:
             best = done.chosen and done.chosen.diagnosis

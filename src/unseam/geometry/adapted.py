@@ -35,9 +35,11 @@ from unseam.geometry.polarized import active_latents, statistics
 from unseam.geometry.prepare import ColumnWeights, Question, attempt, check_count, check_output, each_tensor, moving
 from unseam.geometry.sampled_cost import SAMPLES, SampledCost, sampled_cost
 from unseam.models.adapters.base import AdaptedModel, floating_parameter
-from unseam.models.likelihood import Likelihood
+from unseam.models.likelihood import Bernoulli, Likelihood
 from unseam.models.posterior import Diagonal
 
+_LOOKED_AT = 200  # codes at which outputs are looked at for probabilities
+_SURE = 1e-6  # probabilities nearer to 0 or 1 count as this far away
 Beta = float | None | Literal["auto"]
 
 
@@ -72,6 +74,38 @@ def diagnose_adapted(
     if groups.index.shape[1] < K and model.differentiable and samples:
         whole = whole_cost(model, q, K, samples, seed)
     return diagnosis_of(q, scope=groups.scope, whole=whole)
+
+
+@torch.no_grad()
+def as_asked(model: AdaptedModel, likelihood: Likelihood | str | None, s2: float | None = None) -> AdaptedModel:
+    """The model with logits where a Bernoulli is asked for and the decoder returns probabilities (a last sigmoid).
+
+    Where nothing is said of the likelihood, and outputs and observations lie in [0, 1], a note says what is assumed.
+    """
+    if isinstance(model.likelihood, Bernoulli) or not model.differentiable:
+        return model
+    bernoulli = likelihood == "bernoulli" or isinstance(likelihood, Bernoulli)
+    silent = likelihood is None and s2 is None and model.likelihood is None and model.data is not None
+    if not bernoulli and not silent:
+        return model
+    decode = on_device(model)
+    try:
+        theta = decode(model.points[:_LOOKED_AT])
+    except Exception:  # the geometry's own checks say what is wrong
+        return model
+    if not isinstance(theta, Tensor) or not bool(((theta >= 0) & (theta <= 1)).all()):
+        return model
+    if bernoulli:
+        note = "the decoder returns probabilities; their logits were taken"
+        return replace(model, decode=lambda z: torch.logit(decode(z), eps=_SURE), notes=(*model.notes, note))
+    assert model.data is not None
+    if not bool(((model.data >= 0) & (model.data <= 1)).all()):
+        return model
+    note = (
+        "the likelihood is not known and a Gaussian is assumed; if the model was trained with cross entropy, say "
+        "likelihood='bernoulli', otherwise the variance: s2="
+    )
+    return replace(model, notes=(*model.notes, note))
 
 
 def likelihood_of(model: AdaptedModel, likelihood: Likelihood | str | None, s2: float | None) -> Likelihood | None:

@@ -24,13 +24,14 @@ from unseam.matching.files import open_set
 from unseam.matching.groups import near_groups, sum_groups
 from unseam.matching.latents import match_codes
 from unseam.matching.result import Match, MatchedPair, Of
-from unseam.progress import bar
+from unseam.progress import bar, log
 from unseam.readers import FileRows, Hdf5Rows
 
 __all__ = ["AT", "Match", "MatchedPair", "match", "match_codes", "open_set"]
 
 AT = 0.7  # |cosine| from which on two directions are the same (Paulo & Belrose 2025)
 _ROWS = 2000  # of a run's data, encoded by every member
+_FEW_LATENTS, _MANY_ROWS = 64, 8  # arrays with fewer columns, and this many rows for each, may be codes
 _CHECKED = 1 << 16  # rows looked at at a time
 
 
@@ -84,6 +85,8 @@ def match(
     if not 0 < at <= 1:
         raise BadInput(f"at={at} must be above 0 and at most 1: from when on two directions are the same")
     _check(sets, of)
+    if of == "directions":
+        hint_at_codes(sets)
     labels = list(names) if names is not None else labels
     if len(labels) != len(sets):
         raise BadInput(f"{len(labels)} names for {len(sets)} sets; give one for each set")
@@ -96,6 +99,17 @@ def match(
     large = of == "directions" and max(sizes) > EXACT
     method = f"auction on lists of the {LISTED} nearest" if large else "by assignment (largest sum)"
     return Match(tuple(labels), sizes, of, signed, at, method, tuple(found))
+
+
+def hint_at_codes(sets: Sequence[Array]) -> None:
+    """Say so where arrays look like codes of the same rows: as many rows each, many more than columns."""
+    rows, columns = {s.shape[0] for s in sets}, max(s.shape[1] for s in sets)
+    if len(rows) == 1 and columns <= _FEW_LATENTS and min(rows) >= _MANY_ROWS * columns:
+        n = min(rows)
+        log.info(
+            f"note: matching {n:,} directions of {columns} numbers each; if these are codes, latents in columns and "
+            f"the same {n:,} rows in each set, say so: of='codes' (--of codes)"
+        )
 
 
 def _pair_of_directions(
@@ -158,6 +172,8 @@ def _check(sets: Sequence[Array], of: Of) -> None:
         hint = (
             "one direction in each row (give the transpose if they are columns)" if axis else "codes of the same rows"
         )
+        if axis and len({s.shape[0] for s in sets}) == 1:
+            hint += ", or say of='codes' (--of codes) if they are codes of the same rows"
         raise BadInput(f"sets of shapes {shapes} must have as many {word}; give {hint}")
 
 

@@ -17,7 +17,7 @@ from unseam.atomic import free_path
 from unseam.data.torch_data import is_torch_data, read_torch_data
 from unseam.data.user import CHANNELS, UserData
 from unseam.errors import BadInput
-from unseam.geometry.adapted import Beta, beta_of, diagnose_adapted, likelihood_of, on_device
+from unseam.geometry.adapted import Beta, as_asked, beta_of, diagnose_adapted, likelihood_of, on_device
 from unseam.geometry.jacobian import as_likelihood
 from unseam.models import Architecture
 from unseam.models.adapters import AdaptedModel, adapter_for
@@ -90,17 +90,17 @@ def as_run(
     if is_torch_data(data):
         data, labels = read_torch_data(data)
         factors = labels if factors is None else factors
-    adapted = adapter.adapt(model, data)
+    adapted = as_asked(adapter.adapt(model, data), likelihood, s2)
     check_fit(adapted)
     name = adapted.kind if isinstance(model, (tuple, list)) else type(model).__name__
     folder = free_path(Path("runs") / name) if out is None else Path(out)
     check_free(folder)
     p = as_likelihood(likelihood_of(adapted, likelihood, s2))
     weight = beta_of(adapted, beta)
-    source = "given"
-    if weight is None and adapted.variances is not None and adapted.has_beta:
-        found = diagnose_adapted(adapted, "all", likelihood=p, beta=None, points=_POINTS, samples=0)
-        weight, source = found.beta, found.beta_source
+    unknown = weight is None and adapted.variances is not None and adapted.has_beta
+    points = _POINTS if unknown else 2 * MOST_LATENTS  # enough to refuse what it refuses
+    found = diagnose_adapted(adapted, "all", likelihood=p, beta=weight, points=points, samples=0)
+    weight, source = found.beta, found.beta_source if unknown else "given"
     return _write_adapted_run(folder, name, adapted, data, factors, p, weight or 1.0, source)
 
 

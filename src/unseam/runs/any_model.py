@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unseam import geometry
 from unseam.errors import BadInput
-from unseam.geometry.adapted import Beta, beta_of, diagnose_adapted, flat_question, likelihood_of
+from unseam.geometry.adapted import Beta, as_asked, beta_of, diagnose_adapted, flat_question, likelihood_of
 from unseam.geometry.align import Alignment
 from unseam.geometry.diagnosis import Diagnosis
 from unseam.geometry.groups import Latents
@@ -119,7 +119,7 @@ def diagnose(
     """
     if hasattr(model, "members"):  # a run
         return diagnose_run(model, x if x is not None else data, member, points, seed)
-    adapted = read_model(model, x, posterior, codes, data)
+    adapted = read_model(model, x, posterior, codes, data, likelihood, s2)
     if adapted is not None:
         return diagnose_adapted(
             adapted, latents, likelihood=likelihood, s2=s2, beta=beta, points=points, chunk=chunk, factors=factors,
@@ -190,7 +190,7 @@ def align(
     """
     if hasattr(model, "members"):  # a run
         return align_run(model, x, member, points, seed)
-    adapted = read_model(model, x, posterior, codes)
+    adapted = read_model(model, x, posterior, codes, None, likelihood, s2)
     search: dict[str, Any] = {"points": points, "restarts": restarts, "seed": seed, "chunk": chunk}
     if adapted is None:
         given = codes if codes is not None else x
@@ -260,7 +260,7 @@ def theorems(
         seen = see(run, net, most, seed)
         q = prepare_decoder(net, seen.posterior.mean, seen.posterior, None, 0.5, beta_of_member(run, one), most, None)
         return theorem_table(q, seen.x, points, seed)
-    adapted = read_model(model, x, posterior, codes, data)
+    adapted = read_model(model, x, posterior, codes, data, likelihood, s2)
     if adapted is None:
         given = codes if codes is not None else x
         refuse_missing(given, model)
@@ -298,16 +298,24 @@ def with_data(run: Run, x: Any) -> Run:
     return run if x is None else load_run(run.folder, data=x)
 
 
-def read_model(model: Any, x: Any, posterior: Any = None, codes: Any = None, data: Any = None) -> AdaptedModel | None:
+def read_model(
+    model: Any,
+    x: Any,
+    posterior: Any = None,
+    codes: Any = None,
+    data: Any = None,
+    likelihood: Likelihood | str | None = None,
+    s2: float | None = None,
+) -> AdaptedModel | None:
     """What an adapter makes of a model and observations; None for a decoder with codes."""
     adapter = adapter_for(model)
     if adapter is None or posterior is not None or codes is not None:
         return None
     if x is None and data is not None:
-        return adapter.adapt(model, data)
+        return as_asked(adapter.adapt(model, data), likelihood, s2)
     if x is None:
         raise BadInput(f"{type(model).__name__} needs observations: give x, some of the data that it was trained on")
-    return None if meant_as_codes(adapter, model, x) else adapter.adapt(model, x)
+    return None if meant_as_codes(adapter, model, x) else as_asked(adapter.adapt(model, x), likelihood, s2)
 
 
 @torch.no_grad()

@@ -34,7 +34,7 @@ CLAIM = (
 SOURCE = "Allen 2024, version 7 (conditions C1 and C2, if and only if); its proofs were not at hand"
 PAPER = "nothing is trained, so the scales differ in the number of draws only"
 CHOICES = (
-    "Four plane_maps of two latents, in closed form; codes are drawn evenly from 1..3 (0..1.1 for the conformal map) and "
+    "Four maps of two latents, in closed form; codes are drawn evenly from 1..3 (0..1.1 for the conformal map) and "
     "from 0..1.5, 500 at a time. C2 is the root mean square change of log s_i while the other latent goes through one "
     "standard deviation.",
     "Ring and cylinder: latents in a plane at radii 1 to 3, decoded to (g cos a, g sin a) with g = r^3 / 3, and to "
@@ -212,8 +212,8 @@ def draw(numbers: Numbers) -> Figure:
 def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     c2, error = (pick(numbers["polar"], key).mean() for key in ("c2", "error"))
     return (
-        "Polar coordinates have orthogonal columns everywhere and pass every identity of A4. The radius changes "
-        f"the speed along the angle by {c2:.0%} per standard deviation ({c2 / error:.0f} standard errors), and the density "
+        "Polar coordinates have orthogonal columns everywhere and pass every identity of A4. The radius changes the "
+        f"speed along the angle by {c2:.0%} per standard deviation ({c2 / error:.0f} standard errors), and the density "
         f"is {pick(numbers['polar'], 'cost').mean():.3f} nats from any product. `coordinates` calls latents polar by "
         "the frame of the metric alone, which is C1; a ring and a cylinder are the same to it, and C2 makes one of "
         "them a product of two independent curves and the other not."
