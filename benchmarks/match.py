@@ -23,6 +23,7 @@ SIZES = {  # directions of both sides, dimensions, share that both have
     "none-shared": (32768, 32768, 1024, 0.0),
     "unequal": (131072, 2048, 1024, 0.75),
     "131072": (131072, 131072, 1024, 0.75),
+    "131072-narrow": (131072, 131072, 64, 0.75),
 }
 USUAL = ("8192", "32768")
 PARTS = tuple(SIZES)
