@@ -27,7 +27,7 @@ TREES = ("dci-", "downstream-", "efficiency-")  # the study has them
 
 
 def of_piece(place: Place) -> pd.DataFrame:
-    """One row a model: its place and every score."""
+    """One row per model: its place and every score."""
     run, codes = load_run(place.folder / "run"), np.load(place.folder / "codes.npy")
     rows = Evaluator(run, place.piece).rows[: codes.shape[1]]
     factors = run.data.factors(rows).numpy()

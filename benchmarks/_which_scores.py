@@ -2,7 +2,7 @@
 
     python benchmarks/_which_scores.py STUDY_DIR_OR_TABLE.parquet [--at 0.8] > table.md
 
-Takes the tidy frame of a study (one row a model; `mean.METRIC`, `sampled.METRIC`, `downstream.KIND.N`). Within each
+Takes the tidy frame of a study (one row per model; `mean.METRIC`, `sampled.METRIC`, `downstream.KIND.N`). Within each
 data set the models are ranked by every score; Spearman's correlations are averaged over the data sets, so that a score
 does not agree with another because both know which data set is easy. Scores whose average correlation (average linkage
 on 1 - |rho|) is at least `at` form a cluster; its representative is the one with the highest mean |rho| with the
@@ -100,7 +100,7 @@ def scores_of(frame: pd.DataFrame) -> list[str]:
 def which_scores(frame: pd.DataFrame, at: float = AT) -> tuple[pd.DataFrame, list[Cluster]]:
     """Rank correlations of the scores of a study's tidy frame, and their clusters."""
     if "data" not in frame:
-        raise BadInput("the frame has no column 'data'; give a study's table, one row a model")
+        raise BadInput("the frame has no column 'data'; give a study's table, one row per model")
     done = frame[frame["status"] == "finished"] if "status" in frame else frame
     rho = correlations(done, scores_of(done))
     return rho, clusters(rho, at)

@@ -5,7 +5,7 @@
 
 Each kind of table (`_calibration_kinds.py`) is simulated with known truth and handed to `unseam.find`; the rules of
 judging are at the top of `_calibration_judge.py`. One line of JSON for each table is appended to OUT/KIND.jsonl; the
-same command goes on where it stopped. A line names the code it was made by: after a change of `find` all tables are
+same command continues where it stopped. A line names the code it was made by: after a change of `find` all tables are
 measured again, and lines of other code are left in the file but not counted. OUT gets summary.txt, summary.json and
 summary.md.
 """

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from unseam.data import config, load_data
-from unseam.device import kept_memory
+from unseam.device import retained_memory
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES
 from unseam.run.config import RunConfig, Training, sweep_members
@@ -63,7 +63,7 @@ def seconds(steps: dict[str, Callable[[], None]], rounds: int = ROUNDS) -> dict[
     return best
 
 
-@kept_memory()
+@retained_memory()
 def run() -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)

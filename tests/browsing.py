@@ -37,7 +37,7 @@ def until(page, condition: str, argument=None) -> None:
     A function, not an expression: playwright evaluates an expression anew at every look, and every look but the first
     is refused by a page whose policy forbids eval, as ours do: the test passes where the first look is late enough.
     """
-    assert "=>" in condition, f"{condition!r} is no function: write '() => ...'"
+    assert "=>" in condition, f"{condition!r} is not a function: write '() => ...'"
     page.wait_for_function(condition, arg=argument, timeout=90_000)
 
 

@@ -1,4 +1,4 @@
-"""One thread a process (xdist has one process a core), no test sees the user's data folder, no file stays behind."""
+"""One thread a process (xdist has one process per core), no test sees the user's data folder, no file stays behind."""
 
 import os
 import tempfile

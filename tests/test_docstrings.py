@@ -1,19 +1,17 @@
 """Every public callable has a NumPy-style docstring: each parameter of its signature and no other, what it returns, and
 an example (which pytest runs with the other doctests).
 
-Public are the names of `unseam`, of `unseam.estimators`, the metrics, and what docs/reference.md lists. The fields of a
-dataclass may be documented where they stand, by a string below each.
+Public are the names of `unseam`, of `unseam.estimators`, the metrics, and the classes that these take and return. The
+fields of a dataclass may be documented where they stand, by a string below each.
 """
 
 import ast
 import dataclasses
 import importlib
 import inspect
-import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,15 +20,17 @@ import unseam
 import unseam.metrics
 from unseam import estimators
 
-ROOT = Path(__file__).parents[1]
 HEADS = ("Parameters", "Attributes", "Returns", "Raises", "See Also", "Notes", "Examples")
 
 
-def members_of_reference() -> Iterator[tuple[str, str]]:
-    """(module, name) of everything that the reference page shows."""
-    text = (ROOT / "docs" / "reference.md").read_text()
-    for module, names in re.findall(r"^::: ([\w.]+)\n    options: \{members: \[([^\]]*)\]\}", text, re.MULTILINE):
-        yield from ((module, name.strip()) for name in names.split(","))
+MORE = {  # what the functions take and return
+    "unseam.run": ("Member", "Run", "RunConfig", "Training"),
+    "unseam.models": ("Architecture", "Autoencoder"),
+    "unseam.metrics": ("Scores",),
+    "unseam.runs.export": ("export",),
+    "unseam.show.film": ("Film", "film"),
+}
+NO_EXAMPLE = {"unseam.explore": "it serves until it is stopped"}
 
 
 def public() -> dict[str, Any]:
@@ -38,8 +38,9 @@ def public() -> dict[str, Any]:
     places = [("unseam", name) for name in unseam.__all__]
     places += [("unseam.estimators", name) for name in estimators.__all__]
     places += [("unseam.metrics", name) for name, call in vars(unseam.metrics).items() if hasattr(call, "of")]
+    places += [(module, name) for module, names in MORE.items() for name in names]
     found: dict[int, tuple[str, Any]] = {}
-    for module, name in (*places, *members_of_reference()):
+    for module, name in places:
         thing = getattr(importlib.import_module(module), name)
         if callable(thing):
             found.setdefault(id(thing), (f"{module}.{name}", thing))
@@ -53,7 +54,7 @@ def sections(doc: str) -> dict[str, list[str]]:
     """Heading -> its lines; the text above the first heading is under ""."""
     out: dict[str, list[str]] = {"": []}
     lines, head = inspect.cleandoc(doc).splitlines(), ""
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+    for line, below in zip(lines, [*lines[1:], ""], strict=False):
         if line in HEADS and below == "-" * len(line):
             head = line
             out[head] = []
@@ -83,7 +84,7 @@ def fields_with_a_string(kind: type) -> set[str]:
 def test_the_surface_is_walked() -> None:
     """The tests below look at something, of every kind."""
     assert {"unseam.fit", "unseam.find", "unseam.estimators.VAE", "unseam.metrics.mig"} <= set(PUBLIC)
-    assert {"unseam.run.run.Run", "unseam.runs.export.export"} <= set(PUBLIC)
+    assert {"unseam.run.Run", "unseam.runs.export.export"} <= set(PUBLIC)
     assert len(PUBLIC) > 60
 
 
@@ -111,9 +112,9 @@ def test_every_parameter_is_described_and_no_other(name: str) -> None:
 def test_what_comes_back_is_described_with_an_example(name: str) -> None:
     thing = PUBLIC[name]
     found = sections(thing.__doc__ or "")
-    if not inspect.isclass(thing):
+    if not inspect.isclass(thing) and inspect.signature(thing).return_annotation not in (None, "None"):
         assert found.get("Returns"), "Returns"
-    assert any(line.startswith(">>> ") for line in found.get("Examples", [])), "Examples"
+    assert name in NO_EXAMPLE or any(line.startswith(">>> ") for line in found.get("Examples", [])), "Examples"
 
 
 def documented_methods() -> list[tuple[str, Callable[..., Any]]]:

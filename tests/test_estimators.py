@@ -166,12 +166,12 @@ def test_vae_sorts_by_information_gives_rows_back_and_is_plain_arrays() -> None:
 
 
 def test_data_without_factors_are_said_to_have_none() -> None:
-    """A transformer gives a column all the same, and says that it is no factor."""
+    """A transformer gives a column all the same, and says that it is not a factor."""
     X = np.random.default_rng(0).normal(size=(400, 5))
     finder = FactorFinder().fit(X)
     assert (finder.count_, finder.grades_, finder.transform(X).shape) == (0, ["unstable"], (400, 1))
     assert finder.findings_.sentence.startswith("No factors: in these 400 rows")
-    assert "is no factor" in str(finder.findings_)
+    assert "is not a factor" in str(finder.findings_)
     assert "made of 1 factor" not in str(finder.findings_)
 
 

@@ -50,7 +50,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
         try:
             os.replace(temporary, path)
         except FileNotFoundError:
-            check_guard()  # whoever took over has deleted it
+            check_guard()  # the process that took over has deleted it
             raise
         flush(path.parent)
     finally:
@@ -84,7 +84,7 @@ def check_guard() -> None:
 
 
 def remove_temporaries(*folders: Path) -> None:
-    """Delete every temporary file, whoever writes it: its rename into place then fails."""
+    """Delete every temporary file of any process: the rename into place then fails."""
     for folder in folders:
         for path in folder.iterdir() if folder.is_dir() else ():
             if _TEMPORARY.match(path.name):

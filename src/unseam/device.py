@@ -61,17 +61,17 @@ def recorded_device(name: str) -> torch.device:
 
 TRIM, MAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of <malloc.h>
 _LARGEST = 1 << 25  # bytes of a block that may come from the heap: the most that every glibc takes
-_KEPT = (1 << 31) - 1  # bytes of free heap that are not handed back
+_RETAINED = (1 << 31) - 1  # bytes of free heap that are not returned
 USUAL = 1 << 26  # glibc's own, where it has seen a block of the largest size
 
 
 @contextmanager
-def kept_memory() -> Iterator[None]:
-    """Free heap stays with this process inside the block, and is handed back after it."""
+def retained_memory() -> Iterator[None]:
+    """Inside the block freed memory stays with this process; it is returned to the system afterwards."""
     try:
         libc = ctypes.CDLL(None)
         libc.mallopt(MAP, _LARGEST)
-        libc.mallopt(TRIM, _KEPT)
+        libc.mallopt(TRIM, _RETAINED)
     except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
         yield
         return

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import wraps
-from inspect import signature
+from inspect import get_annotations, signature
 from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 _P = ParamSpec("_P")
@@ -31,7 +31,7 @@ class BadInput(ValueError):
     ...     unseam.load_data("sprties")
     ... except unseam.BadInput as error:
     ...     print(str(error)[:60])
-    data='sprties' is no data set, and no file or folder here; d
+    data='sprties' is not a data set, and there is no such file or folder; d
     """
 
 
@@ -87,7 +87,7 @@ def error_text(error: BaseException) -> str:
     >>> error_text(MemoryError())
     'out of memory; use smaller data, a smaller batch or fewer --workers'
     >>> error_text(OSError(28, "No space left on device", "runs/a"))
-    'runs/a: No space left on device; make room and try again'
+    'runs/a: No space left on device; free some space and try again'
     """
     if isinstance(error, MemoryError):
         return "out of memory; use smaller data, a smaller batch or fewer --workers"
@@ -97,7 +97,7 @@ def error_text(error: BaseException) -> str:
         return f"results.sqlite: {error}; see that its folder can be written and no other program holds it"
     where, number = getattr(error, "filename", None), getattr(error, "errno", None)
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    remedy = "make room" if number in (errno.ENOSPC, errno.EDQUOT) else "fix this"
+    remedy = "free some space" if number in (errno.ENOSPC, errno.EDQUOT) else "fix this"
     return " ".join(f"{f'{where}: ' if where else ''}{reason}; {remedy} and try again".split())
 
 
@@ -156,8 +156,24 @@ def literal_choices(kind: type, field: str) -> tuple[str, ...]:
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
-def check_literals(thing: Any, said: Mapping[str, str] | None = None) -> None:
-    """Refuse a dataclass that holds a word its Literals do not know; `said` is how users call a field.
+def refuse_annotations(cls: type, names: Iterable[str]) -> None:
+    """Refuse a class that annotates one of these fixed names: in a dataclass that would make it a parameter.
+
+    >>> class Mine:
+    ...     likelihood: str = "gaussian"
+    >>> refuse_annotations(Mine, ["likelihood"])
+    Traceback (most recent call last):
+    TypeError: Mine.likelihood has an annotation, which would make it a parameter; leave the annotation out
+    """
+    for name in names:
+        annotation = str(get_annotations(cls).get(name, "ClassVar"))
+        if "ClassVar" not in annotation and name in cls.__dict__:
+            what = f"{cls.__name__}.{name} has an annotation, which would make it a parameter"
+            raise TypeError(f"{what}; leave the annotation out")
+
+
+def check_literals(thing: Any, argument_names: Mapping[str, str] | None = None) -> None:
+    """Refuse a dataclass that holds a word its Literals do not know; `argument_names` is how users call a field.
 
     >>> from unseam.objectives import Optimiser
     >>> check_literals(Optimiser(name="sgd"), {"name": "optimiser"})
@@ -165,4 +181,4 @@ def check_literals(thing: Any, said: Mapping[str, str] | None = None) -> None:
     for f in fields(thing):
         known = literal_choices(type(thing), f.name)
         if known and getattr(thing, f.name) not in known:
-            raise unknown((said or {}).get(f.name, f.name), getattr(thing, f.name), known)
+            raise unknown((argument_names or {}).get(f.name, f.name), getattr(thing, f.name), known)

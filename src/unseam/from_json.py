@@ -63,8 +63,8 @@ def _union(kinds: tuple[Any, ...], value: Any, what: str) -> Any:
         try:
             return as_type(kind, value, what)
         except BadInput as error:
-            told = error
-    raise told
+            reason = error
+    raise reason
 
 
 def _dataclass(kind: Any, value: Any, what: str) -> Any:

@@ -109,7 +109,7 @@ class Process:
                 self.popen.stdin.close()
 
     def death(self) -> str:
-        """Why it ended, in words: its exit code or signal, and the last line that it wrote to stderr."""
+        """Why it ended: its exit code or signal, and the last line that it wrote to stderr."""
         code = self.exitcode
         text = f"exit code {code}"
         if code is not None and code < 0:

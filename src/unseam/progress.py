@@ -22,7 +22,7 @@ from unseam.errors import printable
 
 
 class SafeConsole(Console):
-    """rich's console, which writes its own codes and none that stand in what is printed."""
+    """rich's console, which escapes control codes in what it prints."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -145,15 +145,15 @@ def _notebook_bar(display: Callable[..., Any], description: str, total: float) -
 
 def lines(description: str, total: float) -> _Advance:
     """The same without a terminal, for a log file or a notebook: how far, how long still, and the note."""
-    began, said, done, last = time.monotonic(), time.monotonic(), 0.0, ""
+    began, last_line, done, last = time.monotonic(), time.monotonic(), 0.0, ""
 
     def advance(n: float = 1, note: str | None = None) -> None:
-        nonlocal said, done, last
+        nonlocal last_line, done, last
         done, last = done + n, last if note is None else note
         now = time.monotonic()
-        if now - said < REPORT_EVERY:
+        if now - last_line < REPORT_EVERY:
             return
-        said = now
+        last_line = now
         print(progress_line(description, done, total, now - began, last), file=sys.stderr, flush=True)
 
     return advance

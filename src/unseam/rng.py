@@ -1,7 +1,7 @@
 """seed -> named generators.
 
 Every random draw of the project comes from a generator addressed by what it is for: `generator(seed, "noise", 7)`
-is the noise of block 7 of the member with that seed, whatever was drawn before. So a member does not depend on
+is the noise of block 7 of the member with that seed, independent of earlier draws. So a member does not depend on
 its neighbours, and a resumed run needs to know only its step.
 """
 

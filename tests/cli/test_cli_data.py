@@ -34,9 +34,7 @@ def test_list_names_every_set_and_what_is_missing(capsys: pytest.CaptureFixture[
     text = capsys.readouterr().out
     assert all(f"{name}: " in text for name in DATASETS)
     assert "needs: 3dshapes.h5 (267.6 MB)" in text
-    assert (
-        text.split("\nsprites: ")[1].split("\n")[2] == "  here: drawn when asked for, or part of an installed package"
-    )
+    assert text.split("\nsprites: ")[1].split("\n")[2] == "  here: drawn on demand, or part of an installed package"
     assert "mpi3d_real.npz, real3d_complicated_shapes_ordered.npz (size unknown)" in text
 
 

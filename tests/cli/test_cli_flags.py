@@ -22,7 +22,7 @@ from unseam.cli.common import parse
 from unseam.models import Architecture
 from unseam.train import Training, fit
 
-INNER = ("given", "read", "options", "hyperparameters")  # fields that no flag of this name fills
+INNER = ("typed_flags", "read", "options", "hyperparameters")  # fields that no flag of this name fills
 TINY = {
     "steps": 300,
     "beta": 1e-3,

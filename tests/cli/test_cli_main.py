@@ -84,7 +84,7 @@ def test_every_verb_has_help_with_an_example_that_parses(
         (["train", "sprites", "--data.sise", "32"], "did you mean 'size'"),
         (["train", "missing/array.npy"], "no such file"),
         (["train"], "DATA is missing"),
-        (["train", "nowhere"], "is no data set, and no file or folder here"),
+        (["train", "nowhere"], "is not a data set, and there is no such file or folder"),
         (["train", "--resume", "nowhere"], "not a run folder"),
         (["evaluate", "nowhere"], "not a run folder"),
         (["evaluate", ".", "--data.factors", "y.csv"], "did you mean --factors?"),
@@ -170,11 +170,15 @@ def test_adam_without_epsilon_survives_dead_units(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("error", "code", "words"),
     [
-        (OSError(errno.ENOSPC, "No space left on device", "runs/a"), 1, "runs/a: No space left on device; make room"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "runs/a"),
+            1,
+            "runs/a: No space left on device; free some space",
+        ),
         (NotADirectoryError(errno.ENOTDIR, "Not a directory", "afile/x"), 2, "afile/x: Not a directory"),
         (sqlite3.OperationalError("database is locked"), 1, "database is locked; see that"),
         (MemoryError(), 1, "out of memory; use"),
-        (Failed("a training process died;\ngo on with: x"), 1, "unseam: a training process died; go on with: x"),
+        (Failed("a training process died;\ncontinue with: x"), 1, "unseam: a training process died; continue with: x"),
     ],
 )
 def test_what_the_machine_does_is_one_line(

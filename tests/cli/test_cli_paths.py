@@ -1,4 +1,4 @@
-"""A path is printed as it is: brackets in it are no markup."""
+"""A path is printed as it is: brackets in it are not markup."""
 
 from pathlib import Path
 

@@ -285,7 +285,7 @@ def test_smallnorb_categories_have_the_published_bytes() -> None:
         (lambda c: np.frombuffer(c[:24], "<i4").byteswap().tobytes() + c[24:], "byte order is swapped"),
         (lambda c: c[:15], "truncated or damaged"),
         (lambda c: c[:20], "truncated or damaged"),
-        (lambda c: c[:6], "no NORB file"),
+        (lambda c: c[:6], "not a NORB file"),
         (lambda c: c[:-1], "truncated"),
         (lambda c: c + b"x", "longer"),
         (lambda c: norb_bytes(np.zeros((60, 3, 4, 4), np.uint8)), "2 cameras"),
@@ -336,7 +336,7 @@ def test_broken_celeba_is_refused_by_name(folder: Path) -> None:
     write_celeba(folder / "celeba")
     (folder / "celeba" / "img_align_celeba" / "000002.jpg").write_bytes(b"no picture")
     data = load_data("celeba")
-    for row, reason in ((1, "000002.jpg.*no readable image"), (2, "000003.jpg.*not there")):
+    for row, reason in ((1, "000002.jpg.*not a readable image"), (2, "000003.jpg.*not there")):
         (folder / "celeba" / "img_align_celeba" / "000003.jpg").unlink(missing_ok=True)
         with pytest.raises(BadInput, match=reason):
             data.batch(torch.tensor([row]))

@@ -106,6 +106,14 @@ def test_frozen_dataclass_with_the_registered_name(data: Dataset, case: tuple[st
         data.name = "other"
 
 
+def test_a_fixed_attribute_cannot_become_a_parameter():
+    """An annotation makes a field of a dataclass: `load_data("mine", likelihood=...)` would silently be accepted."""
+    with pytest.raises(TypeError, match=r"Mine.likelihood has an annotation, which would make it a parameter"):
+
+        class Mine(Dataset):
+            likelihood: str = "gaussian"
+
+
 @pytest.mark.parametrize("name", DATASETS)
 def test_what_the_contract_fixes_is_not_a_parameter(name: str) -> None:
     """`likelihood: LikelihoodName = "gaussian"` would be a field, so `--data.likelihood`; write `likelihood = ...`."""

@@ -198,7 +198,7 @@ def test_a_full_disk_keeps_the_part(server: Server, folder: Path, monkeypatch: p
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(fetch, "pour", full)
-    with pytest.raises(BadInput, match="cannot be written: No space left on device; make room"):
+    with pytest.raises(BadInput, match="cannot be written: No space left on device; free some space"):
         fetch.fetch("dsprites")
     assert [p.name for p in folder.iterdir()] == ["file.bin.part"]
     monkeypatch.setattr(fetch, "pour", real)

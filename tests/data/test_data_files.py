@@ -46,8 +46,8 @@ def test_observe_draws_any_row_of_the_class(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "no idx"),
-        (b"PK\x03\x04 a zip", "no idx"),
+        (b"", "not an idx"),
+        (b"PK\x03\x04 a zip", "not an idx"),
         (idx_bytes(np.zeros((40, 28, 28)))[:-1], "truncated"),
         (idx_bytes(np.zeros((40, 28, 28)))[:9], "truncated"),
         (idx_bytes(np.zeros((40, 28, 28))) + b"x", "truncated or damaged"),

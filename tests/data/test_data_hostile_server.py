@@ -136,7 +136,7 @@ def test_a_download_of_unknown_length_has_progress_too(
 def test_names_longer_than_a_file_system_takes_are_refused(tmp_path: Path) -> None:
     name = "a" * 300
     manifest = f'{{"runs": ["{name}"], "files": {{}}}}'.encode()
-    with pytest.raises(BadInput, match="no plain name inside the folder"):
+    with pytest.raises(BadInput, match="not a plain name inside the folder"):
         packed.read_manifest(manifest, "pack.json")
     for place in (name, tmp_path / name, f"{name}/run"):
         with pytest.raises(BadInput, match="run="):

@@ -113,7 +113,11 @@ def test_background_crops_are_seen_around_the_sprite_and_negated_in_it(tmp_path:
 def test_bad_backgrounds_are_refused(tmp_path: Path) -> None:
     Image.new("RGB", (20, 70)).save(tmp_path / "small.png")
     (tmp_path / "broken.png").write_bytes(b"no picture")
-    for name, reason in {"small.png": "70x20", "broken.png": "no readable image", "none.png": "no such file"}.items():
+    for name, reason in {
+        "small.png": "70x20",
+        "broken.png": "not a readable image",
+        "none.png": "no such file",
+    }.items():
         with pytest.raises(BadInput, match=f"{name}.*{reason}"):
             load_data("sprites", background=str(tmp_path / name))
 

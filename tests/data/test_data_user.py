@@ -223,7 +223,7 @@ def test_broken_pictures_and_empty_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no images"):
         load_data(tmp_path)
     (folder_of(tmp_path, [(8, 8)]) / "bad.png").write_bytes((tmp_path / "000.png").read_bytes()[:40])
-    with pytest.raises(BadInput, match=r"bad.png.* no readable image"):
+    with pytest.raises(BadInput, match=r"bad.png.* not a readable image"):
         load_data(tmp_path)
 
 
@@ -265,7 +265,7 @@ def test_names_of_folders_are_labels(tmp_path: Path) -> None:
     data = load_data(tmp_path)
     assert data.space.names == ("folder",)
     assert data.factors(torch.arange(3))[:, 0].tolist() == [0, 0, 1]
-    assert data.said == "3 grey pictures of 8x8 pixels; labels from the names of folders: folder"
+    assert data.reading_note == "3 grey pictures of 8x8 pixels; labels from the names of folders: folder"
     assert load_data(tmp_path, factors=np.arange(3)).space.names == ("factor0",)
     deep = tmp_path / "x"
     for name in ("one/red/1.png", "one/blue/2.png", "two/red/3.png", "two/4.png"):
@@ -324,7 +324,7 @@ def test_tables_are_data_and_their_columns_labels(tmp_path: Path, ending: str) -
         assert data.space.names == ("kind",)
         assert data.factors(torch.arange(3))[:, 0].tolist() == [0, 1, 0]
         assert load_data(source, key="alcohol").features == ("alcohol",)
-        assert data.said.startswith("3 rows, 3 columns: 'ash' as numbers")
+        assert data.reading_note.startswith("3 rows, 3 columns: 'ash' as numbers")
     assert torch.equal(
         load_data(**config(load_data(path, labels="kind"))).batch(torch.arange(3)), data.batch(torch.arange(3))
     )
@@ -429,8 +429,8 @@ BAD_TABLES = {
     "short": ("1\n2\n", "has 2 rows, but the data has 6"),
     "empty cell": ("a,b\n" + "1,2\n" * 5 + "1,\n", "1 empty or NaN"),
     "infinite": ("a\n" + "1\n" * 5 + "inf\n", "'a' holds NaN or infinity"),
-    "ragged": ("a,b\n1,2\n1,2,3\n", "no readable CSV"),
-    "nothing": ("", "no readable CSV"),
+    "ragged": ("a,b\n1,2\n1,2,3\n", "not a readable CSV"),
+    "nothing": ("", "not a readable CSV"),
 }
 
 

@@ -12,8 +12,9 @@ from data_makers import write_smallnorb
 from unseam import BadInput
 from unseam.cli.common import named_data
 from unseam.data import DATASETS, config, load_data
-from unseam.data.base import Asked, Dataset
-from unseam.data.wrap import ORDER, WRAPPERS, Correlated, Noise, Shared, Without, options, whole_data
+from unseam.data.base import CommonOptions, Dataset
+from unseam.data.registry import wrapper_options
+from unseam.data.wrap import ORDER, WRAPPERS, Correlated, Noise, Shared, Without, whole_data
 
 SEEDED = {  # SHA-256 of batches as they were before the variants became wrappers
     "colour": ({"colour": True}, "c3fa135586845e4e"),
@@ -39,8 +40,10 @@ def test_the_variants_of_sprites_have_the_bytes_they_always_had(
 
 
 def test_what_any_set_can_be_asked_is_what_the_wrappers_take() -> None:
-    taken = {name: hint for kind in WRAPPERS for name, hint in get_type_hints(kind).items() if name in options(kind)}
-    assert taken == get_type_hints(Asked)
+    taken = {
+        name: hint for kind in WRAPPERS for name, hint in get_type_hints(kind).items() if name in wrapper_options(kind)
+    }
+    assert taken == get_type_hints(CommonOptions)
     for kind in DATASETS.values():
         assert not set(taken) & set(kind.__dataclass_fields__)
 
@@ -119,11 +122,11 @@ def test_conditions_leave_out_exactly_what_they_say() -> None:
     }
     for text, gone in cases.items():
         data = load_data("sprites", size=16, without=text)
-        np.testing.assert_array_equal(data.kept, np.flatnonzero(~gone))
+        np.testing.assert_array_equal(data.row_numbers, np.flatnonzero(~gone))
         np.testing.assert_array_equal(data.left_out, np.flatnonzero(gone))
         index = torch.tensor([0, len(data) - 1, 77])
-        assert torch.equal(data.batch(index), whole.batch(data.kept[index]))
-        assert torch.equal(data.factors(index), whole.factors(data.kept[index]))
+        assert torch.equal(data.batch(index), whole.batch(data.row_numbers[index]))
+        assert torch.equal(data.factors(index), whole.factors(data.row_numbers[index]))
 
 
 def test_a_share_is_of_combinations_not_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +140,7 @@ def test_a_share_is_of_combinations_not_of_rows(tmp_path: Path, monkeypatch: pyt
     assert len(seen) == round(0.3 * len(whole.unique(dim=0)))
     grid = load_data("ring", share=0.3)
     assert len(grid) == round(0.3 * 128)
-    assert not torch.equal(grid.kept, load_data("ring", share=0.3, subset_seed=1).kept)
+    assert not torch.equal(grid.row_numbers, load_data("ring", share=0.3, subset_seed=1).row_numbers)
 
 
 @pytest.mark.parametrize("sigma", [0.1, 0.4])
@@ -187,18 +190,18 @@ def test_the_rows_that_two_subsets_leave_are_known_in_the_whole() -> None:
 
 BAD = [
     ({"without": "shap=2"}, "did you mean 'shape'"),
-    ({"without": "shape"}, "no condition"),
-    ({"without": "shape=e"}, "no condition"),
-    ({"without": ""}, "no condition"),
+    ({"without": "shape"}, "not a condition"),
+    ({"without": "shape=e"}, "not a condition"),
+    ({"without": ""}, "not a condition"),
     ({"without": "x>=0"}, "^without='x>=0' leaves no row of the"),
     ({"without": "shape=9"}, "without='shape=9' leaves nothing out; .*shape 0..2"),
     ({"share": 0.0}, "share=0.0 must be above 0"),
     ({"share": 1.5}, "share=1.5"),
-    ({"correlate": "x=0.1"}, "no pair"),
+    ({"correlate": "x=0.1"}, "not a pair"),
     ({"correlate": "x,z=0.1"}, "correlate: factor='z'"),
     ({"correlate": "x,x=0.1"}, "two different"),
     ({"correlate": "x,y=0"}, "at least 0.001"),
-    ({"correlate": "x,y"}, "no pair"),
+    ({"correlate": "x,y"}, "not a pair"),
     ({"noise": 2.0}, "noise=2.0"),
     ({"noise_fixed": True}, "noise=0.0"),
     ({"pad": 0}, "pad=0"),

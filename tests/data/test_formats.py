@@ -239,7 +239,7 @@ def test_stray_pictures_are_left_out_and_named(tmp_path: Path) -> None:
     Pillow.fromarray(g.integers(0, 255, (30, 30, 3), np.uint8)).save(tmp_path / "thumbnail.png")
     data = load_data(str(tmp_path))
     assert (len(data), data.shape) == (60, (1, 8, 8))
-    assert "left out, of another size or colour: thumbnail.png" in data.said  # type: ignore[attr-defined]
+    assert "left out, of another size or colour: thumbnail.png" in data.reading_note  # type: ignore[attr-defined]
     assert len(load_data(str(tmp_path), channels=1, size=8)) == 61  # asked for: all of them
     found = unseam.find(str(tmp_path), network=False)
     assert any("thumbnail.png" in note for note in found.notes)

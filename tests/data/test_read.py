@@ -92,13 +92,13 @@ BAD_TEXT = {
     "empty first cell": (",2\n3,4\n", "column 'factor0' has 1 empty"),
     "nothing": ("", "empty"),
     "comments only": ("# a\n# b\n", "empty"),
-    "long row": ("a,b\n1,2,3\n4,5,6\n", "no readable CSV"),
-    "longer later": ("a,b\n1,2\n4,5,6\n", "no readable CSV"),
+    "long row": ("a,b\n1,2,3\n4,5,6\n", "not a readable CSV"),
+    "longer later": ("a,b\n1,2\n4,5,6\n", "not a readable CSV"),
     "twice": ("a,a\n1,2\n", "two columns named 'a'"),
-    "latin-1": ("a,b\n1,\xe9\n".encode("latin-1"), "no readable CSV"),
-    "NUL": (b"\0\0\0\0", "no readable CSV|0 rows"),
+    "latin-1": ("a,b\n1,\xe9\n".encode("latin-1"), "not a readable CSV"),
+    "NUL": (b"\0\0\0\0", "not a readable CSV|0 rows"),
     "no rows": ("a,b\n", "0 rows"),
-    "open quote": ('a,b\n1,"2\n', "no readable CSV"),
+    "open quote": ('a,b\n1,"2\n', "not a readable CSV"),
 }
 
 
@@ -262,7 +262,7 @@ def test_hdf5_groups_have_keys_with_slashes_and_words_are_refused(tmp_path: Path
         file["names"] = ["a", "b"]
     np.testing.assert_array_equal(load_array(tmp_path / "x.h5", "data", "latents/classes")[:], GRID)
     assert load_table(tmp_path / "x.h5", "labels", "latents/kind").names == ["kind"]  # one column has its key's name
-    with pytest.raises(BadInput, match="no plain array"):
+    with pytest.raises(BadInput, match="not a plain array"):
         load_array(tmp_path / "x.h5", "data", "names")
 
 

@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=20_000, help="bad inputs to try")
     parser.add_argument("--kills", type=int, default=1000, help="kills to try")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop each part after so long")
-    parser.add_argument("--counts", type=Path, default=None, help="a file of counts to go on with, and to add to")
+    parser.add_argument("--counts", type=Path, default=None, help="a file of counts to continue with, and to add to")
     asked = parser.parse_args()
     known = json.loads(asked.counts.read_text()) if asked.counts and asked.counts.exists() else {}
     had = {part: known.get(part, {}).get("done", 0) for part in PARTS}

@@ -2,7 +2,7 @@
 
 `python tests/faults/fault_environment.py PLACE` forks a child for every case and prints one JSON document. A full disk
 is a small tmpfs where mounting is allowed, and a limit on the size of files elsewhere; a folder that cannot be written
-is one mounted read-only, or without the permission where this is no superuser.
+is one mounted read-only, or without the permission where this is not a superuser.
 """
 
 from __future__ import annotations

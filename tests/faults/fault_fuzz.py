@@ -1,8 +1,8 @@
 """Bad input, by the thousand: whatever a file, a run folder or a command line holds, there is an answer or one line.
 
 Every input follows from (kind, number), so one that fails is made again by its name. A *defect* is an exception that
-leaves `main` (or, at a reader, one that is no BadInput), an error of more than one line, or more than LIMIT seconds of
-processor time.
+leaves `main` (or, at a reader, one that is not a BadInput), an error of more than one line, or more than LIMIT seconds
+of processor time.
 """
 
 from __future__ import annotations

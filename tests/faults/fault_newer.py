@@ -527,7 +527,7 @@ def pairs_file(seeds: Seeds, at: Path, rng: random.Random) -> Act:
             or not 0 <= int(partner.min()) <= int(partner.max()) < 40
             or len(begin) != 40
         ):
-            raise AssertionError("pairs that are no pairs of rows")
+            raise AssertionError("pairs that are not pairs of rows")
 
     return act
 

@@ -204,7 +204,7 @@ class Worker:
 
 
 def is_write(event: str, args: tuple[Any, ...], folder: Path) -> bool:
-    """Whether an audit event is about to change a file of the piece that is no lease."""
+    """Whether an audit event is about to change a file of the piece that is not a lease."""
     if event not in EVENTS or str(folder) not in str(args[0]) or "lease-" in str(args[0]):
         return False
     return event != "open" or bool(int(args[2] or 0) & WRITES)
@@ -231,7 +231,7 @@ def may_unshare() -> bool:
 
 def content(place: Place) -> dict[str, Any]:
     """What must be the same: the rows, the codes, every tensor, every row of the run's tables but times; a temporary
-    file of a worker that sleeps is no part of it."""
+    file of a worker that sleeps is not a part of it."""
     out: dict[str, Any] = {name: (place.folder / name).read_bytes() for name in ("rows.json", "codes.npy")}
     return out | {name: value for name, value in state(place.folder / "run").items() if not name.startswith(".")}
 

@@ -1,10 +1,11 @@
 """Pauses in a study: workers are stopped (SIGSTOP), lose their leases to others and wake; the end is the same bytes.
 
 `python tests/faults/fault_pauses.py FOLDER PAUSES [--counts FILE] [--seconds S]` prints one JSON document; with a file
-of counts it goes on where it was stopped. Each study has two to four workers, forked from one warm process, that differ
-in what must not matter: the clock on the wall (a day behind or ahead), the space of process numbers (as two containers
-with one host name), the name of the host. A lease is silent after a fraction of a second here, so that a pause is
-mostly longer than that. Now and then a worker is killed instead, and the last one is woken after the study has ended.
+of counts it continues where it was stopped. Each study has two to four workers, forked from one warm process, that
+differ in what must not matter: the clock on the wall (a day behind or ahead), the space of process numbers (as two
+containers with one host name), the name of the host. A lease is silent after a fraction of a second here, so that a
+pause is mostly longer than that. Now and then a worker is killed instead, and the last one is woken after the study
+has ended.
 """
 
 import argparse

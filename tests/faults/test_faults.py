@@ -195,7 +195,7 @@ def test_a_name_that_is_no_text_is_printed_and_written(tmp_path: Path) -> None:
         (["train", "ring", "--eps", "-1", "--steps", "1"], "eps=-1.0 must be 0 or positive"),
         (["score", "codes.npy", "", "--metrics", "mig"], "factors"),
         (["match", "run", "--transpose"], "--transpose is about matrices"),
-        (["data", "show", "ring", "--data.correlate", "circle,point=e"], "is no pair"),
+        (["data", "show", "ring", "--data.correlate", "circle,point=e"], "is not a pair"),
         (["find", "codes.npy", "--kinds", "column0=x"], "kinds"),
         (["score", "codes.npy", "factors.npy", "--bin-continuous", str(2**63)], "must be between 1 and 1,000,000"),
     ],

@@ -106,7 +106,7 @@ def test_codes_and_posteriors_as_people_have_them() -> None:
     ]
     for codes, posterior in same:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # pandas' arrays are read-only, which is no business of the user's
+            warnings.simplefilter("error")  # pandas' arrays are read-only, which is not a business of the user's
             found = diagnose(lambda z: z @ W.T, codes, posterior)
         assert found.sigma_law_error == pytest.approx(known.sigma_law_error, rel=1e-4)
         assert found.entanglement_cost == pytest.approx(known.entanglement_cost, rel=1e-4)

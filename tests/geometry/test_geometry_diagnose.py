@@ -421,7 +421,7 @@ def test_rank_orders_members_without_labels() -> None:
     assert ranking.order == [1, 2, 0, 3]
     found = criterion_agreement(ranking, {"mig": [0.5, 0.9, 0.7, 0.1], "constant": [1, 1, 1, 1]})
     assert found["rank"] == {"mig": 1.0, "constant": None}
-    with pytest.raises(BadInput, match="one score a member"):
+    with pytest.raises(BadInput, match="one score per member"):
         criterion_agreement(ranking, {"mig": [1.0]})
     with pytest.raises(BadInput, match="empty"):
         rank([])

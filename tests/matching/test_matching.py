@@ -100,7 +100,7 @@ def test_a_rotation_of_the_same_codes_is_what_chance_is():
 
 
 def test_one_latent_beside_several_has_the_chance_of_random_axes_from_both_sides():
-    """Shuffling the one would ask for no information at all, which is no chance level of axes."""
+    """Shuffling the one would ask for no information at all, which is not a chance level of axes."""
     z = np.random.default_rng(0).normal(size=(1000, 3))
     many, one = (match(*both, of="codes").pairs[0] for both in ((z, z[:, :1]), (z[:, :1], z)))
     assert many.chance * 3 == pytest.approx(one.chance, abs=0.1)  # two of three have no partner: 0

@@ -114,7 +114,7 @@ def test_latex_with_names_and_intervals(folder, capsys):
         (("codes.txt", "factors.npy"), "'.txt'"),
         (("other.npz", "factors.npy"), "holds a, b; pick one with"),
         (("other.npz:c", "factors.npy"), "is unknown"),
-        (("broken.npy", "factors.npy"), "corrupt or no .npy file"),
+        (("broken.npy", "factors.npy"), "corrupt or not a .npy file"),
         (("codes.npy", "factors.npy", "--metrics", "migg"), "did you mean 'mig'"),
         (("codes.npy", "codes.npy", "--kinds", "categorical"), "distinct values"),
         (("codes.npy", "codes.npy", "--metrics", "irs"), "cannot use continuous"),

@@ -157,16 +157,18 @@ def test_several_components_are_read_by_some_metrics_and_refused_by_the_others()
     assert many["dci-disentanglement"].value > 0.95
     assert many["dci-informativeness"].value > 0.99
     assert (
-        "mig reads one number a latent; give components=1. Vectors are read by explicitness, dci" in many.refused["mig"]
+        "mig reads one number per latent; give components=1. Vectors are read by explicitness, dci"
+        in many.refused["mig"]
     )
-    with pytest.raises(BadInput, match="reads one number a latent"):
+    with pytest.raises(BadInput, match="reads one number per latent"):
         mig(one_hot, v, components=2, **settings)
 
 
 @pytest.mark.parametrize(
     ("groups", "why"),
-    [("0-1", "leave out latent"), ("0-1,1-3", "share no latent"), ("0-4", "the codes have 0..3"), ("3-1", "no group"),
-     ("a", "no group"), ([[0, 1], []], "non-empty")],
+    [("0-1", "leave out latent"), ("0-1,1-3", "share no latent"), ("0-4", "the codes have 0..3"),
+     ("3-1", "not a group"),
+     ("a", "not a group"), ([[0, 1], []], "non-empty")],
 )  # fmt: skip
 def test_groups_that_are_none_are_refused(groups, why):
     with pytest.raises(BadInput, match=why):
@@ -217,7 +219,7 @@ def test_the_command_line_knows_groups_and_active(tmp_path, capsys):
     assert main(["score", *files, "--groups", "0,2,1,3"]) == 0
     assert len(json.loads(capsys.readouterr().out)["scores"]["mig"]["matrix"][0]) == 4
     assert main(["score", *files, "--groups", "0-1,2-3", "--components", "2"]) == 2
-    assert "reads one number a latent" in capsys.readouterr().err
+    assert "reads one number per latent" in capsys.readouterr().err
 
 
 def test_explicitness_of_noise_says_that_nothing_was_read() -> None:

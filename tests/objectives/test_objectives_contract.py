@@ -12,13 +12,28 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from unseam.axes import Pass
 from unseam.errors import BadInput
-from unseam.objectives import OBJECTIVES, Context, hyperparameters
+from unseam.objectives import OBJECTIVES, Context, Objective, hyperparameters
 
 DOCS = (Path(__file__).parents[2] / "docs" / "objectives.md").read_text()
 
 
+def names_in_the_table(page: str) -> list[str]:
+    return re.findall(r"^\| `([a-z0-9-]+)` \| .*\| .*\| .*\|$", page.split("## ")[0], re.MULTILINE)
+
+
 def test_the_page_lists_every_objective_in_the_order_of_the_registry():
-    assert re.findall(r"^\| `([a-z0-9-]+)` \| .*\| .*\| .*\|$", DOCS.split("## ")[0], re.MULTILINE) == list(OBJECTIVES)
+    assert names_in_the_table(DOCS) == list(OBJECTIVES)
+
+
+def test_an_objective_may_have_a_digit_in_its_name():
+    assert names_in_the_table("| `l1-vae` | a | b | c |\n| `vae` | a | b | c |\n") == ["l1-vae", "vae"]
+
+
+def test_a_fixed_attribute_cannot_become_a_hyperparameter():
+    with pytest.raises(TypeError, match=r"Mine.beta_is has an annotation, which would make it a parameter"):
+
+        class Mine(Objective):
+            beta_is: str = "beta"
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

@@ -123,7 +123,7 @@ def test_what_has_no_decoder_says_so(tmp_path):
 def test_what_has_no_elbo_says_so(tmp_path):
     """A GAN's diagnosis says first which of its numbers mean nothing, and gives no advice about a beta.
 
-    What is no advice stays: that the data has more factors than latents are in use.
+    What is not an advice stays: that the data has more factors than latents are in use.
     """
     small = {"size": 8, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4}
     for data, own in (("ring", {"latents": 2}), ("sprites", {"latents": 4, "data_parameters": small})):

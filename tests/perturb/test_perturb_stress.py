@@ -302,7 +302,7 @@ def test_folded_values_move_as_the_formulas_say():
     theta = torch.tensor([[math.log(m / (1 - m))]])
     told = Bernoulli().moved(theta, torch.tensor([[[e]]]), torch.zeros(1, 1))
     assert 1 / float(told.weight) == pytest.approx((mean * (1 - mean)).mean(), rel=1e-3)
-    assert float(told.kept) == pytest.approx(((1 - 2 * d) ** 2).mean(), rel=1e-3)
+    assert float(told.squared_slope) == pytest.approx(((1 - 2 * d) ** 2).mean(), rel=1e-3)
     assert float(told.square) == pytest.approx((1 - 2 * m) ** 2)
     assert float(told.odd) == 0
     inside = Bernoulli().moved(theta, torch.tensor([[[e]]]), torch.full((1, 1), 0.2))

@@ -24,7 +24,7 @@ from unseam.runs.align import align
 from unseam.runs.diagnose import diagnose, rows_of
 from unseam.runs.evaluate import evaluate, rows_for
 from unseam.runs.history import moment
-from unseam.runs.represent import Seen, codes_of_members, represent, sample_rows
+from unseam.runs.represent import EncodedRows, codes_of_members, represent, sample_rows
 from unseam.train import fit
 
 N, HOLDOUT = 1200, 0.5
@@ -91,7 +91,7 @@ def test_evaluate_scores_held_out_rows(run: Run, capsys: pytest.CaptureFixture[s
 def test_passive_latents_have_no_vote(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where they were trained on, the two latents hold the two factors; without one of them half is left."""
     both = evaluate(run, "mcc", [0], rows="trained", show=False)[0]["mcc"]
-    monkeypatch.setattr(Seen, "active", property(lambda seen: np.array([True, False])))
+    monkeypatch.setattr(EncodedRows, "active", property(lambda seen: np.array([True, False])))
     one = evaluate(run, "mcc", [0], rows="trained", show=False)[0]["mcc"]
     assert both.per_factor is not None
     assert both.value > 0.8
@@ -107,7 +107,7 @@ def test_evaluate_says_which_latents_a_score_counts(
     told = capsys.readouterr().out
     assert "2 of 2" in told
     assert "in use" not in told
-    monkeypatch.setattr(Seen, "active", property(lambda seen: np.array([True, False])))
+    monkeypatch.setattr(EncodedRows, "active", property(lambda seen: np.array([True, False])))
     assert main([*words, "--json"]) == 0
     scores = json.loads(capsys.readouterr().out)["members"][0]["scores"]
     counted = {name: [note for note in row.get("notes", []) if "in use or not" in note] for name, row in scores.items()}
@@ -171,7 +171,7 @@ def test_the_report_scores_and_shows_held_out_rows(run: Run) -> None:
     done = write_run_report(run, show=False)
     assert done.rows.to_json() == {"which": "held-out", "count": 600}
     text = done.path.read_text()
-    assert "Scores on 600 held-out rows; geometry at 600 held-out rows" in text
+    assert "Scores of the latents in use, on 600 held-out rows; geometry at 600 held-out rows" in text
     assert "on data never trained on" in text
     view = collect_report(run, show=False).views[0]
     assert {tuple(r) for r in view.codes.round(4).tolist()} == {

@@ -110,7 +110,7 @@ def test_no_name_leads_out_of_the_folder(pack: Path, address: str, tmp_path: Pat
     document["files"][name] = {"bytes": 1, "sha256": "0" * 64}
     (pack / "pack.json").write_text(json.dumps(document))
     for place in (pack, address):
-        with pytest.raises(BadInput, match="no plain name"):
+        with pytest.raises(BadInput, match="not a plain name"):
             load_run(place)
     assert not (tmp_path / "data").exists()
 

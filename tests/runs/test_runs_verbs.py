@@ -51,7 +51,7 @@ def test_diagnose_and_history(run: Run) -> None:
     np.testing.assert_allclose([z.jacobian_norm for z in d.latents], W.norm(dim=1), rtol=1e-4)
     past = history(run, 0, points=50)
     assert len(past.steps) == len(past.delta_kl) > 1
-    assert past.snapshot_steps.tolist() == [*run.kept_steps(0)] == [200, 400]
+    assert past.snapshot_steps.tolist() == [*run.snapshot_steps(0)] == [200, 400]
     assert past.cost[-1] == pytest.approx(d.entanglement_cost, rel=1e-6)  # linear: the same at every point
     assert past.cost[0] != past.cost[-1]
 

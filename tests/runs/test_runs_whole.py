@@ -63,7 +63,7 @@ def test_verbs_that_show_name_what_they_leave_out_and_whom_they_take(run, capsys
 
 def test_where_none_is_whole_the_way_out_is_said(run, capsys):
     spoil(run, 0, 1, 2)
-    with pytest.raises(BadInput, match=r"no whole member .member 0 diverged.*--scale standard"):
+    with pytest.raises(BadInput, match=r"no finished member .member 0 diverged.*--scale standard"):
         chosen_members(run, None)
     assert main(["diagnose", str(run.folder)]) == 2
     assert capsys.readouterr().err.count("\n") == 1

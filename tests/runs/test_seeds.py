@@ -13,7 +13,7 @@ from unseam.metrics.centrality import Generative
 from unseam.run import Member, Run
 from unseam.runs import agreement as module
 from unseam.runs.agreement import NOTHING, comparable_groups, median_udr, seeds
-from unseam.runs.represent import Seen
+from unseam.runs.represent import EncodedRows
 
 Z = np.random.default_rng(0).normal(size=(600, 4))
 TURN = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
@@ -101,7 +101,7 @@ def test_passive_latents_of_a_run_are_not_compared(tmp_path, monkeypatch):
     run = unseam.fit("synth-linear", "pcl", steps=2, network="linear", latents=3, seeds=[0, 1], workers=1, show=False,
                      data_parameters={"size": 50}, out=tmp_path / "run")  # fmt: skip
     asked = {}
-    monkeypatch.setattr(Seen, "in_use", np.array([True, False, True]))
+    monkeypatch.setattr(EncodedRows, "in_use", np.array([True, False, True]))
     monkeypatch.setattr(
         module, "median_udr", lambda codes, seed: asked.update(codes) or dict.fromkeys(codes, (1.0, 0.5))
     )

@@ -71,4 +71,4 @@ def test_a_table_gets_curves_of_its_columns(tmp_path, capsys):
     assert main(["traverse", str(run.folder), "--all", "--json"]) == 0
     assert (run.folder / "traversals" / "member-0.png").stat().st_size > 5000
     assert main(["traverse", str(run.folder), "--gif"]) == 2
-    assert "no images" in capsys.readouterr().err
+    assert "not images" in capsys.readouterr().err

@@ -65,7 +65,9 @@ def test_a_cohort_of_pictures(cohort: Run, written: Path) -> None:
     assert found.other is not None
     assert f"Chosen without labels: member {found.chosen.member} " in page.words
     assert f"Compared with: member {found.other.member}" in page.words
-    assert "Scores of the latents in use, on 96 rows, held-out and trained on (fewer than 500 were held out)" in page.words
+    assert (
+        "Scores of the latents in use, on 96 rows, held-out and trained on (fewer than 500 were held out)" in page.words
+    )
     tile = page.words[page.words.index("MIG") : page.words.index("DCI")]
     assert "chance" in tile
     assert "95 %" not in tile  # the rows are the whole data set: nothing was drawn
@@ -158,7 +160,7 @@ def test_a_table_is_told_by_the_names_of_its_columns(folder: Path) -> None:
 
 
 def test_behind_a_path_there_is_a_cloud(folder: Path) -> None:
-    """Eighteen held-out rows are no cloud; all rows are drawn instead."""
+    """Eighteen held-out rows are not cloud; all rows are drawn instead."""
     run = fit(np.random.default_rng(0).normal(size=(180, 3)), beta=0.01, steps=5, out=folder / "cloud", **SMALL)
     assert len(run.split("held-out")) == 18
     assert len(background_rows(run)) == 180

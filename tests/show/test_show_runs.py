@@ -82,7 +82,7 @@ def test_what_is_wrong_with_a_run_is_said_in_its_row(written: Path) -> None:
     _, page = checked(written)
     words = " ".join(page.words.split())
     assert "stoppednot shown: run=" in words
-    assert "no finished member (go on with: unseam train --resume" in words
+    assert "no finished member (continue with: unseam train --resume" in words
     assert "tornnot shown: " in words
     assert "cutnot shown:" in words
     assert "config.json is damaged" in words

@@ -120,12 +120,12 @@ def test_a_grid_survives_json(name: str) -> None:
         ("together = 2", "together = -1", "together=-1"),
         ("together = 2", "togther = 2", "did you mean 'together'"),
         ("[settings]", "[evaluation]\nrow = 1\n[settings]", "did you mean 'rows'"),
-        ("[settings]", "[evaluation]\nrows = 100\n[settings]", "10000 labels are asked for, but rows=100"),
+        ("[settings]", "[evaluation]\nrows = 100\n[settings]", "10000 labels are requested, but rows=100"),
         ("[data.ring]", "[dta.ring]", "'dta'"),
         ("[data.ring]", "[data]\nring = 3\n[data.x]", "must be an object"),
         ("beta = [1, 4]", "beta = [1, 1.0]", "numbers that differ"),
         ('seeds = "0..2"', 'seeds = "0..99999999999"', "at most 100,000"),
-        ("= ", "", "is no TOML"),
+        ("= ", "", "is not a TOML"),
     ],
 )
 def test_bad_grids_are_refused(tmp_path: Path, old: str, new: str, why: str) -> None:

@@ -113,7 +113,7 @@ def test_a_base_that_changed_is_seen_through_a_perturbed_folder(tmp_path: Path) 
 
 def test_a_run_is_no_data(tmp_path: Path) -> None:
     """Its figures were taken for a folder of images when --resume was forgotten (later-words-663)."""
-    with pytest.raises(BadInput, match="is a run, not data; go on with it: unseam train --resume"):
+    with pytest.raises(BadInput, match="is a run, not data; continue with it: unseam train --resume"):
         load_data(on_file(tmp_path).folder)
 
 
@@ -375,5 +375,5 @@ def test_a_shape_that_is_none_is_refused(tmp_path: Path, shape: list[int]) -> No
     run = on_file(tmp_path)
     document = json.loads((run.folder / "config.json").read_text())
     (run.folder / "config.json").write_text(json.dumps({**document, "shape": shape}))
-    with pytest.raises(BadInput, match="no shape of an observation"):
+    with pytest.raises(BadInput, match="not the shape of an observation"):
         load_run(run.folder)

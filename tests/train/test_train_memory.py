@@ -38,7 +38,7 @@ def free_heap_after_a_step() -> int:
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="another C library than glibc 2.33 or later")
 def test_a_step_pays_for_its_memory_once() -> None:
     code = """from test_train_memory import free_heap_after_a_step, memory
-with memory.kept_memory():
+with memory.retained_memory():
     print(free_heap_after_a_step())"""
     tuned = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD")  # other settings, or another allocator
     env = {name: value for name, value in os.environ.items() if not name.startswith(tuned)}
@@ -51,7 +51,7 @@ def test_memory_is_handed_back_at_the_end(monkeypatch: pytest.MonkeyPatch) -> No
     calls: list[tuple[object, ...]] = []
     libc = SimpleNamespace(mallopt=lambda *a: calls.append(a), malloc_trim=lambda pad: calls.append(("trim", pad)))
     monkeypatch.setattr(ctypes, "CDLL", lambda _: libc)
-    with suppress(KeyError), memory.kept_memory():
+    with suppress(KeyError), memory.retained_memory():
         calls.append(("inside",))
         raise KeyError
     assert calls[calls.index(("inside",)) + 1 :] == [(memory.TRIM, memory.USUAL), ("trim", 0)]
@@ -59,5 +59,5 @@ def test_memory_is_handed_back_at_the_end(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_without_the_c_librarys_door_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
-    with memory.kept_memory():
+    with memory.retained_memory():
         pass

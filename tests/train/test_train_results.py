@@ -106,7 +106,7 @@ def test_rows_are_written_by_name(tmp_path: Path) -> None:
     assert frame.loc[1, ["mu2", "sigma2"]].tolist() == [1.5, 0.2]
     assert frame.loc[0, "kl"] == 4.0
     assert np.isnan(frame.loc[0, "mu2"])
-    with pytest.raises(BadInput, match="'mu3' is no column of latents"):
+    with pytest.raises(BadInput, match="'mu3' is not a column of latents"):
         results.write("latents", [{"member": 0, "step": 0, "latent": 0, "mu3": 1.0}])
     with pytest.raises(BadInput, match="did you mean 'latents'"):
         results.write("latent", [])
@@ -203,8 +203,10 @@ def test_a_full_disk_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("unseam.train.loop.save_checkpoint", full)
     with pytest.raises(Failed) as told:
         small(tmp_path / "my run")
-    way = f"go on with: unseam train --resume '{tmp_path}/my run'"
-    assert str(told.value) == f"group-000.safetensors: No space left on device; make room and try again; then {way}"
+    way = f"continue with: unseam train --resume '{tmp_path}/my run'"
+    assert (
+        str(told.value) == f"group-000.safetensors: No space left on device; free some space and try again; then {way}"
+    )
     monkeypatch.undo()
     assert resume(tmp_path / "my run").table()["status"].tolist() == ["finished"]
 

@@ -46,7 +46,7 @@ def test_a_broken_tracker_is_told_and_the_run_finishes(tmp_path, monkeypatch, ca
     monkeypatch.setitem(track.TRACKERS, "kept", Kept)
     run = unseam.fit("synth-linear", track="kept", out=tmp_path / "run", **SMALL)
     assert set(run.table()["status"]) == {"finished"}
-    assert "kept failed (ConnectionError: no route); training goes on" in " ".join(capsys.readouterr().err.split())
+    assert "kept failed (ConnectionError: no route); training continues" in " ".join(capsys.readouterr().err.split())
 
 
 def test_tensorboard_gets_a_folder_a_member(tmp_path):

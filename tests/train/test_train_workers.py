@@ -51,7 +51,7 @@ def test_the_group_of_a_killed_worker_goes_on_in_another(
 
 
 def test_a_group_that_kills_twice_is_given_up_with_the_way_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Failed, match="go on with: unseam train --resume") as told:
+    with pytest.raises(Failed, match="continue with: unseam train --resume") as told:
         train(tmp_path / "run", 99, monkeypatch, (0, 1), 2)
     assert resume_command(tmp_path / "run") in str(told.value)
 
@@ -97,7 +97,7 @@ def test_a_signal_to_the_first_process_leaves_a_checkpoint_of_every_worker(
     (tmp_path / "begun").mkdir()
     told = (tmp_path / "begun", os.getpid(), workers, int(signal.Signals[number]))
     monkeypatch.setenv(PLACES, ":".join(map(str, told)))
-    with pytest.raises(KeyboardInterrupt, match="go on with: unseam train --resume"):
+    with pytest.raises(KeyboardInterrupt, match="continue with: unseam train --resume"):
         fit("synth-linear", Signals, seeds=range(workers), network="linear", latents=2, steps=900, batch=8, watch=0,
             check=False, how="side-by-side", workers=workers, data_parameters={"size": 100}, checkpoint_seconds=1e9,
             out=tmp_path / "run")  # fmt: skip

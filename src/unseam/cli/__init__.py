@@ -89,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     args = sys.argv[1:] if argv is None else argv
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold bytes that are no text
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold bytes that are not text
     if args[:1] == ["-V"]:
         args = ["--version", *args[1:]]
     if len(args) > 1 and args[0] == "help":
@@ -153,6 +153,6 @@ def _tell(what: object, code: int) -> int:
 
 
 def _close_stdout() -> None:
-    """What is still to be written goes nowhere, so that Python does not stumble over it again when it ends."""
+    """Discard buffered output, so that Python does not fail on it again at exit."""
     with suppress(OSError, ValueError):  # a test's stdout has no number
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

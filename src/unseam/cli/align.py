@@ -48,7 +48,7 @@ class Command:
             check_place(folder, run)
             aligned = align_members(run, None if self.member is None else [self.member], self.points, self.seed)
             document = save_alignment(folder, run, aligned)
-            made = write_aligned_run(folder, run, {m: found for m, (found, _) in aligned.items()})
+            written = write_aligned_run(folder, run, {m: found for m, (found, _) in aligned.items()})
         if self.json:
             emit(document)
             return
@@ -57,14 +57,14 @@ class Command:
         numbers = "" if list(aligned) == list(range(len(aligned))) else (
             f"; members {', '.join(map(str, range(len(aligned))))} are {', '.join(map(str, aligned))} of {run.folder}"
         )  # fmt: skip
-        stdout.print(f"written to {made.folder}, a run of {len(aligned)} aligned members{numbers}", soft_wrap=True)
+        stdout.print(f"written to {written.folder}, a run of {len(aligned)} aligned members{numbers}", soft_wrap=True)
 
 
-def _show(run: Run, member: int, found: Alignment, told: dict[str, Any]) -> None:
+def _show(run: Run, member: int, found: Alignment, summary: dict[str, Any]) -> None:
     from unseam.runs.diagnose import heading
 
     stdout.print(heading(run, member), style="bold", soft_wrap=True)
     stdout.print(str(found), soft_wrap=True)
-    for extra in told["table"][len(found.table) :]:
+    for extra in summary["table"][len(found.table) :]:
         text = f"  {extra['what']:<34} {extra['before']:>9.3g} {extra['after']:>9.3g}"
         stdout.print(text)

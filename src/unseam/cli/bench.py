@@ -73,7 +73,7 @@ class Command:
     workers: int = 1
     """find-calibration: processes."""
     out: Path | None = None
-    """find-calibration, find-real-tables: folder of the results. The same command goes on where it stopped."""
+    """find-calibration, find-real-tables: folder of the results. The same command continues where it stopped."""
     json: AsJson = False
 
     def run(self) -> None:

@@ -44,9 +44,9 @@ def parse(command: Any, args: list[str], prog: str) -> Any:
     helping = "--help" in args or "-h" in args  # which needs none of the objectives' flags, and no torch
     names = command.option_names() if hasattr(command, "option_names") and not helping else ()
     rest, hyper = split_options(rest, names=names)
-    told = StringIO()
+    stderr_text = StringIO()
     try:
-        with redirect_stderr(told):
+        with redirect_stderr(stderr_text):
             parsed, strange = tyro.cli(command, args=as_written(rest), prog=prog, return_unknown_args=True)
     except SystemExit as error:
         if not error.code:
@@ -54,7 +54,7 @@ def parse(command: Any, args: list[str], prog: str) -> Any:
         known = flags_of(command)  # a flag that is not may have been taken for the value of something else
         strange = [w for w in rest if w.startswith("--") and w.partition("=")[0].replace("_", "-") not in known]
         if not strange or our_own(error):
-            raise our_own(error) or BadInput(plainly(_one_line(told.getvalue()))) from None
+            raise our_own(error) or BadInput(plainly(_one_line(stderr_text.getvalue()))) from None
     if strange:
         raise BadInput(f"{strange[0]!r} is not understood{meant(command, strange[0], names)}; see {prog} --help")
     if options:
@@ -65,8 +65,8 @@ def parse(command: Any, args: list[str], prog: str) -> Any:
         parsed.options.update(options)
     if hyper:
         parsed.hyperparameters.update(hyper)
-    if hasattr(parsed, "given"):
-        parsed.given.extend(word.partition("=")[0] for word in args if word.startswith("--"))
+    if hasattr(parsed, "typed_flags"):
+        parsed.typed_flags.extend(word.partition("=")[0] for word in args if word.startswith("--"))
     return parsed
 
 
@@ -313,7 +313,7 @@ def reading_note(data: Dataset) -> str | None:
     from unseam.data.base import layers
 
     inner = layers(data)[-1]
-    return inner.said if isinstance(inner, UserData) else None
+    return inner.reading_note if isinstance(inner, UserData) else None
 
 
 def convert(word: str, kind: Any, what: str) -> Any:

@@ -84,12 +84,12 @@ def script(shell: str) -> str:
 def _fish(known: dict[str, _Verb], about: dict[str, str]) -> str:
     lines = []
     for verb, each in known.items():
-        told = about.get(verb, "show the help of a verb").replace("'", "\\'")
-        lines.append(f"complete -c unseam -n __fish_use_subcommand -f -a {verb} -d '{told}'")
-        seen = f"complete -c unseam -n '__fish_seen_subcommand_from {verb}'"
-        lines += [f"{seen} -a '{' '.join(each.first)}'"] if each.first else []
+        description = about.get(verb, "show the help of a verb").replace("'", "\\'")
+        lines.append(f"complete -c unseam -n __fish_use_subcommand -f -a {verb} -d '{description}'")
+        condition = f"complete -c unseam -n '__fish_seen_subcommand_from {verb}'"
+        lines += [f"{condition} -a '{' '.join(each.first)}'"] if each.first else []
         for flag, words in each.flags.items():
-            lines.append(f"{seen} -l {flag[2:]}" + (f" -x -a '{' '.join(words)}'" if words else ""))
+            lines.append(f"{condition} -l {flag[2:]}" + (f" -x -a '{' '.join(words)}'" if words else ""))
     return "\n".join(lines) + "\n"
 
 

@@ -103,8 +103,8 @@ class List:
 
     def run(self) -> None:
         from unseam.data import DATASETS
+        from unseam.data.registry import wrapper_options
         from unseam.data.wrap import WRAPPERS
-        from unseam.data.wrap import options as wrapper_options
 
         sets = {name: _describe(name, kind) for name, kind in DATASETS.items()}
         any_set = {name: value for kind in WRAPPERS for name, value in defaults(wrapper_options(kind)).items()}
@@ -117,7 +117,7 @@ class List:
             if about["needs"]:
                 print(f"  here: {_here(about)}" if about["here"] else f"  needs: {_needs(about)}")
             elif about["here"]:
-                print("  here: drawn when asked for, or part of an installed package")
+                print("  here: drawn on demand, or part of an installed package")
             if not about["here"]:
                 print(f"  not here: {about['status']}")
         print(f"\nany set takes\n{_flags(any_set)}")
@@ -199,7 +199,7 @@ class Pack:
     out: Path
     """A new or an empty folder."""
     licence: str = "not stated"
-    """Under which others may use it; told on the card."""
+    """The licence under which others may use it; it is stated on the card."""
     rows: Annotated[int, tyro.conf.arg(name="samples")] = 10_000
     """Rows of the data whose codes and factors are packed, at most."""
     json: AsJson = False

@@ -27,7 +27,7 @@ class Command:
     """Train a small cohort on sprites, choose a member without labels, say why, and write a report; then find the
     factors of a made-up table and of a real one.
 
-    Takes about two minutes on two cores. Stopped half-way, the same command goes on where it was.
+    Takes about two minutes on two cores. Stopped half-way, the same command continues where it was.
 
     Example: unseam demo --out demo
     """

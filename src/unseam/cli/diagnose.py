@@ -59,7 +59,7 @@ class Command:
             return
         opened = run_of_file(self.run_folder, self.data, likelihood=self.likelihood) or load_run(self.run_folder)
         run = opened.on(self.device, double=True)
-        taken = rows_of(run, self.points, self.seed)
+        row_sample = rows_of(run, self.points, self.seed)
         found = diagnose(run, None if self.member is None else [self.member], self.points, self.seed)
         paths = {m: draw(run, m, d) for m, d in found.items()} if self.figures else {}
         tables = {m: theorems(run, member=m, seed=self.seed) for m in found} if self.theorems else {}
@@ -78,7 +78,7 @@ class Command:
                 for m, d in found.items()
             ]
             choice = {"chosen": order["chosen"], "order": order["order"]}
-            emit({"run": run.folder, "members": rows, **choice, "ranking": order, "rows": taken.to_json()})
+            emit({"run": run.folder, "members": rows, **choice, "ranking": order, "rows": row_sample.to_json()})
             return
         for m, d in found.items():
             stdout.print(heading(run, m), style="bold", soft_wrap=True)
@@ -89,7 +89,7 @@ class Command:
             if m in tables:
                 stdout.print(f"\n{tables[m]}", soft_wrap=True, markup=False)
             stdout.print(f"figure: {paths[m]}\n" if m in paths else "", soft_wrap=True)
-        stdout.print(f"at {taken}")
+        stdout.print(f"at {row_sample}")
         if len(found) > 1:
             by = rule(found, order["chosen"])
             stdout.print(f"chosen without labels: member {order['chosen']}, {by}", soft_wrap=True)
@@ -144,24 +144,24 @@ def polarized(run: Run, member: int) -> dict[str, Any]:
     }
 
 
-def polarized_text(told: dict[str, Any]) -> str:
-    if told["polarized_since"] is None:
-        return "polarized regime: not reached" if told["polarized_share"] is not None else ""
-    since, share = told["polarized_since"], told["polarized_share"]
+def polarized_text(values: dict[str, Any]) -> str:
+    if values["polarized_since"] is None:
+        return "polarized regime: not reached" if values["polarized_share"] is not None else ""
+    since, share = values["polarized_since"], values["polarized_share"]
     return f"polarized regime: since step {since} (the last {share:.0%} of the logged steps)"
 
 
-def agreement_in_words(told: dict[str, Any]) -> str:
+def agreement_in_words(values: dict[str, Any]) -> str:
     """
     >>> agreement_in_words({"udr": 0.9, "udr_chance": 0.42, "centrality": None, "centrality_chance": None})
     'agreement with other seeds: UDR 0.90 (random axes 0.42)'
     """
-    if told["udr"] is None:
+    if values["udr"] is None:
         return "agreement with other seeds: none to compare"
-    text = f"agreement with other seeds: UDR {told['udr']:.2f} (random axes {told['udr_chance']:.2f})"
-    if told["centrality"] is None:
+    text = f"agreement with other seeds: UDR {values['udr']:.2f} (random axes {values['udr_chance']:.2f})"
+    if values["centrality"] is None:
         return text
-    return f"{text}, ModelCentrality {told['centrality']:.2f} (random axes {told['centrality_chance']:.2f})"
+    return f"{text}, ModelCentrality {values['centrality']:.2f} (random axes {values['centrality_chance']:.2f})"
 
 
 def draw(run: Run, member: int, diagnosis: Diagnosis) -> Path:

@@ -39,7 +39,7 @@ class Command:
     samples: MaybeInt = None
     """How many rows at most; 10,000, or what the metrics need."""
     factors: MaybePath = None
-    """The factors, a table with one row an observation, for a run whose data came without (or other factors)."""
+    """The factors, a table with one row per observation, for a run whose data came without (or other factors)."""
     seed: int = 0
     """Which rows, and the metrics' own randomness."""
     ci: bool = False
@@ -56,17 +56,17 @@ class Command:
         if self.factors is not None:
             run = with_factors(run, self.factors)
         members = None if self.member is None else [self.member]
-        taken = rows_for(run, self.metrics, self.rows, self.samples, self.seed)
+        row_sample = rows_for(run, self.metrics, self.rows, self.samples, self.seed)
         scores = evaluate(run, self.metrics, members, self.samples, self.seed, self.ci, rows=self.rows)
         if self.json:
             rows = [{"member": m, "scores": {n: s.to_json() for n, s in each.items()}} for m, each in scores.items()]
-            document = {"scores": _means(list(scores.values())), "members": rows, "rows": taken.to_json()}
+            document = {"scores": _means(list(scores.values())), "members": rows, "rows": row_sample.to_json()}
             emit(
                 {"run": run.folder, **document, **({"read": reading_note(run.data)} if reading_note(run.data) else {})}
             )
             return
         names = list(next(iter(scores.values())))
-        stdout.print(f"{data_name(run)}, {taken}", soft_wrap=True)
+        stdout.print(f"{data_name(run)}, {row_sample}", soft_wrap=True)
         if reading_note(run.data):
             stdout.print(f"read: {reading_note(run.data)}", soft_wrap=True)
         K = run.config.architecture.latents

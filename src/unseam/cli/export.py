@@ -36,11 +36,11 @@ class Command:
         run = load_run(self.run_folder)
         member = one_member(run, self.member)
         with nullcontext() if self.out is None else new_folder(self.out):
-            told = export(run, member, self.to, self.out)
+            document = export(run, member, self.to, self.out)
         if self.json:
-            emit(told)
+            emit(document)
             return
         stdout.print(heading(run, member), style="bold", soft_wrap=True)
-        for name, path in told["files"].items():
+        for name, path in document["files"].items():
             stdout.print(f"{name}: {path}", soft_wrap=True)
-        stdout.print(f"largest difference to the model: {told['largest_difference']:.2g} of its largest output")
+        stdout.print(f"largest difference to the model: {document['largest_difference']:.2g} of its largest output")

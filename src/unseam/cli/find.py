@@ -61,9 +61,10 @@ class Command:
     key: MaybeText = None
     """Which array of an .npz or .h5 file, which columns of a table."""
     orthogonal: bool = False
-    """Believe that factors act at right angles, so that geometry alone may decide."""
+    """Assume that factors act at right angles, so that geometry alone may decide."""
     beta: float = 1.0
-    """Weight of the KL in the networks' loss; noise is learned, so that 1 is the likelihood's own."""
+    """Weight of the KL in the loss of the networks; their noise is learned, so 1 is the weight of the likelihood
+    itself."""
     device: str = "auto"
     """Where networks are trained: auto (the fastest here), cpu, cuda, cuda:N or mps."""
     seed: int = 0
@@ -168,9 +169,9 @@ def _loadings(findings: Findings, most: int = 4, widest: int = 10) -> Table | No
 
 def _axes(findings: Findings) -> list[str]:
     """The certificate of each factor in brief, those with the same one together."""
-    said = {f.latent: str(f.certificate) for f in findings.factors}
+    certificates = {f.latent: str(f.certificate) for f in findings.factors}
     who: dict[str, list[str]] = {}
-    for latent, text in said.items():
+    for latent, text in certificates.items():
         who.setdefault(text, []).append(str(latent))
     return [f"axis of factor{'s' * (len(them) > 1)} {', '.join(them)}: {text}" for text, them in who.items()]
 

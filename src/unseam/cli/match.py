@@ -27,7 +27,7 @@ class Command:
     """Dictionaries or codes (.npy, .npz:NAME, .safetensors:NAME, .pt:NAME), folders of SAELens or dictionary_learning,
     or run folders: their finished members."""
     of: Literal["directions", "codes"] = "directions"
-    """What files hold: directions, one a row, or codes of the same rows, one latent a column."""
+    """What the files hold: directions, one per row, or codes of the same rows, one latent per column."""
     columns: Annotated[bool, tyro.conf.arg(name="transpose")] = False
     """Directions are the columns of the matrices, not the rows. torch's decoder.weight needs no flag."""
     signed: bool = False

@@ -21,7 +21,7 @@ class Command:
 
     Trains restarts of a beta-VAE (or takes a run), picks the most disentangled, plays it against a layout that mixes
     two latents, and learns the change that makes the mixed one cheaper (Zietlow 2022, chapter 4). DIR is a data set:
-    `unseam train DIR`. Stopped, it goes on where it was. Sprites of up to 32 pixels with no other --data option are
+    `unseam train DIR`. Stopped, it continues where it was. Sprites of up to 32 pixels with no other --data option are
     those on which it works at 16 pixels: one square, 6 scales, x over half the width, y over a sixth, less contrast.
 
     Example: unseam perturb sprites --data.size 16 --out broken
@@ -30,7 +30,7 @@ class Command:
     data: DataName
     """A data set's name, or a path to your own; values in [0, 1]."""
     out: Path
-    """The folder of the new data set. The same command goes on where it stopped."""
+    """The folder of the new data set. The same command continues where it stopped."""
     eps: float = 0.1
     """No value moves by more than this."""
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run", aliases=("--run-folder",), metavar="PATH")] = None
@@ -51,7 +51,7 @@ class Command:
     options: Options = field(default_factory=dict)
 
     def chosen(self) -> dict[str, str]:
-        """The data's options; small sprites about which nothing else was said are those for which it works."""
+        """The options of the data; small sprites without other options get those for which it works."""
         size = self.options.get("size", "")
         if self.data != "sprites" or set(self.options) != {"size"} or not size.isdecimal() or int(size) > _SMALL:
             return self.options
@@ -71,31 +71,31 @@ class Command:
         unit_range(data)
         run = load_run(self.run_folder) if self.run_folder is not None else None
         seeds = parse_numbers(self.seeds, "--seeds", int)
-        made = perturb(data, self.out, settings, run, self.teacher, seeds, steps=self.steps)
-        told = manipulation_summary(made, settings, self.teacher)
-        page = write_perturb_page(made, told)
+        result = perturb(data, self.out, settings, run, self.teacher, seeds, steps=self.steps)
+        report = manipulation_summary(result, settings, self.teacher)
+        page = write_perturb_page(result, report)
         document = {
             "data": str(self.out),
             "eps": self.eps,
-            "largest_change": told["largest_change"],
-            "rms_change": told["rms_change"],
-            "contrast": told["contrast"],
-            "gap_before": told["gap_before"],
-            "gap_after": told["gap_after"],
-            "turn_before": told["turn_before"],
-            "turn_after": told["turn_after"],
-            "pair": told["pair"],
-            "scalar": told["scalar"],
+            "largest_change": report["largest_change"],
+            "rms_change": report["rms_change"],
+            "contrast": report["contrast"],
+            "gap_before": report["gap_before"],
+            "gap_after": report["gap_after"],
+            "turn_before": report["turn_before"],
+            "turn_after": report["turn_after"],
+            "pair": report["pair"],
+            "scalar": report["scalar"],
             "page": str(page),
         }
         if self.json:
             emit(document)
             return
         print(
-            f"largest change {told['largest_change']:.3g}, root mean square {told['rms_change']:.3g}\n"
-            f"the mixed layout cost {told['gap_before']:.3g} nats more, now {told['gap_after']:.3g} "
-            f"(dimming alone: {told['contrast'] ** 2 * told['gap_before']:.3g})\n"
-            f"preferred axes of latents {told['pair'][0]} and {told['pair'][1]}: "
-            f"{told['turn_before']:.0f} degrees from them, now {told['turn_after']:.0f}\n"
+            f"largest change {report['largest_change']:.3g}, root mean square {report['rms_change']:.3g}\n"
+            f"the mixed layout cost {report['gap_before']:.3g} nats more, now {report['gap_after']:.3g} "
+            f"(dimming alone: {report['contrast'] ** 2 * report['gap_before']:.3g})\n"
+            f"preferred axes of latents {report['pair'][0]} and {report['pair'][1]}: "
+            f"{report['turn_before']:.0f} degrees from them, now {report['turn_after']:.0f}\n"
             f"page: {page}\ntrain on it: unseam train {self.out}"
         )

@@ -44,15 +44,15 @@ class Command:
         done = write_run_report(run, self.out, self.member, figures=self.figures, formats=formats)
         if self.json:
             best = done.chosen and done.chosen.diagnosis
-            told: dict[str, Any] = {"chosen": done.chosen and done.chosen.member, "chosen_run": done.run}
-            told |= {"verdict": best and best.verdict, "warnings": best.warnings if best else []}
+            document: dict[str, Any] = {"chosen": done.chosen and done.chosen.member, "chosen_run": done.run}
+            document |= {"verdict": best and best.verdict, "warnings": best.warnings if best else []}
             file = {"report": done.path, "bytes": done.path.stat().st_size, "figures": self.figures}
             rows = {
                 "rows": done.rows.to_json() if done.rows else None,
                 "geometry_rows": done.at.to_json() if done.at else None,
             }
             quoted = {"success": SUCCESS} if done.chosen is not None and done.among > 1 else {}
-            emit({"run": getattr(run, "folder", run), **file, **told, **quoted, **rows})
+            emit({"run": getattr(run, "folder", run), **file, **document, **quoted, **rows})
             return
         chosen = "none, because the objective has no decoder" if done.chosen is None else done.chosen.name
         where = [f"scores on {done.rows}"] * bool(done.rows) + [f"geometry at {done.at}"] * bool(done.at)

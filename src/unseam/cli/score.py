@@ -56,18 +56,18 @@ class Command:
     def run(self) -> None:
         places = {name: getattr(self, name) for name in ("codes", "factors", "test_codes", "test_factors")}
         read = {name: read_array(place, name) for name, place in places.items() if place is not None}
-        given = {name: file.content for name, file in read.items()}
+        arrays = {name: file.content for name, file in read.items()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the notes are printed below
             scores = score(
-                given["codes"],
-                given["factors"],
+                arrays["codes"],
+                arrays["factors"],
                 metrics=self.metrics,
                 ci=self.ci,
                 chance=self.chance,
                 seed=self.seed,
-                test_codes=given.get("test_codes"),
-                test_factors=given.get("test_factors"),
+                test_codes=arrays.get("test_codes"),
+                test_factors=arrays.get("test_factors"),
                 workers=self.workers,
                 names=_words(self.names),
                 kinds=_words(self.kinds),
@@ -77,11 +77,11 @@ class Command:
                 active=None if self.active is None else parse_numbers(self.active, "--active", int),
             )
         for file in read.values():
-            log.info(f"read {file.said}")
+            log.info(f"read {file.reading_note}")
         for note in scores.notes:
             log.info(f"note: {note}")
         if self.json:
-            emit({**scores.to_json(), "read": {name: file.said for name, file in read.items()}})
+            emit({**scores.to_json(), "read": {name: file.reading_note for name, file in read.items()}})
             return
         print(TABLE_FORMATS[self.format](scores))
         for name, reason in scores.refused.items():

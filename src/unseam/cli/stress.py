@@ -50,9 +50,9 @@ class Command:
             pair = None if result.pair is None else list(result.pair)
             relative = result.relative if result.breaks else None
             radius = result.radius if result.breaks else None
-            told = {"member": member, "radius": radius, "radius_relative": relative, "pair": pair}
+            document = {"member": member, "radius": radius, "radius_relative": relative, "pair": pair}
             again = self.trained_again(run, member, result) if self.confirm else None
-            members.append({**told, "pairs": as_rows(result), "page": str(page), "confirm": again})
+            members.append({**document, "pairs": as_rows(result), "page": str(page), "confirm": again})
         doubt = caveat(run.config.architecture.likelihood)
         if self.json:
             emit({"members": members, "degrees": self.degrees, "eps": self.eps, "caveat": doubt})
@@ -83,7 +83,7 @@ class Command:
             print(doubt)
 
     def trained_again(self, run: Run, member: int, found: Stress) -> dict[str, Any] | None:
-        """What `confirm` found; None where there is no pair, or no change to make."""
+        """The result of `confirm`; None if there is no pair, or no change to make."""
         from unseam.perturb.retrain import confirm
 
         if not found.breaks or (self.eps is None and not math.isfinite(found.radius)):

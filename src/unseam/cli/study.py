@@ -49,7 +49,7 @@ class Command:
     piece: MaybeInt = None
     """With `work DIR`: advance this piece only (what a task of the printed job array does)."""
     json: AsJson = False
-    given: Annotated[list[str], tyro.conf.Suppress] = field(default_factory=list)
+    typed_flags: Annotated[list[str], tyro.conf.Suppress] = field(default_factory=list)
 
     def run(self) -> None:
         if self.grid in ACTS and self.target is None:

@@ -57,7 +57,7 @@ class Command:
     out: MaybePath = None
     """Run folder, new or empty; runs/DATA-OBJECTIVE when not given."""
     resume: MaybePath = None
-    """Go on with a run that was stopped, or with a finished one to --steps N; all else but --device is the run's."""
+    """Continue with a run that was stopped, or with a finished one to --steps N; all else but --device is the run's."""
     scale: Annotated[DataScale | None, tyro.conf.arg(metavar="standard|unit|none")] = None
     """Tables: every column to mean 0 and standard deviation 1, or to 0..1; undone when a member decodes."""
     optimiser: Annotated[str, tyro.conf.arg(metavar="|".join(literal_choices(Optimiser, "name")))] = Optimiser.name
@@ -79,7 +79,7 @@ class Command:
     json: AsJson = False
     options: Options = field(default_factory=dict)
     hyperparameters: Options = field(default_factory=dict)
-    given: Annotated[list[str], tyro.conf.Suppress] = field(default_factory=list)  # every flag that was typed
+    typed_flags: Annotated[list[str], tyro.conf.Suppress] = field(default_factory=list)  # every flag that was typed
     read: Annotated[str, tyro.conf.Suppress] = ""  # what was read of the user's own file
 
     @staticmethod
@@ -100,28 +100,34 @@ class Command:
 
     def go_on(self, folder: Path) -> Run:
         """A resumed run is what it was begun as, so a flag that asks for something else is refused, not ignored."""
-        others = [flag for flag in self.given if flag not in ("--resume", "--device", "--steps", "--json")]
+        others = [flag for flag in self.typed_flags if flag not in ("--resume", "--device", "--steps", "--json")]
         if self.data is not None or others:
-            told = others[0] if others else repr(self.data)
-            raise BadInput(f"{told} cannot be changed with --resume: {folder} goes on as it was begun; leave it out")
+            what = others[0] if others else repr(self.data)
+            raise BadInput(
+                f"{what} cannot be changed with --resume: {folder} continues with its own settings; leave it out"
+            )
         from unseam.train import resume
 
-        asked = {name: getattr(self.training, name) for name in ("device", "steps") if f"--{name}" in self.given}
-        run = resume(folder, **asked)
+        changes = {
+            name: getattr(self.training, name) for name in ("device", "steps") if f"--{name}" in self.typed_flags
+        }
+        run = resume(folder, **changes)
         (folder / UNFINISHED_MARK).unlink(missing_ok=True)
         return run
 
     def train(self) -> Run:
         if self.data is None:
             raise BadInput("DATA is missing; name a data set (`unseam data list`) or give a path")
-        from unseam.data import said_of
+        from unseam.data import likelihood_options
         from unseam.objectives import OBJECTIVES
         from unseam.train import fit
         from unseam.train.cohort import check_free
         from unseam.train.fitting import free_folder
 
         scaled = {"scale": self.scale} if self.scale in ("standard", "unit") else {}
-        data = named_data(self.data, {**said_of(self.data, self.architecture.likelihood), **self.options, **scaled})
+        data = named_data(
+            self.data, {**likelihood_options(self.data, self.architecture.likelihood), **self.options, **scaled}
+        )
         objective = lookup(OBJECTIVES, self.objective, "objective")
         strengths = hyper(self.objective, objective, self.hyperparameters)
         name = cast("OptimiserName", self.optimiser)  # checked by Optimiser, with a hint
@@ -129,7 +135,7 @@ class Command:
         self.read = reading_note(data) or ""
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = lambda told, *_: log.warning(f"warning: {told}")
+            warnings.showwarning = lambda what, *_: log.warning(f"warning: {what}")
             seeds = parse_numbers(self.seeds, "--seeds", int)
             folder = self.out or free_folder(data, self.objective)
             check_free(folder)
@@ -149,7 +155,7 @@ class Command:
 
 
 def hyper(name: str, objective: type[Objective], words: dict[str, str]) -> dict[str, Any]:
-    """Words -> numbers (lists where a sweep was asked for) and static settings of this objective."""
+    """Parse words into numbers (lists for a sweep) and static settings of this objective."""
     from unseam.objectives import hyperparameters
 
     varying = hyperparameters(objective)
@@ -197,6 +203,6 @@ def _show(run: Run) -> None:
         table.add_row(f"{row['member']}", f"{row['seed']}", *cells, row["status"], *nats, f"{row['active']}")
     stdout.print(table)
     for row in frame[frame["note"] != ""].to_dict("records"):
-        told = "stopped early" if row["status"] == "diverged" else row["status"]
-        print(f"member {row['member']} {told}: {row['note']}")
+        what = "stopped early" if row["status"] == "diverged" else row["status"]
+        print(f"member {row['member']} {what}: {row['note']}")
     print(f"run folder: {run.folder}")

@@ -16,7 +16,7 @@ from unseam.run import load_run
 
 @dataclass
 class Command:
-    """Draw what each latent of a member does: a grid (a row a latent), and with --gif a moving picture.
+    """Draw what each latent of a member does: a grid (a row per latent), and with --gif a moving picture.
 
     For tables the columns that a latent moves most are drawn over its values. With --row and --to-row: the way from one
     row of the data to another.

@@ -17,7 +17,7 @@ from pathlib import Path
 from unseam.errors import BadInput
 from unseam.progress import log
 
-# verb -> old spelling -> new one (None: it said what is so anyway); the old ones are understood until version 0.2
+# verb -> old spelling -> new one (None: it named the default); the old ones are understood until version 0.2
 RENAMED: dict[str, dict[str, str | None]] = {
     "data pack": {"--rows": "--samples"},
     "find": {"--network": None},
@@ -28,7 +28,7 @@ RENAMED: dict[str, dict[str, str | None]] = {
     "traverse": {"--steps": "--frames", "--to": "--to-row"},
 }
 _LEVELS = {"-q": logging.ERROR, "--quiet": logging.ERROR, "-v": logging.DEBUG, "--verbose": logging.DEBUG}
-_FROM_STDIN = ("find", "score", "match")  # `train` reads its data again when it goes on, so it needs a file
+_FROM_STDIN = ("find", "score", "match")  # `train` reads its data again when it resumes, so it needs a file
 _LARGEST = 1 << 32  # bytes of standard input
 _BEGINNINGS = {b"\x93NUMPY": ".npy", b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x1f\x8b": ".csv.gz"}
 
@@ -39,8 +39,8 @@ def without_levels(args: list[str]) -> list[str]:
     >>> without_levels(["find", "wine.csv", "--json"])
     ['find', 'wine.csv', '--json']
     """
-    asked = [_LEVELS[word] for word in args if word in _LEVELS]
-    log.setLevel(asked[-1] if asked else logging.INFO)
+    levels = [_LEVELS[word] for word in args if word in _LEVELS]
+    log.setLevel(levels[-1] if levels else logging.INFO)
     return [word for word in args if word not in _LEVELS]
 
 

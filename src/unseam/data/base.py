@@ -5,20 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from unseam.axes import FactorSpace
 from unseam.data.names import DataScale
-from unseam.errors import BadInput
+from unseam.errors import BadInput, refuse_annotations
 
 LikelihoodName = Literal["bernoulli", "gaussian"]
 
 
-class Asked:
-    """What any data set can be asked for beside its own fields; `load_data` wraps it (data/wrap explains each)."""
+class CommonOptions:
+    """Options that every data set takes beside its own fields; `load_data` wraps the data (data/wrap explains each)."""
 
     colour: bool
     noisy: bool
@@ -34,7 +34,7 @@ class Asked:
     scale: DataScale
 
 
-class Dataset(Asked, ABC):
+class Dataset(CommonOptions, ABC):
     """N observations, addressed by index, of one shape: (n,) for vectors, (C, H, W) with values in [0, 1] for images.
 
     A concrete set is a frozen dataclass whose fields are its whole configuration: same fields, same bytes.
@@ -48,6 +48,11 @@ class Dataset(Asked, ABC):
     likelihood: LikelihoodName  # what the data is naturally modelled with
     renders: bool = True  # False when `observe` can only find given rows
     stochastic: bool  # True when two observations of one row differ (noise, random colours): pass `batch` a generator
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__ != __name__:
+            refuse_annotations(cls, ("name", "shape", "space", "likelihood", "renders", "stochastic"))
 
     @abstractmethod
     def __len__(self) -> int:
@@ -66,7 +71,7 @@ class Dataset(Asked, ABC):
         """Observations (B, *shape) of any factor values (B, F), whether or not a row has them."""
 
 
-# What every data set checks at its door: row numbers, factor values, parameters. One line each, with a remedy.
+# What every data set checks: row numbers, factor values, parameters. Each error is one line, with a remedy.
 
 
 def at_least(name: str, value: float, low: float) -> None:
@@ -255,7 +260,7 @@ ORDER = ("Dressed", "Grey", "Noise", "Padded", "Scaled", "Without", "Shared", "C
 
 
 class PassThrough(Dataset):
-    """What a data set says when nothing is said of it: what the one below it, `of`, says."""
+    """A data set that passes everything through to the one below it, `of`."""
 
     of: Dataset
 
@@ -294,7 +299,7 @@ class PassThrough(Dataset):
 
 @dataclass(frozen=True)
 class Wrapper(PassThrough):
-    """The data set `of`, as it is; a concrete wrapper changes one thing."""
+    """The data set `of`, unchanged; a concrete wrapper changes one thing."""
 
     of: Dataset
 

@@ -47,7 +47,7 @@ LARGE_FILE = 1 << 26  # bytes from which a note is worth keeping
 
 
 def remember(source: Any, key: str | None, compute: Callable[[], tuple[float, float]]) -> tuple[float, float]:
-    """`compute()`, or what it said of this very file (path, size, time of change) before.
+    """`compute()`, or its cached result for this file (by path, size and time of change).
 
     >>> remember(None, None, lambda: (0.0, 1.0))
     (0.0, 1.0)

@@ -59,7 +59,7 @@ def read_grey(path: Path) -> Array:  # (H, W) uint8
 
 @contextmanager
 def _opened(file: Any, name: str) -> Iterator[Any]:
-    """A Pillow image whose header was looked at: 8 bits a channel, of a size that is no bomb."""
+    """A Pillow image with a checked header: 8 bits a channel, of a size that is safe to unpack."""
     from PIL import Image
 
     try:
@@ -78,7 +78,7 @@ def _opened(file: Any, name: str) -> Iterator[Any]:
     except Image.DecompressionBombError:
         raise BadInput(f"{name!r} has more than {_PIXELS:,} pixels; make it smaller") from None
     except DAMAGE as error:
-        raise BadInput(f"{name!r} is no readable image: {' '.join(str(error).split())}") from None
+        raise BadInput(f"{name!r} is not a readable image: {' '.join(str(error).split())}") from None
 
 
 def is_grey(image: Any) -> bool:

@@ -22,5 +22,5 @@ DATASET_CLASSES = {  # name: module:class
 }
 DataScale = Literal["none", "standard", "unit"]  # of the columns of a table
 PATHS = ("background", "factors", "path")  # parameters that name files
-MADE = "made"  # the background that we draw ourselves
+DRAWN = "made"  # the background that we draw ourselves
 PERTURBED = "perturbed.json"  # a folder that has it is a perturbed data set

@@ -7,7 +7,7 @@ time      row i with row i + 1 of the user's own data
 FILE      the user's own pairs: two columns of row numbers, counted from 0 (.csv or .npy)
 
 The second of a pair is a row of the same split as the first where rows can be found by their factors (held out means
-held out), and a new observation where factors are continuous. All draws come from the generator that is handed over.
+held out), and a new observation where factors are continuous. All draws come from the generator that is passed in.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Pairs(NamedTuple):
     """The second of each pair."""
 
     factors: Tensor | None  # (B, F), None for data with unknown factors
-    rows: Tensor | None  # (B,), None where the second is no row of the data
+    rows: Tensor | None  # (B,), None where the second is not a row of the data
     changed: Tensor  # (B, F) bool; (B, 0) without factors
 
 
@@ -89,7 +89,7 @@ def _cells(data: Dataset) -> Tensor | None:  # (cells,)
         )
     elif isinstance(data, Subset):
         place = torch.full((len(data.of) + 1,), -1)  # one more: what is -1 stays so
-        place[data.kept] = torch.arange(len(data))
+        place[data.row_numbers] = torch.arange(len(data))
         inner = place[inner]
     return inner
 
@@ -105,7 +105,7 @@ def partners(data: Dataset, rows: Tensor, pairing: Pairing, generator: torch.Gen
     tensor([1])
     """
     if pairing.how == "time":
-        return taken(data, rows, following(rows, among))
+        return partner_rows(data, rows, following(rows, among))
     if pairing.file:
         return own_pairs(data, rows, pairing.how, generator, among)
     if data.space is None:
@@ -166,10 +166,10 @@ def own_pairs(data: Dataset, rows: Tensor, path: str, generator: torch.Generator
         waiting = waiting[~allowed[place]]
         if not len(waiting):
             break
-    return taken(data, rows, chosen)
+    return partner_rows(data, rows, chosen)
 
 
-def taken(data: Dataset, rows: Tensor, chosen: Tensor) -> Pairs:
+def partner_rows(data: Dataset, rows: Tensor, chosen: Tensor) -> Pairs:
     """Rows and their partners, and what changed between them where factors are known."""
     if data.space is None:
         return Pairs(None, chosen, torch.zeros(len(rows), 0, dtype=torch.bool))
@@ -225,12 +225,13 @@ def change_k(data: Dataset, first: Tensor, pairing: Pairing, generator: torch.Ge
 
 
 def change_all_but_one(data: Dataset, first: Tensor, pairing: Pairing, generator: torch.Generator) -> Tensor:
-    """One factor that varies keeps its value, all others get another one, so that what is shared can be told."""
+    """One factor that varies keeps its value, all others get another one, so that the shared factor can be
+    identified."""
     assert data.space is not None
     free = varying(data.space)
-    kept = free[torch.randint(len(free), (len(first),), generator=generator)]
+    fixed = free[torch.randint(len(free), (len(first),), generator=generator)]
     second = _fresh(data, first, generator, other=True)
-    return second.scatter(1, kept[:, None], first.gather(1, kept[:, None]))
+    return second.scatter(1, fixed[:, None], first.gather(1, fixed[:, None]))
 
 
 def change_laplace(data: Dataset, first: Tensor, pairing: Pairing, generator: torch.Generator) -> Tensor:

@@ -13,11 +13,10 @@ from unseam.axes import Array
 from unseam.data.base import Dataset
 from unseam.data.download.web import local_copy
 from unseam.data.names import DATASET_CLASSES as NAMES
-from unseam.data.names import MADE, PATHS, PERTURBED
+from unseam.data.names import DRAWN, PATHS, PERTURBED
 from unseam.data.sets.perturbed import Perturbed
 from unseam.data.user import UserData
-from unseam.data.wrap import WRAPPERS, Wrapper, wrap
-from unseam.data.wrap import options as wrapper_options
+from unseam.data.wrap import WRAPPERS, Wrapper
 from unseam.errors import BadInput, unknown
 from unseam.from_json import as_type
 from unseam.lazy import named_object
@@ -27,6 +26,20 @@ ALIASES = {"factors": "factor_table", "likelihood": "assume"}  # what users say:
 INPUTS = ("source", "of", "folder")  # fields that are the data itself
 
 
+def wrapper_options(kind: type[Wrapper]) -> dict[str, dataclasses.Field[Any]]:
+    """A wrapper's parameters."""
+    return {field.name: field for field in dataclasses.fields(kind) if field.name != "of"}
+
+
+def wrap(data: Dataset, values: dict[str, Any]) -> Dataset:
+    """Wrap the data set for every option that differs from its default."""
+    for kind in WRAPPERS:
+        own = {name: values[name] for name in wrapper_options(kind) if name in values}
+        if any(value != wrapper_options(kind)[name].default for name, value in own.items() if name != "subset_seed"):
+            data = kind(data, **own)
+    return data
+
+
 def own_parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
     """The parameters of a data set by the names that `load_data` takes, without those that any set takes.
 
@@ -34,9 +47,11 @@ def own_parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
     ['circles', 'points', 'radius', 'small']
     """
     if not dataclasses.is_dataclass(kind):
-        raise TypeError(f"{kind} is no dataclass")
-    said = {field: name for name, field in ALIASES.items()} if kind is UserData else {}
-    return {said.get(field.name, field.name): field for field in dataclasses.fields(kind) if field.name not in INPUTS}
+        raise TypeError(f"{kind} is not a dataclass")
+    user_names = {field: name for name, field in ALIASES.items()} if kind is UserData else {}
+    return {
+        user_names.get(field.name, field.name): field for field in dataclasses.fields(kind) if field.name not in INPUTS
+    }
 
 
 def parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
@@ -57,9 +72,9 @@ def dataset_type(name: str | Path) -> type[Dataset]:
         if not path.exists():
             raise BadInput(f"data={str(name)!r}: no such file or folder")
         if (path / "config.json").is_file() and (path / "checkpoints").is_dir():
-            raise BadInput(f"data={str(name)!r} is a run, not data; go on with it: unseam train --resume {name}")
+            raise BadInput(f"data={str(name)!r} is a run, not data; continue with it: unseam train --resume {name}")
         return Perturbed if (path / PERTURBED).exists() else UserData
-    raise unknown("data", str(name), DATASETS, "is no data set, and no file or folder here")
+    raise unknown("data", str(name), DATASETS, "is not a data set, and there is no such file or folder")
 
 
 def load_data(name: str | Path | Array, **options: Any) -> Dataset:
@@ -96,12 +111,12 @@ def load_data(name: str | Path | Array, **options: Any) -> Dataset:
     for option in options:
         if option not in known:
             raise unknown(f"{name if named else 'user data'} parameter", option, known)
-    asked = {option: _resolved(option, value) for option, value in options.items()}
-    fields = {own[option].name: value for option, value in asked.items() if option in own}
+    chosen = {option: _resolved(option, value) for option, value in options.items()}
+    fields = {own[option].name: value for option, value in chosen.items() if option in own}
     if kind in (UserData, Perturbed):
-        given = "source" if kind is UserData else "folder"
-        fields[given] = str(Path(name).resolve()) if named else name  # type: ignore[arg-type]
-    return wrap(kind(**fields), {option: value for option, value in asked.items() if option not in own})
+        source_field = "source" if kind is UserData else "folder"
+        fields[source_field] = str(Path(name).resolve()) if named else name  # type: ignore[arg-type]
+    return wrap(kind(**fields), {option: value for option, value in chosen.items() if option not in own})
 
 
 def load_config(config: Mapping[str, Any], where: str) -> Dataset:
@@ -116,11 +131,11 @@ def typed_options(config: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {n: value if n not in hints else as_type(hints[n], value, f"{where}.{n}") for n, value in config.items()}
 
 
-def said_of(name: str | Path | Array, likelihood: str) -> dict[str, str]:
-    """What a model's likelihood says of one's own data: only a Bernoulli one needs values in [0, 1].
+def likelihood_options(name: str | Path | Array, likelihood: str) -> dict[str, str]:
+    """The options of the user's own data that follow from the likelihood: only a Bernoulli one needs values in [0, 1].
 
-    >>> said_of([[0.0]], "poisson"), said_of([[0.0]], "auto"), said_of("sprites", "gaussian")
-    ({'likelihood': 'gaussian'}, {}, {})
+    >>> likelihood_options([[0.0]], "poisson"), likelihood_options("sprites", "gaussian")
+    ({'likelihood': 'gaussian'}, {})
     """
     kind = dataset_type(name) if isinstance(name, (str, Path)) else UserData
     if likelihood == "auto" or "likelihood" not in own_parameters(kind):
@@ -130,7 +145,7 @@ def said_of(name: str | Path | Array, likelihood: str) -> dict[str, str]:
 
 def _resolved(option: str, value: Any) -> Any:
     """A path that stays right when a run is read from elsewhere."""
-    if option in PATHS and isinstance(value, (str, Path)) and value != MADE:
+    if option in PATHS and isinstance(value, (str, Path)) and value != DRAWN:
         return str(Path(value).resolve())
     return value
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from unseam.data.base import Dataset
     from unseam.data.names import DataScale
 
-_BLOCK = 1 << 16  # rows looked at together
+_BLOCK = 1 << 16  # rows in one block
 _UNEVEN = 10.0  # ratio of standard deviations from which one column rules the loss
 
 

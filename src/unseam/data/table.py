@@ -139,14 +139,16 @@ def factor_table(source: Any, count: int, kinds: Kinds = None, key: str | None =
         raise BadInput(
             f"{where} has {len(read)} rows, but the data has {count} observations; they must agree row by row"
         )
-    given = _given(kinds, read.names, where)
-    coded = [_code(name, column, given.get(name), where) for name, column in zip(read.names, read.columns, strict=True)]
+    kind_of = _kinds_by_name(kinds, read.names, where)
+    coded = [
+        _code(name, column, kind_of.get(name), where) for name, column in zip(read.names, read.columns, strict=True)
+    ]
     space = FactorSpace(tuple(factor for factor, _ in coded))
     table = np.stack([values for _, values in coded], axis=1)
     return torch.from_numpy(table.astype(np.int64 if space.discrete else np.float32)), space
 
 
-def _given(kinds: Kinds, names: list[str], where: str) -> dict[str, str]:
+def _kinds_by_name(kinds: Kinds, names: list[str], where: str) -> dict[str, str]:
     """`kinds` as the user wrote it ("cyclic,ordinal", "hue=cyclic", a list or a dictionary) -> {name: kind}."""
     if kinds is None:
         return {}

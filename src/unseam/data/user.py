@@ -43,17 +43,17 @@ def value_range(x: Any, where: str) -> tuple[float, float]:
     Traceback (most recent call last):
     unseam.errors.BadInput: data holds NaN or infinity (first in row 0); every value must be finite
     """
-    low, high, seen = np.inf, -np.inf, 0
+    low, high, count = np.inf, -np.inf, 0
     for block in blocks(x):
         a, b = float(block.min()), float(block.max())  # NaN goes through min and max
         if not (np.isfinite(a) and np.isfinite(b)):
-            row = seen + int(np.flatnonzero(~np.isfinite(block).reshape(len(block), -1).all(1))[0])
+            row = count + int(np.flatnonzero(~np.isfinite(block).reshape(len(block), -1).all(1))[0])
             raise BadInput(f"{where} holds NaN or infinity (first in row {row}); every value must be finite")
-        low, high, seen = min(low, a), max(high, b), seen + len(block)
+        low, high, count = min(low, a), max(high, b), count + len(block)
     return low, high
 
 
-def layout_of(shape: tuple[int, ...], given: str | None, where: str) -> Layout:
+def layout_of(shape: tuple[int, ...], wanted: str | None, where: str) -> Layout:
     """How to read the axes of an array (N, ...).
 
     >>> layout_of((10, 64, 64, 3), None, "data"), layout_of((10, 3, 64, 64), None, "data")
@@ -63,13 +63,13 @@ def layout_of(shape: tuple[int, ...], given: str | None, where: str) -> Layout:
         return "vectors" if len(shape) == 2 else "hw"
     if len(shape) != 4:
         raise BadInput(f"{where} has shape {shape}; it must be (N, n), (N, H, W), (N, H, W, C) or (N, C, H, W)")
-    if given is not None and given not in ("hwc", "chw"):
-        raise unknown("layout", given, ("hwc", "chw"))
+    if wanted is not None and wanted not in ("hwc", "chw"):
+        raise unknown("layout", wanted, ("hwc", "chw"))
     first, last = shape[1] in CHANNELS, shape[3] in CHANNELS
-    if given is None and first == last:
+    if wanted is None and first == last:
         why = "both" if first else "neither"
         raise BadInput(f"{where} has shape {shape}: {why} of axes 1 and 3 can be channels; say layout=hwc or chw")
-    if given == "hwc" or (given is None and last):
+    if wanted == "hwc" or (wanted is None and last):
         return "hwc"
     return "chw"
 
@@ -141,7 +141,7 @@ class UserData(TableDataset):
         return Table(x, layout) if labels is None else Table(x, layout, *factor_table(labels, x.shape[0], self.kinds))
 
     @property
-    def said(self) -> str:
+    def reading_note(self) -> str:
         """What was read: rows, columns, how each was taken."""
         return self._read[3]
 
@@ -162,12 +162,12 @@ class UserData(TableDataset):
         x = self.source
         x = load_array(x, self.where, self.key) if isinstance(x, (str, Path)) else np.asarray(as_array(x, self.where))
         layout = self._check(x)
-        said = f"{x.dtype} {tuple(x.shape)}" + (", bytes divided by 255" if x.dtype == np.uint8 else "")
+        note = f"{x.dtype} {tuple(x.shape)}" + (", bytes divided by 255" if x.dtype == np.uint8 else "")
         if self.size is not None:
             if x.dtype != np.uint8 or layout not in ("hw", "hwc"):
                 raise BadInput(f"size={self.size}: only uint8 images (N, H, W) or (N, H, W, C) can be resized")
             x = resize(x, self.size)
-        return x, layout, labels, said
+        return x, layout, labels, note
 
     def _folder(self) -> tuple[Any, Layout, Columns | None, str]:
         pictures = Pictures(Path(self.source), self.size, self.channels)
@@ -175,11 +175,12 @@ class UserData(TableDataset):
         if self.labels is not None and self.factor_table is None:
             raise BadInput(f"labels={self.labels!r}: a folder's labels are the names of its folders; leave labels out")
         h, w = pictures.shape[1:3]
-        said = f"{len(pictures.paths):,} {'grey' if pictures.mode == 'L' else 'colour'} pictures of {h}x{w} pixels"
-        said += f"; left out, of another size or colour: {_some(pictures.strays)}" if pictures.strays else ""
-        said += f"; labels from the names of folders: {', '.join(labels.names)}" if labels else ""
+        colour = "grey" if pictures.mode == "L" else "colour"
+        note = f"{len(pictures.paths):,} {colour} pictures of {h}x{w} pixels"
+        note += f"; left out, of another size or colour: {_some(pictures.strays)}" if pictures.strays else ""
+        note += f"; labels from the names of folders: {', '.join(labels.names)}" if labels else ""
         x = pictures[:] if int(np.prod(pictures.shape)) <= MEMORY else pictures
-        return x, "hw" if pictures.ndim == 3 else "hwc", labels, said
+        return x, "hw" if pictures.ndim == 3 else "hwc", labels, note
 
     @cached_property
     def _whole(self) -> Columns:

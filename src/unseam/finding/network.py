@@ -136,7 +136,7 @@ def member_loss_state(run: Run, member: int) -> LossState:
 def rested_step(run: Run, member: int) -> int:
     """The step whose weights are used: the last one, or, where the held-out loss rose again, the kept one at which it
     was lowest."""
-    kept = run.kept_steps(member)
+    kept = run.snapshot_steps(member)
     if member_loss_state(run, member).word != "overfitting":
         return int(kept[-1])
     log = run.log()

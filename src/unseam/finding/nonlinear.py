@@ -218,7 +218,7 @@ def _earlier_snapshot(run: Run, member: int) -> tuple[int, Any]:
     """The snapshot before the one that is used (the one after, if it is the first): how far, and what it was."""
     from unseam.finding.network import rested_step
 
-    steps = run.kept_steps(member)
+    steps = run.snapshot_steps(member)
     at = steps.index(rested_step(run, member))
     other = steps[at - 1 if at else 1]
     return abs(steps[at] - other), run.model(member, other)

@@ -32,7 +32,15 @@ from unseam.geometry.groups import (
 )
 from unseam.geometry.jacobian import as_likelihood
 from unseam.geometry.polarized import active_latents, statistics
-from unseam.geometry.prepare import ColumnWeights, Question, attempt, check_count, check_output, each_tensor, moving
+from unseam.geometry.prepare import (
+    ColumnWeights,
+    PreparedDecoder,
+    attempt,
+    check_count,
+    check_output,
+    each_tensor,
+    moving,
+)
 from unseam.geometry.sampled_cost import SAMPLES, SampledCost, sampled_cost
 from unseam.models.adapters.base import AdaptedModel, floating_parameter
 from unseam.models.likelihood import Bernoulli, Likelihood
@@ -142,7 +150,7 @@ def ask_groups(
     chunk: int | None,
     columns: ColumnWeights,
     seed: int,
-) -> tuple[Question, Groups]:
+) -> tuple[PreparedDecoder, Groups]:
     """The question of a diagnosis by groups, checked, with the Jacobians taken."""
     if beta is not None and not beta > 0:
         raise BadInput(f"beta={beta} must be positive (beta=None estimates it from the posterior)")
@@ -177,7 +185,7 @@ def ask_groups(
         beta = None if q is None else implied_beta(M.pullback, each_tensor(q, lambda t: t), active)
         source = "none" if not model.has_beta else "unit" if beta is None else "estimated"
     rest = torch.arange(len(at), device="cpu")
-    question = Question(
+    question = PreparedDecoder(
         decode, p, beta or 1.0, source, codes, rest, codes.numpy(), q, M, columns, stats, active, tuple(notes)
     )
     return question, groups
@@ -197,7 +205,7 @@ def strength(model: AdaptedModel) -> Array:  # (K,)
     return (0.5 * (model.codes.flatten(1).double().square() + v - v.log() - 1)).mean(0).numpy()
 
 
-def whole_cost(model: AdaptedModel, q: Question, K: int, samples: int, seed: int) -> SampledCost:
+def whole_cost(model: AdaptedModel, q: PreparedDecoder, K: int, samples: int, seed: int) -> SampledCost:
     return sampled_cost(q.decode, model.points, q.likelihood, beta=q.beta, samples=samples, seed=seed, latents=K)
 
 

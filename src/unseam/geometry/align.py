@@ -154,7 +154,7 @@ def align(
     """Find the rotation of latent space with the smallest entanglement cost, and say whether it helped.
 
     Set `whiten` for an autoencoder without a prior. With `keep_axes` the result holds the axes as they were where no
-    rotation helps: the best one then follows accidents of the points that were looked at.
+    rotation helps: the best one then follows accidents of the points that were drawn.
 
     >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
     >>> turn = torch.tensor([[0.8, 0.6], [-0.6, 0.8]])

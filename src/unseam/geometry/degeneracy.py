@@ -1,4 +1,4 @@
-"""Where no axis is preferred: latents whose singular values are too close to be told apart (Zietlow 2022, 3.3.4).
+"""Where no axis is preferred: latents whose singular values cannot be distinguished (Zietlow 2022, 3.3.4).
 
 If two singular values are equal, every rotation of their plane has orthogonal columns and the same cost, so the
 data cannot say which axes are right. Two numbers tell how close a pair is to that:

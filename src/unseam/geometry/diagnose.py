@@ -17,7 +17,7 @@ from unseam.geometry.diagnosis import Arrays, Diagnosis, Latent, Pair
 from unseam.geometry.jacobian import Decoder, singular
 from unseam.geometry.orthogonality import cosines, distances, dto, haar, ima_contrast, select
 from unseam.geometry.polarized import delta_kl, unexplained_directions
-from unseam.geometry.prepare import ColumnWeights, Question, column_norms, prepare_decoder
+from unseam.geometry.prepare import ColumnWeights, PreparedDecoder, column_norms, prepare_decoder
 from unseam.geometry.sampled_cost import SampledCost
 from unseam.geometry.self_consistency import self_consistency
 from unseam.geometry.verdict import degeneracy_warnings, latent_warnings, subject, verdict
@@ -57,7 +57,7 @@ def diagnose(
 
 
 def diagnosis_of(
-    q: Question,
+    q: PreparedDecoder,
     data: Tensor | None = None,
     encoder: Callable[[Tensor], Any] | None = None,
     factors: int | None = None,
@@ -103,7 +103,7 @@ def diagnosis_of(
     return replace(found, verdict=verdict(found))
 
 
-def det_elbo(q: Question, data: Tensor) -> float:
+def det_elbo(q: PreparedDecoder, data: Tensor) -> float:
     """log p(x | z = mean) - 1/2 tr(M Sigma) - beta KL, the mean over the points (Allen 2024, eq. 5 with H = -M)."""
     x = _matched(q, data)
     parts = zip(x.split(512), q.z.split(512), strict=True)
@@ -115,14 +115,14 @@ def det_elbo(q: Question, data: Tensor) -> float:
     return float(log_p.mean()) - spread - q.beta * float(q.stats.kl.sum())
 
 
-def _matched(q: Question, data: Tensor) -> Tensor:
+def _matched(q: PreparedDecoder, data: Tensor) -> Tensor:
     """The observations of the points, on the decoder's device and in its precision."""
     if len(data) != len(q.codes):
         raise BadInput(f"data has {len(data)} rows and codes {len(q.codes)}; give the observation of each code")
     return torch.as_tensor(data)[q.rows].to(q.z)
 
 
-def pruning(q: Question, data: Tensor | None, factors: int | None) -> list[str]:
+def pruning(q: PreparedDecoder, data: Tensor | None, factors: int | None) -> list[str]:
     """Dead latents by name, collapse, and signs that too much was pruned."""
     count, passive = int(q.active.sum()), np.flatnonzero(~q.active)
     out = [f"{subject(passive.tolist())} passive"] if count and len(passive) else []
@@ -141,7 +141,7 @@ def pruning(q: Question, data: Tensor | None, factors: int | None) -> list[str]:
     return out
 
 
-def rounding(q: Question) -> float:
+def rounding(q: PreparedDecoder) -> float:
     """The largest eigenvalue of a matrix of cosines that rounding alone makes of 0, in the decoder's precision."""
     K = q.z.shape[1]
     return max(4 * K * torch.finfo(torch.float64).eps, (4 * K * torch.finfo(q.z.dtype).eps) ** 2)
@@ -155,17 +155,17 @@ def _dependent(contrast: Tensor | None) -> list[str]:
     return [f"{many}: some of them do the same to the output, and the IMA contrast is infinite"]
 
 
-def consistent(q: Question, encoder: Callable[[Tensor], Any]) -> float | None:
+def consistent(q: PreparedDecoder, encoder: Callable[[Tensor], Any]) -> float | None:
     """Relative error of e(d(z)) over the active latents."""
     if not q.active.any():
         return None
     return self_consistency(encoder, lambda z: q.likelihood.mean(q.decode(z)), q.z, q.active).error
 
 
-def arrays(q: Question, law: Law) -> Arrays:
+def arrays(q: PreparedDecoder, law: Law) -> Arrays:
     """What the figures draw."""
-    kept = select(q.G, q.active)
-    far: Array = distances(singular(kept)[1].numpy()) if q.active.any() else np.zeros(len(q.z))
+    active_only = select(q.G, q.active)
+    far: Array = distances(singular(active_only)[1].numpy()) if q.active.any() else np.zeros(len(q.z))
     return Arrays(
         cosines=cosines(q.G).square().mean(0).sqrt().numpy(),
         singular_values=singular(q.G)[0].numpy(),
@@ -179,13 +179,13 @@ def arrays(q: Question, law: Law) -> Arrays:
     )
 
 
-# The two tables of a diagnosis: a row a latent, and a row a pair of active latents.
+# The two tables of a diagnosis: a row per latent, and a row per pair of active latents.
 
 
-INSPECTED = 10  # mixed pairs, the costliest, that are told cartesian from polar
+INSPECTED = 10  # the costliest mixed pairs, which are classified as cartesian or polar
 
 
-def latent_table(q: Question, law: Law) -> tuple[Latent, ...]:
+def latent_table(q: PreparedDecoder, law: Law) -> tuple[Latent, ...]:
     stats = (None, None) if q.stats is None else (q.stats.kl.tolist(), q.stats.mean_sigma2.tolist())
     kl, sigma2 = (column or [None] * len(q.active) for column in stats)
     columns = (law.predicted.mean(0), column_norms(q.M), q.codes.std(0), q.active)
@@ -193,7 +193,7 @@ def latent_table(q: Question, law: Law) -> tuple[Latent, ...]:
     return tuple(Latent(k, *row) for k, row in enumerate(rows))
 
 
-def pair_table(q: Question) -> tuple[Pair, ...]:
+def pair_table(q: PreparedDecoder) -> tuple[Pair, ...]:
     """Every pair of active latents, the costliest first."""
     keep = torch.as_tensor(np.flatnonzero(q.active))
     if len(keep) < 2:
@@ -211,6 +211,6 @@ def pair_table(q: Question) -> tuple[Pair, ...]:
     return tuple(replace(p, coordinates=_coordinates(q, p.i, p.j)) if p in looked else p for p in rows)
 
 
-def _coordinates(q: Question, i: int, j: int) -> str:
+def _coordinates(q: PreparedDecoder, i: int, j: int) -> str:
     block = q.M.pullback[:, [i, j]][:, :, [i, j]].numpy()
     return pair_coordinates(q.z[:, [i, j]].double().cpu().numpy(), block, q.beta).kind

@@ -42,7 +42,7 @@ class Pair:
     saving: float  # nats of loss that the best rotation of their plane would save
     mixed: bool
     degenerate: bool
-    coordinates: str | None = None  # "cartesian", "polar" or "undecided"; looked at for the ten costliest mixed pairs
+    coordinates: str | None = None  # "cartesian", "polar" or "undecided"; decided for the ten costliest mixed pairs
 
 
 class Arrays(NamedTuple):
@@ -98,8 +98,8 @@ class Diagnosis:
     sigma_law_factor: float | None = None  # what beta (or s2) must be multiplied by to fit the learned variances best
     sigma_law_rescaled_r: float | None = None  # r and error with beta times that factor
     sigma_law_rescaled_error: float | None = None
-    scope: str = ""  # which latents were looked at, in words; "" for all of them
-    whole_cost: float | None = None  # nats of loss: the cost of all latents, estimated where only some were looked at
+    scope: str = ""  # a description of the latents that were diagnosed; "" for all of them
+    whole_cost: float | None = None  # nats of loss: the cost of all latents, estimated where only some were diagnosed
     whole_cost_error: float | None = None  # its standard error
 
     @property
@@ -136,11 +136,11 @@ class Diagnosis:
     def from_parts(values: Mapping[str, Any], arrays: Mapping[str, Array]) -> Diagnosis:
         """The diagnosis that `to_parts` took apart. Names that this version does not know are left out."""
         known = {f.name for f in fields(Diagnosis)} - {"arrays"}
-        kept: dict[str, Any] = {
+        document: dict[str, Any] = {
             name: float(v) if v in NOT_FINITE else v for name, v in scalars(values) if name in known
         }
         return Diagnosis(
-            **kept,
+            **document,
             latents=tuple(Latent(**row) for row in values["latents"]),
             pairs=tuple(Pair(**row) for row in values["pairs"]),
             warnings=tuple(values["warnings"]),
@@ -195,7 +195,7 @@ def not_finite(value: Any) -> bool:
 
 
 def scalars(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The entries that are no tables."""
+    """The entries that are not tables."""
     return [(name, value) for name, value in values.items() if not isinstance(value, list | tuple)]
 
 

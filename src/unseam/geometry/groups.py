@@ -26,7 +26,7 @@ from unseam.geometry.jacobian import NUMBERS_AT_ONCE, Decoder, Grams, gather, me
 from unseam.models.likelihood import Likelihood
 from unseam.rng import numpy_generator
 
-MANY = 256  # flat latents: above this the diagnosis looks at a part of them
+MANY = 256  # flat latents: of more than these, the diagnosis takes a part
 _PART = 32  # latents of such a part, and the most locations of a channel
 _STEP = 1e-4  # of central differences, relative to the size of a coordinate
 Latents = Literal["auto", "all", "locations", "channels"] | Sequence[Any]
@@ -34,11 +34,11 @@ Latents = Literal["auto", "all", "locations", "channels"] | Sequence[Any]
 
 @dataclass(frozen=True)
 class Groups:
-    """Which latents are looked at together."""
+    """Which latents are diagnosed together."""
 
     index: Array  # (G, k) positions in the flattened latents, one row per group
     names: tuple[str, ...]  # (k,) what the latents of a group are
-    scope: str  # in words: what was looked at; "" for all latents at once
+    scope: str  # a description of the latents that were diagnosed; "" for all at once
 
 
 def choose_groups(shape: tuple[int, ...], latents: Latents = "auto", strength: Array | None = None) -> Groups:

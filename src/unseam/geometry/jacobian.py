@@ -137,7 +137,7 @@ def pullbacks(
 ) -> Grams:
     """J^T J and M = D^T A^2 D at every point, slice by slice: memory grows with N K^2, not with N n K.
 
-    `dtype=torch.float64` sums the products in double precision, whatever the decoder computes in.
+    `dtype=torch.float64` sums the products in double precision, also for a decoder in single precision.
 
     >>> W = torch.tensor([[3.0, 0.0], [4.0, 2.0]])
     >>> pullbacks(lambda z: z @ W.T, torch.zeros(1, 2), s2=0.5).gram

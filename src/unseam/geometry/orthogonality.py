@@ -1,7 +1,8 @@
 """How far the columns of a Jacobian are from orthogonal, three ways: DtO, cosines, IMA contrast.
 
-The Jacobian is whoever's J^T J is given. The theory's is A D, whose product is M = D^T A^2 D (`Grams.pullback`): it is
-what a posterior feels. For a Gaussian it is J = d xhat/dz up to a factor; for a Bernoulli it is another matrix.
+The Jacobian is the one whose J^T J is passed in. The theory's is A D, whose product is M = D^T A^2 D
+(`Grams.pullback`): it is what a posterior feels. For a Gaussian it is J = d xhat/dz up to a factor; for a Bernoulli it
+is another matrix.
 
 DtO (Zietlow 2022, eq. 3.25): the mean of |V - P(V)|_F, V the right singular vectors of J, P(V) the signed permutation
 nearest to V in L1. |V - P|_1 = const + sum_i (1 - 2 |V_i,pi(i)|) when the signs are V's own, so the thesis' integer
@@ -88,7 +89,7 @@ def cosines(gram: Tensor) -> Tensor:  # (..., K, K) -> (..., K, K)
 
 
 def log_contrast(gram: Tensor) -> Tensor:  # (..., K, K) -> (...)
-    """-1/2 log det(cosines): the IMA contrast without a look at the rank, to train with."""
+    """-1/2 log det(cosines): the IMA contrast without a check of the rank, for training."""
     return -0.5 * torch.linalg.slogdet(cosines(gram)).logabsdet
 
 

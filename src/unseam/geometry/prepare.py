@@ -1,4 +1,4 @@
-"""The door of `diagnose` and `align`: what they are asked about, checked, with the Jacobians taken."""
+"""Validate the inputs of `diagnose` and `align` and compute the Jacobians."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from unseam.models.posterior import Diagonal, Full, Posterior
 from unseam.readers import as_array, as_frame
 
 _MOVES = 0.01  # without a posterior: a latent is active if it moves the output by this share of the strongest
-LOOKED_AT = 200  # outputs that are looked at for probabilities given as logits
+LOOKED_AT = 200  # outputs that are checked for probabilities given as logits
 ColumnWeights = Literal["weighted", "mean"]
 
 
 @dataclass(frozen=True)
-class Question:
-    """Everything a diagnosis is made from, once it has passed the door."""
+class PreparedDecoder:
+    """The validated inputs of a diagnosis, with the Jacobians."""
 
     decode: Decoder
     likelihood: Likelihood
@@ -76,12 +76,12 @@ def prepare_decoder(
     chunk: int | None,
     columns: ColumnWeights = "weighted",
     has_beta: bool = True,
-) -> Question:
+) -> PreparedDecoder:
     """Check the input, take the Jacobians, find the active latents and, where it is not given, beta."""
     if not ((beta is None or beta > 0) and s2 > 0):
         raise BadInput(f"beta={beta} and s2={s2} must be positive (beta=None estimates it from the posterior)")
     decode, p = _parts_of(decoder, likelihood, s2)
-    codes, posterior = as_given(codes, posterior)
+    codes, posterior = as_arrays(codes, posterior)
     z = as_points(codes, decoder)
     check_count(len(z), z.shape[1])
     mode = check_decoder(decode, z)
@@ -94,10 +94,10 @@ def prepare_decoder(
     notes = () if getattr(decoder, "likelihood", None) is not None else probabilities(decode, p, z[rows])
     notes += derivative_warnings(decode, lambda at, _: MODES[mode](decode, at), z[rows])
     if beta is not None:
-        return Question(decode, p, beta, "given", z[rows], rows, codes, q, M, columns, stats, active, notes)
+        return PreparedDecoder(decode, p, beta, "given", z[rows], rows, codes, q, M, columns, stats, active, notes)
     found = None if q is None else implied_beta(M.pullback, each_tensor(q, lambda t: t[rows]), active)
     source = "none" if not has_beta else "unit" if found is None else "estimated"
-    return Question(decode, p, found or 1.0, source, z[rows], rows, codes, q, M, columns, stats, active, notes)
+    return PreparedDecoder(decode, p, found or 1.0, source, z[rows], rows, codes, q, M, columns, stats, active, notes)
 
 
 def check_count(points: int, latents: int) -> None:
@@ -137,7 +137,7 @@ def each_tensor(q: Posterior, change: Any) -> Posterior:
     return changed
 
 
-def posterior_of(given: Any, z: Tensor, decoder: Any = None) -> Posterior | None:
+def posterior_of(values: Any, z: Tensor, decoder: Any = None) -> Posterior | None:
     """A posterior in double precision, from one of ours, variances (N, K) or covariances (N, K, K).
 
     None for none, and for a point, whose variances are 0.
@@ -145,12 +145,12 @@ def posterior_of(given: Any, z: Tensor, decoder: Any = None) -> Posterior | None
     >>> posterior_of(torch.ones(3, 2), torch.zeros(3, 2)).kl()
     tensor([0., 0., 0.], dtype=torch.float64)
     """
-    if given is None or not getattr(given, "has_prior", True):
+    if values is None or not getattr(values, "has_prior", True):
         return None
-    if isinstance(given, Posterior):
-        matching(given.variance().shape, z)
-        return each_tensor(given, lambda t: t.detach().cpu().double())
-    spread = variances_of(given)
+    if isinstance(values, Posterior):
+        matching(values.variance().shape, z)
+        return each_tensor(values, lambda t: t.detach().cpu().double())
+    spread = variances_of(values)
     matching(spread.shape[:2] if spread.shape == (*z.shape, z.shape[1]) else spread.shape, z)
     if not spread.any():
         return None
@@ -164,14 +164,14 @@ def posterior_of(given: Any, z: Tensor, decoder: Any = None) -> Posterior | None
     return Diagonal(mean, spread.log())
 
 
-def variances_of(given: Any) -> Tensor:
+def variances_of(values: Any) -> Tensor:
     """What an array, or an object with `variance()`, says."""
-    found = given.variance() if callable(getattr(given, "variance", None)) and not is_array(given) else given
+    found = values.variance() if callable(getattr(values, "variance", None)) and not is_array(values) else values
     return torch.as_tensor(np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found, dtype=float))
 
 
-def is_array(given: Any) -> bool:
-    return isinstance(given, Tensor | np.ndarray | list | tuple)
+def is_array(values: Any) -> bool:
+    return isinstance(values, Tensor | np.ndarray | list | tuple)
 
 
 def matching(shape: Any, z: Tensor) -> None:
@@ -185,11 +185,11 @@ def moving(codes: Array, M: Grams) -> Array:  # (K,) bool
     return strength > _MOVES * max(float(strength.max()), 1e-300)
 
 
-def latents_to_turn(q: Question) -> Array:  # (K,) bool
+def latents_to_turn(q: PreparedDecoder) -> Array:  # (K,) bool
     """The active latents, those that `diagnose` counts.
 
-    A full posterior may spread one direction over many latents, none of which is active by itself; there the decoder
-    is asked: the Sigma law gives a latent that it uses a variance below 0.8.
+    A full posterior may spread one direction over many latents, none of which is active by itself; the decoder
+    then decides: by the Sigma law a latent that it uses has a variance below 0.8.
     """
     return sigma_law(q.M.pullback, q.beta).mean(0).numpy() < ACTIVE_VARIANCE if q.full else q.active
 
@@ -213,10 +213,10 @@ def probabilities(decode: Decoder, p: Likelihood, z: Tensor) -> tuple[str, ...]:
 # Codes and posteriors as people have them: pandas, torch.distributions, (mean, log-variance).
 
 
-def as_given(codes: Any, posterior: Any) -> tuple[Any, Any]:
+def as_arrays(codes: Any, posterior: Any) -> tuple[Any, Any]:
     """(codes, posterior) of plain arrays: a distribution or (mean, log-variance) in place of either says both.
 
-    >>> mean, variance = as_given((np.zeros((3, 2)), np.zeros((3, 2))), None)
+    >>> mean, variance = as_arrays((np.zeros((3, 2)), np.zeros((3, 2))), None)
     >>> variance.tolist()
     [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
     """
@@ -225,47 +225,47 @@ def as_given(codes: Any, posterior: Any) -> tuple[Any, Any]:
     return _plain(codes), variance_of(posterior)
 
 
-def is_pair(given: Any) -> bool:
+def is_pair(values: Any) -> bool:
     """(mean, log-variance): two tables of one shape, not two rows."""
-    two = isinstance(given, (tuple, list)) and len(given) == 2
-    return two and all(np.ndim(_plain(part)) == 2 for part in given) and np.shape(given[0]) == np.shape(given[1])
+    two = isinstance(values, (tuple, list)) and len(values) == 2
+    return two and all(np.ndim(_plain(part)) == 2 for part in values) and np.shape(values[0]) == np.shape(values[1])
 
 
-def _mean_of(given: Any) -> Any:
-    return given.mean if isinstance(given, Distribution) else given[0]
+def _mean_of(values: Any) -> Any:
+    return values.mean if isinstance(values, Distribution) else values[0]
 
 
-def _plain(given: Any) -> Any:
+def _plain(values: Any) -> Any:
     """pandas and masked arrays become NumPy; everything else stays."""
-    if isinstance(given, np.ma.MaskedArray):
-        return as_array(given, "codes")
-    return given.to_numpy() if hasattr(given, "to_numpy") else given
+    if isinstance(values, np.ma.MaskedArray):
+        return as_array(values, "codes")
+    return values.to_numpy() if hasattr(values, "to_numpy") else values
 
 
-def variance_of(given: Any) -> Any:
+def variance_of(values: Any) -> Any:
     """Variances (N, K) or covariances (N, K, K); numbers that can only be logarithms are refused by that name."""
-    if isinstance(given, Distribution):
-        inner = getattr(given, "base_dist", given)  # Independent(Normal)
+    if isinstance(values, Distribution):
+        inner = getattr(values, "base_dist", values)  # Independent(Normal)
         return (inner.covariance_matrix if isinstance(inner, MultivariateNormal) else inner.variance).detach()
-    if is_pair(given):
-        return np.exp(_tensor(given[1]).double().numpy())
-    given = _plain(given)
-    if isinstance(given, (Tensor, np.ndarray)) and np.ndim(given) == 2 and bool((_tensor(given) < 0).any()):
-        low = float(_tensor(given).min())
+    if is_pair(values):
+        return np.exp(_tensor(values[1]).double().numpy())
+    values = _plain(values)
+    if isinstance(values, (Tensor, np.ndarray)) and np.ndim(values) == 2 and bool((_tensor(values) < 0).any()):
+        low = float(_tensor(values).min())
         raise BadInput(
             f"posterior variances go down to {low:.3g}: these look like log-variances; give exp of them, or "
             "(mean, log-variance) in place of the codes"
         )
-    return given
+    return values
 
 
-def _tensor(given: Any) -> Tensor:
-    if isinstance(given, Tensor):
-        return given.detach().cpu()
-    return torch.as_tensor(np.array(_plain(given)))  # a copy: pandas' are read-only
+def _tensor(values: Any) -> Tensor:
+    if isinstance(values, Tensor):
+        return values.detach().cpu()
+    return torch.as_tensor(np.array(_plain(values)))  # a copy: pandas' are read-only
 
 
-# The door of the room: what a decoder and points must be, refused in one line with the remedy.
+# Validation of decoders and points; each error is one line with a remedy.
 
 
 _PROBES = 4  # points at which a decoder is tried
@@ -346,7 +346,7 @@ def attempt(decode: Callable[..., Any], probe: Tensor) -> Any:
 
 
 def check_output(theta: Any, probe: Tensor) -> None:
-    """Refuse outputs that are no batch of finite floating point numbers."""
+    """Refuse outputs that are not a batch of finite floating point numbers."""
     if not isinstance(theta, Tensor) or not theta.is_floating_point():
         raise BadInput(wrong_output(theta))
     if theta.ndim < 2 or len(theta) != len(probe):

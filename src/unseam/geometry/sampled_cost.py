@@ -59,7 +59,7 @@ def sampled_cost(
     decode : callable
         Maps points (B, D) to the natural parameter (B, ...), row by row.
     z : Tensor of shape (N, D)
-        Points at which it is looked at.
+        Points at which it is measured.
     likelihood : Likelihood or str, optional
         A Gaussian of variance `s2` by default.
     beta : float, default=1.0

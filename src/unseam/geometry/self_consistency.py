@@ -24,7 +24,7 @@ class SelfConsistency(NamedTuple):
 
 
 def posterior_mean(output: Any) -> Tensor:
-    """The mean, whatever an encoder returns: a posterior, a tensor, or a tuple that starts with the mean."""
+    """The mean of whatever an encoder returns: a posterior, a tensor, or a tuple that starts with the mean."""
     output = output[0] if isinstance(output, tuple) else output
     mean = getattr(output, "mean", output)
     mean = output if callable(mean) else mean  # a tensor's .mean is a method, a posterior's is its mean

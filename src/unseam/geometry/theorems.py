@@ -25,7 +25,7 @@ from unseam.geometry.degeneracy import TOO_CLOSE_VALUES, pairs_of, plane_differe
 from unseam.geometry.diagnosis import html_table, three_digits
 from unseam.geometry.jacobian import hessian, jacobian, singular
 from unseam.geometry.orthogonality import distances, haar, rotations, select
-from unseam.geometry.prepare import Question, each_tensor
+from unseam.geometry.prepare import PreparedDecoder, each_tensor
 from unseam.geometry.separability import cross_slopes, effective_columns, product_support
 from unseam.rng import numpy_generator
 
@@ -136,7 +136,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 @torch.no_grad()
-def theorem_table(q: Question, data: Tensor | None = None, points: int = _POINTS, seed: int = 0) -> TheoremTable:
+def theorem_table(q: PreparedDecoder, data: Tensor | None = None, points: int = _POINTS, seed: int = 0) -> TheoremTable:
     """Measure every premise of a decoder at its codes, over the active latents; passive ones stay at their mean.
 
     >>> from unseam.geometry.prepare import prepare_decoder
@@ -174,20 +174,20 @@ def theorem_table(q: Question, data: Tensor | None = None, points: int = _POINTS
     )
 
 
-def _orthogonal(q: Question) -> Premise:
+def _orthogonal(q: PreparedDecoder) -> Premise:
     """C1: DtO of A D over the active latents."""
-    kept = select(q.M.pullback, q.active)
-    far = distances(singular(kept)[1].numpy())
-    K = kept.shape[-1]
+    active_only = select(q.M.pullback, q.active)
+    far = distances(singular(active_only)[1].numpy())
+    K = active_only.shape[-1]
     value, chance = float(far.mean()), haar(K)[0]
-    cost = float(entanglement_cost(kept, q.beta).mean())
+    cost = float(entanglement_cost(active_only, q.beta).mean())
     holds = value <= TENTH * chance or cost <= MIXED_NATS * q.beta * K * (K - 1) / 2 * TENTH
     size = f"DtO {three_digits(value)}, chance {three_digits(chance)}"
     text = f"C1: columns are {'orthogonal' if holds else 'not orthogonal'} ({size})"
     return Premise("C1", value, float(far.std()) / len(far) ** 0.5, chance, bool(holds), cost, text)
 
 
-def _speeds(q: Question, decode: Any, z: Tensor, seed: int) -> Premise:
+def _speeds(q: PreparedDecoder, decode: Any, z: Tensor, seed: int) -> Premise:
     """C2: latents do not change each other's speed."""
     found = cross_slopes(decode, z, q.likelihood, seed=seed)
     holds = found.value <= max(TENTH * found.chance, SMALL_CHANGE)
@@ -198,7 +198,7 @@ def _speeds(q: Question, decode: Any, z: Tensor, seed: int) -> Premise:
     return Premise("C2", found.value, found.error, found.chance, holds, found.cost, text)
 
 
-def _support(q: Question, keep: Array, seed: int) -> Premise:
+def _support(q: PreparedDecoder, keep: Array, seed: int) -> Premise:
     """Product support: codes fill a box."""
     if len(q.codes) < 16:
         return Premise("product support", None, None, None, None, None, "product support: fewer than 16 codes")
@@ -211,11 +211,11 @@ def _support(q: Question, keep: Array, seed: int) -> Premise:
     return Premise("product support", found.empty, found.error, found.chance, bool(holds), None, text)
 
 
-def _distinct(q: Question, seed: int) -> Premise:
+def _distinct(q: PreparedDecoder, seed: int) -> Premise:
     """Distinct singular values: the closest pair of latents, and that of random columns."""
-    kept = select(q.G, q.active)
-    K = kept.shape[-1]
-    value = float(plane_differences(kept, *pairs_of(K)).min())
+    active_only = select(q.G, q.active)
+    K = active_only.shape[-1]
+    value = float(plane_differences(active_only, *pairs_of(K)).min())
     rng = numpy_generator(seed, "distinct")
     gaussian = rng.normal(size=(50, 4 * K, K))
     random = torch.as_tensor(np.swapaxes(gaussian, 1, 2) @ gaussian)
@@ -226,7 +226,7 @@ def _distinct(q: Question, seed: int) -> Premise:
     return Premise("distinct singular values", value, None, chance, holds, None, text)
 
 
-def _identity(q: Question, data: Tensor | None, rows: Tensor, seed: int) -> Premise:
+def _identity(q: PreparedDecoder, data: Tensor | None, rows: Tensor, seed: int) -> Premise:
     """The exact Sigma identity: learned precisions against the expected Hessian under q."""
     at = q.posterior_at_points()
     if at is None or data is None:
@@ -255,7 +255,7 @@ def _identity(q: Question, data: Tensor | None, rows: Tensor, seed: int) -> Prem
     return Premise("Sigma identity", value, None, chance, holds, cost, text)
 
 
-def _sparse(q: Question, decode: Any, z: Tensor, seed: int) -> Premise:
+def _sparse(q: PreparedDecoder, decode: Any, z: Tensor, seed: int) -> Premise:
     """Sparsity of J: how many latents an output depends on, beyond one; random axes beside."""
     J = jacobian(decode, z).double().cpu()
     scale = z.double().cpu().std(0)

@@ -9,10 +9,13 @@ LAW_R = 0.9  # the Sigma law is followed from this correlation of log variances 
 LAW_ERROR = 0.25  # up to this median relative error of a variance
 LAW_LOOSE_R, LAW_LOOSE_ERROR = 0.5, 0.75  # below this correlation, or above this error, it is not followed at all
 WRONG_SCALE = 1.25  # a scale that is off by less is not what is wrong with the variances
-NAMED_PAIRS = 3  # more mixed pairs than these are told as one group
+NAMED_PAIRS = 3  # more mixed pairs than these are reported as one group
 WORTH_TURNING = 0.1  # a rotation is worth telling if it saves more than this share of a pair's cost
-PASSIVE_SHARE, PASSIVE_NATS = 0.1, 0.01  # what passive latents cost is told above both: of the cost, and per beta
-SHARE_TOLD = 0.001  # of the KL's cost
+PASSIVE_SHARE, PASSIVE_NATS = (
+    0.1,
+    0.01,
+)  # the cost of passive latents is reported above both: a share of the cost, and nats per beta
+SMALLEST_SHARE = 0.001  # of the KL's cost
 DEAF = 1e-3  # an active latent whose column is below this share of the longest is ignored by the decoder
 PASSIVE_LISTENS = 0.05  # a passive latent whose column is above this share of the longest still moves the output
 
@@ -83,7 +86,7 @@ def law(d: Diagnosis) -> str:
 
 
 def _off(factor: float | None) -> bool:
-    """Whether a scale is wrong enough to be said so: by a quarter or more, either way.
+    """Whether a scale is wrong enough to be reported: by a quarter or more, either way.
 
     >>> _off(1.13), _off(1.3), _off(0.5), _off(None)
     (False, True, True, False)
@@ -152,7 +155,7 @@ def one_pair(pair: Pair, cost: float, has_beta: bool = True) -> str:
 
 
 def _whole(d: Diagnosis) -> str:
-    """The cost of all latents, where only some were looked at."""
+    """The cost of all latents, where only some were diagnosed."""
     if d.whole_cost is None or d.whole_cost_error is None:
         return ""
     return f"all latents together cost {three_digits(d.whole_cost)} +- {three_digits(d.whole_cost_error)} nats of loss"
@@ -160,7 +163,7 @@ def _whole(d: Diagnosis) -> str:
 
 def _share(d: Diagnosis) -> str:
     of_kl = None if d.scope else d.share_of_kl  # the KL of some latents is not that of the model
-    return "" if of_kl is None or of_kl < SHARE_TOLD else f"the cost is {of_kl:.1%} of what the KL costs"
+    return "" if of_kl is None or of_kl < SMALLEST_SHARE else f"the cost is {of_kl:.1%} of what the KL costs"
 
 
 def _chance(d: Diagnosis) -> str:

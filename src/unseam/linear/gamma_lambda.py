@@ -216,9 +216,9 @@ def _decoder_noise(A: Array, B: Array, Sy: Array, kind: DecoderNoise) -> Array: 
 
 def _judge(old: _State, new: _State, sound: Array, rules: _Rules) -> Array:  # (P,) indices of OUTCOMES
     still = np.abs(new.loss - old.loss) <= rules.rtol * np.maximum(1, np.abs(new.loss))
-    gone = (new.error > 1 - EXPLAINED) & ((new.error > old.error) | still)
+    finished = (new.error > 1 - EXPLAINED) & ((new.error > old.error) | still)
     done = np.where(still, CONVERGED, UNFINISHED)
-    done = np.where(gone, _COLLAPSED, done)
+    done = np.where(finished, _COLLAPSED, done)
     if rules.tolerance is not None:
         done = np.where(new.error <= rules.tolerance, TOLERANCE, done)
     return np.where(sound, done, DIVERGED)

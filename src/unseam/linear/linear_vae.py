@@ -189,11 +189,11 @@ def likelihood_loss(eigenvalues: Any, d: int, s2: float, beta: float = 1.0, aliv
     """
     l, s2 = spectrum("eigenvalues", eigenvalues), float(positive("s2", s2))
     d = _at_most(d, len(l))
-    kept = list(range(d)) if alive is None else [int(i) for i in alive]
-    if len(set(kept)) != len(kept) or len(kept) > d or any(not 0 <= i < len(l) for i in kept):
-        raise BadInput(f"alive={kept} must name at most d={d} different eigenvalues among 0..{len(l) - 1}")
+    latents = list(range(d)) if alive is None else [int(i) for i in alive]
+    if len(set(latents)) != len(latents) or len(latents) > d or any(not 0 <= i < len(l) for i in latents):
+        raise BadInput(f"alive={latents} must name at most d={d} different eigenvalues among 0..{len(l) - 1}")
     c, best = np.full(len(l), s2), np.full(len(l), s2)
-    c[kept] += np.maximum(l[kept] - float(positive("beta", beta)) * s2, 0)
+    c[latents] += np.maximum(l[latents] - float(positive("beta", beta)) * s2, 0)
     best[:d] = np.maximum(l[:d], s2)
     return float(np.sum(np.log(c) + l / c - np.log(best) - l / best) / 2)
 

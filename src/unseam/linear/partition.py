@@ -29,7 +29,7 @@ class Partition:
     value: float  # nats
     groups: tuple[tuple[int, ...], ...]  # m of them
     gap: float = 0.0  # the maximum is at most value + gap
-    nodes: int = 0  # partial partitions looked at
+    nodes: int = 0  # partial partitions that are searched
 
     @property
     def blocks(self) -> frozenset[frozenset[int]]:

@@ -33,7 +33,7 @@ def best_latents(S: Array) -> Array:  # (..., m, s) -> (..., s)
 
 
 def same_groups(labels: Array, groups: tuple[tuple[int, ...], ...]) -> Array:  # (..., s) -> (...)
-    """Do the labels put the factors into exactly these groups, whatever the labels are called?
+    """Do the labels put the factors into exactly these groups, regardless of the names of the labels?
 
     >>> same_groups(np.array([[2, 2, 0], [0, 1, 1]]), ((0, 1), (2,)))
     array([ True, False])

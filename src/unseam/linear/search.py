@@ -33,7 +33,7 @@ _CHUNK = 20_000  # nodes expanded at once
 
 
 def best_partition(tables: Tables, budget: int = 3_000_000) -> Partition:
-    """I_m by branch and bound; exact while fewer than `budget` nodes are looked at, else with a stated gap.
+    """I_m by branch and bound; exact while fewer than `budget` nodes are searched, else with a stated gap.
 
     >>> from unseam.linear.information import gaussian_tables
     >>> t = gaussian_tables(np.eye(3), [2.0, 2.0], [[1.0, 0.2, 0.0], [0.0, 0.2, 1.0]])
@@ -43,18 +43,18 @@ def best_partition(tables: Tables, budget: int = 3_000_000) -> Partition:
     """
     if tables.gain.ndim != 2:
         raise BadInput("best_partition takes one code; brute_force takes many")
-    found, stack, seen = local_search(tables), [_root(tables)], 0
+    found, stack, visited = local_search(tables), [_root(tables)], 0
     order = np.argsort(-tables.gain[:, 1 << np.arange(tables.s)].max(0), kind="stable")
-    while stack and seen < budget:
+    while stack and visited < budget:
         node = _expand(tables, stack.pop(), order)
-        seen += len(node.masks)
+        visited += len(node.masks)
         if node.depth == tables.s:
             found = _leaves(tables, node, found)
         else:
             stack += node.above(tie_broken_value(found)).chunks()
     open_bounds = [float(node.bound.max()) for node in stack]
     gap = max([0.0, *(b - tie_broken_value(found) for b in open_bounds)])
-    return Partition(found.value, found.groups, gap, seen)
+    return Partition(found.value, found.groups, gap, visited)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ __all__ = ["AT", "Match", "MatchedPair", "match", "match_codes", "open_set"]
 AT = 0.7  # |cosine| from which on two directions are the same (Paulo & Belrose 2025)
 _ROWS = 2000  # of a run's data, encoded by every member
 _FEW_LATENTS, _MANY_ROWS = 64, 8  # arrays with fewer columns, and this many rows for each, may be codes
-_CHECKED = 1 << 16  # rows looked at at a time
+_CHECKED = 1 << 16  # rows in one block
 
 
 def match(
@@ -65,7 +65,8 @@ def match(
     show
         A progress bar; None: on a terminal.
     data
-        Observations. Each of `things` is then a model that `unseam.diagnose` takes, and stands for its codes of them.
+        Observations. Each of `things` is then a model that `unseam.diagnose` takes, and its codes of these
+        observations are matched.
 
     Returns
     -------
@@ -133,7 +134,7 @@ def _pair_of_codes(
 
 
 def _gather(things: Sequence[Any], of: Of, data: Any = None) -> tuple[list[Array], list[str], Of]:
-    """Arrays and their names; a run stands for the codes of its finished members, a model for those of `data`."""
+    """Arrays and their names: of a run the codes of its finished members, of a model its codes of `data`."""
     from unseam.metrics.inputs.prepare import plain_array
     from unseam.metrics.suite import is_model
 

@@ -86,7 +86,7 @@ def nearest(
 def _merge(best: Nearest, block: Array, start: int, k: int) -> Nearest:
     """The k best of the lists so far and of a block whose first column is number `start`.
 
-    Once the lists are full, few entries of a block are above a row's lowest: only those are looked at.
+    Once the lists are full, few entries of a block are above a row's lowest: only those are compared.
     """
     if best.values.shape[1] < k:
         m = min(k, block.shape[1])

@@ -18,7 +18,7 @@ from unseam.rng import numpy_generator
 from unseam.stats import auction, matched
 
 EXACT = 2000  # directions on each side up to which the assignment is solved exactly
-LISTED = 16  # nearest directions that are looked at for each direction of larger sets
+LISTED = 16  # nearest directions that are candidates for each direction of larger sets
 SAMPLE = 512  # directions behind each chance level
 
 

@@ -40,8 +40,8 @@ def match_codes(a: Array, b: Array, seed: int) -> MatchedCodes:  # (N, A), (N, B
     draws = [matched_codes(*both).values for both in in_random_axes(a[some], b[some], rng, _DRAWS)]
     i, j = np.indices(table.shape)
     others = table.copy()
-    taken = np.flatnonzero(found.columns >= 0)
-    others[taken, found.columns[taken]] = -2
+    matched_rows = np.flatnonzero(found.columns >= 0)
+    others[matched_rows, found.columns[matched_rows]] = -2
     negatives = matched(others).values
     edges = (i.ravel(), j.ravel(), table.ravel())
     return MatchedCodes(*found, edges, np.concatenate(draws), negatives[negatives > -2])

@@ -149,7 +149,7 @@ class Match:
         return "\n".join(lines)
 
     def _lines(self, pair: MatchedPair) -> list[str]:
-        """What is said of a pair: how many are the same, quality over coverage, chance, groups."""
+        """The report on a pair: how many are the same, quality over coverage, chance, groups."""
         found = pair.to_json(self.at)
         level = f"at {self.at:g} or more" if self.at > pair.limit else (
             f"above {pair.limit:.3f} (random axes reach {self.at:g}, so their limit counts instead)"

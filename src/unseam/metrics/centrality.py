@@ -1,12 +1,12 @@
 """ModelCentrality: which of several generative models do the others understand? No labels and no data.
 
-Lin et al. 2020 (arXiv:1906.06034). Each model's own latents stand in for the factors of what it generates:
+Lin et al. 2020 (arXiv:1906.06034). Each model's own latents serve as the factors of what it generates:
 
     B_ij = FactorVAE score of encoder i on what decoder j generates with one of j's latents held fixed
     centrality_i = mean over j != i of (B_ij + B_ji) / 2
 
 The premise is that disentangled models are alike and entangled ones differ each in its own way. Half of the points
-elect the latent that stands for a factor, the other half are counted. Passive latents are neither factors nor voters.
+elect the latent that stands for a factor, the other half are counted. Passive latents are neither factors nor vote.
 What a decoder is given are its own model's codes, each latent shuffled by itself, where the authors draw from the
 prior. Chance is the same with every encoder's codes in random axes (standardised, rotated): the FactorVAE score
 forgives rotations (two latents almost all of them), and so does this.
@@ -41,7 +41,7 @@ class Generative(NamedTuple):
 
 
 def model_centrality(models: Sequence[Generative], others: int | None = None, seed: int = 0) -> list[Score]:
-    """One Score a model: `matrix` (1, S) holds B of its pairs (NaN where none was asked), `chance` random axes.
+    """One Score per model: `matrix` (1, S) holds B of its pairs (NaN where none was computed), `chance` random axes.
 
     With `others` a model is compared with so many that follow it in the list, which keeps the cost linear.
 
@@ -57,13 +57,13 @@ def model_centrality(models: Sequence[Generative], others: int | None = None, se
     if S < 2:
         raise BadInput(f"{S} model(s) given; ModelCentrality needs at least 2")
     reach = S - 1 if others is None else min(others, S - 1)
-    asked = {(i, (i + step) % S) for i in range(S) for step in range(1, reach + 1)}
-    asked |= {(j, i) for i, j in asked}
+    pairs = {(i, (i + step) % S) for i in range(S) for step in range(1, reach + 1)}
+    pairs |= {(j, i) for i, j in pairs}
     between = np.full((2, S, S), np.nan)  # as they are, and in random axes
     for j, model in enumerate(models):
         which, x = generated(model, numpy_generator(seed, "centrality", j))
         for i in range(S):
-            if (i, j) in asked:
+            if (i, j) in pairs:
                 rng = numpy_generator(seed, "axes", i, j)
                 between[:, i, j] = understood(models[i], which, x, rng) if len(which) else 0.0
     both, random = (between + between.transpose(0, 2, 1)) / 2

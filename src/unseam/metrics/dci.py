@@ -27,7 +27,7 @@ from unseam.metrics.shared.predictors import Backend, FittedPredictor, fit_predi
 from unseam.rng import derive
 
 _EASTWOOD = "Eastwood & Williams 2018, openreview By-7dz-AZ"
-_SEEN = 2000  # training rows on which the training accuracy is measured; thousands of trees predict slowly
+_TRAIN_ROWS = 2000  # training rows on which the training accuracy is measured; thousands of trees predict slowly
 MOST = 200_000  # training rows of the trees, so that memory and time stay bounded; evenly spaced in a random order
 _BLOCK = 100_000  # rows predicted at a time
 _EPS = 1e-11  # added to the importances before the entropy, as in the reference
@@ -122,19 +122,19 @@ def weighted(values: Array, weights: Array) -> float:
 
 @computed_once
 def importances(inputs: Inputs, backend: Backend) -> Importances:
-    """Fit one model a factor, side by side."""
+    """Fit one model per factor, side by side."""
     require_few_classes(inputs, "dci")
     train, test = inputs.halves()
     train = _at_most(train, MOST)
-    seen = train.take(np.linspace(0, len(train) - 1, min(len(train), _SEEN)).astype(int))
+    train_part = train.take(np.linspace(0, len(train) - 1, min(len(train), _TRAIN_ROWS)).astype(int))
 
     def one_factor(f: int) -> tuple[Array, float, float]:
         model = fit_factor(inputs, train, f, backend)
-        return model.importances, correct(inputs, f, model, seen), correct(inputs, f, model, test)
+        return model.importances, correct(inputs, f, model, train_part), correct(inputs, f, model, test)
 
     rows = factor_by_factor(one_factor, inputs)
-    matrix, seen_well, test_well = (np.array(column) for column in zip(*rows, strict=True))
-    return Importances(inputs.by_latent(matrix), seen_well, test_well)
+    matrix, train_accuracy, test_well = (np.array(column) for column in zip(*rows, strict=True))
+    return Importances(inputs.by_latent(matrix), train_accuracy, test_well)
 
 
 def _at_most(rows: Observations, most: int) -> Observations:

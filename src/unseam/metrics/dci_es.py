@@ -65,7 +65,7 @@ def es_explicitness(inputs: Inputs) -> Score:
 
 
 def unread(names: list[str], best: Array, guess: Array) -> tuple[str, ...]:  # F names, (F,), (F,)
-    """Factors that no probe reads: their explicitness of about 1 is no praise.
+    """Factors that no probe reads: their explicitness of about 1 says nothing good.
 
     >>> unread(["x", "y"], np.array([0.99, 0.5]), np.array([1.0, 1.0]))
     ('es-explicitness: no probe reads x much better than a constant guess; a value near 1 says nothing there',)
@@ -78,7 +78,7 @@ def unread(names: list[str], best: Array, guess: Array) -> tuple[str, ...]:  # F
 
 
 def features(x: Array, seed: int) -> Array:  # (N, K) -> (N, 1 + K + 512)
-    """1, the code, and random cosines of it: frequencies N(0, 1/K), the same whatever the order of rows."""
+    """1, the code, and random cosines of it: frequencies N(0, 1/K), the same for any order of rows."""
     rng, k = numpy_generator(seed, "cosines"), max(x.shape[1], 1)
     directions = rng.normal(size=(COSINES[-1], k))[:, : x.shape[1]] / np.sqrt(k)
     phase = rng.uniform(0, 2 * np.pi, COSINES[-1])

@@ -10,7 +10,7 @@ H_lin is the cross-entropy of logistic regression without penalty, classes balan
 a continuous factor). Mutual information by Ross with 10 neighbours (KSG for a continuous factor), a latent is
 active when its range exceeds 1/20 of the largest. A quantised latent (at most 50 distinct values, each twice or more on
 average) is a label, not a number: its information is the plug-in estimate, it is active when it varies, and the linear
-model reads it one-hot. These are the settings of the authors' code, which is told which latents are quantised.
+model reads it one-hot. These are the settings of the authors' code, which knows the quantised latents.
 """
 
 from __future__ import annotations

@@ -35,16 +35,16 @@ def mcc(inputs: Inputs, method: CorrelationMethod = "pearson") -> Score:
     1.0
     """
     name = "mcc" if method == "pearson" else "mcc-spearman"
-    kept, notes = ordered_factors(inputs, name)
+    ordered, notes = ordered_factors(inputs, name)
     matrix = factor_correlations(inputs, method)
-    found = matched(matrix[kept])
-    per_factor = np.full(len(kept), np.nan)
-    per_factor[kept] = found.values
-    names = np.array(inputs.space.names)[kept].tolist()
+    found = matched(matrix[ordered])
+    per_factor = np.full(len(ordered), np.nan)
+    per_factor[ordered] = found.values
+    names = np.array(inputs.space.names)[ordered].tolist()
     assigned = {name: j for name, j in zip(names, found.columns.tolist(), strict=True) if j >= 0}
     return Score(
         name,
-        float(per_factor[kept].mean()),
+        float(per_factor[ordered].mean()),
         per_factor=per_factor,
         matrix=matrix,
         settings={"correlation": method, "rows": len(inputs)},

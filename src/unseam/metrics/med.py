@@ -49,11 +49,11 @@ def med_topk(inputs: Inputs, k: int = 2, bins: int = 20) -> Score:
     if k < 1:
         raise BadInput(f"k={k} must be at least 1: the latents that a factor keeps")
     matrix = shares(mi_matrix(inputs, bins))
-    kept = purest(matrix, k)
+    latents = purest(matrix, k)
     pure = concentration(matrix.T)
-    value = weighted(pure[kept], matrix[:, kept].sum(axis=0))
+    value = weighted(pure[latents], matrix[:, latents].sum(axis=0))
     settings = {**mi_settings(inputs, bins), "k": k}
-    return Score("med-topk", value, per_latent=pure, matrix=matrix, settings=settings, extra={"kept": kept})
+    return Score("med-topk", value, per_latent=pure, matrix=matrix, settings=settings, extra={"kept": latents})
 
 
 def shares(matrix: Array) -> Array:  # (F, K) -> (F, K)

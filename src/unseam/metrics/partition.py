@@ -36,16 +36,16 @@ def partition_information(inputs: Inputs, method: InformationMethod = "gaussian"
     >>> partition_information(z, v).extra["groups"]
     {0: ['factor0', 'factor1'], 1: ['factor2']}
     """
-    kept, notes = ordered_factors(inputs, "partition-information")
-    names = [f.name for f, keep in zip(inputs.space, kept, strict=True) if keep]
-    round_ones = [f.name for f, keep in zip(inputs.space, kept, strict=True) if keep and f.kind == "cyclic"]
+    ordered, notes = ordered_factors(inputs, "partition-information")
+    names = [f.name for f, keep in zip(inputs.space, ordered, strict=True) if keep]
+    round_ones = [f.name for f, keep in zip(inputs.space, ordered, strict=True) if keep and f.kind == "cyclic"]
     if round_ones:
         notes = (*notes, f"partition-information takes cyclic factors as numbers on a line: {', '.join(round_ones)}")
     alive = np.flatnonzero(np.ptp(inputs.rows.codes, axis=0) > 0)
     settings = {"method": method, "rows": len(inputs)}
     if not len(alive):
         return Score("partition-information", 0.0, settings=settings, notes=notes)
-    found = best_groups(inputs.rows.codes[:, alive], inputs.rows.values[:, kept], method, seed=inputs.seed)
+    found = best_groups(inputs.rows.codes[:, alive], inputs.rows.values[:, ordered], method, seed=inputs.seed)
     groups = {int(alive[i]): [names[f] for f in group] for i, group in enumerate(found.groups) if group}
     return Score(
         "partition-information",

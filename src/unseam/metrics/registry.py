@@ -26,7 +26,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class About(TypedDict, total=False):
-    """What may be said of a metric besides its name, question and paper."""
+    """Properties of a metric besides its name, question and paper."""
 
     range: tuple[float, float]
     direction: Literal["higher", "lower"]
@@ -97,12 +97,12 @@ def register(name: str, compute: Callable[[Inputs], Score], question: str, paper
 
 
 def knows_vectors(name: str, inputs: Inputs, vectors: bool) -> None:
-    """Refuse latents of several numbers, for a metric that reads one number a latent."""
+    """Refuse latents of several numbers, for a metric that reads one number per latent."""
     if inputs.group is not None and not vectors:
         able = dict.fromkeys(
             re.sub(r"^(dci|downstream|efficiency)-.*", r"\1", m.name) for m in METRICS.values() if m.vectors
         )
-        raise BadInput(f"{name} reads one number a latent; give components=1. Vectors are read by {', '.join(able)}")
+        raise BadInput(f"{name} reads one number per latent; give components=1. Vectors are read by {', '.join(able)}")
 
 
 def public(formula: Callable[Concatenate[Inputs, _P], R], vectors: bool = True) -> Call[_P, R]:

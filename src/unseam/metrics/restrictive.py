@@ -9,7 +9,7 @@ and the value is the mean over the factors, no less than 0 (f is drawn anew, so 
 count as often as that happens). The authors train with latent f for factor f; for codes whose latents have no owner, m
 matches factors to latents one to one by the share of a latent's variance that lies between the values of a factor (its
 consistency with endless pairs), and each latent is first brought to variance 1, so that its unit does not matter.
-Latents left over are not looked at.
+Latents that are left over are ignored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def consistency(inputs: Inputs, pairs: int = 10_000) -> Score:
     for f, j in enumerate(latent):
         one, two = source.pairs(np.full(1, f), pairs, rng)
         moved[f] = _share((one[0, :, [j]] - two[0, :, [j]]).T, variance[[j]]) if j >= 0 else 1.0
-    return _told("consistency", 1 - moved, latent, pairs, inputs)
+    return _as_score("consistency", 1 - moved, latent, pairs, inputs)
 
 
 @metric("restrictiveness", "Do the other latents stay put while one factor changes?", SHU)
@@ -62,7 +62,7 @@ def restrictiveness(inputs: Inputs, pairs: int = 10_000) -> Score:
         one, two = source(f)
         others = [j for g, j in enumerate(latent) if g != f and j >= 0]
         moved[f] = source.differ(f) * _share(one[:, others] - two[:, others], variance[others]) if others else 1.0
-    return _told("restrictiveness", 1 - moved, latent, pairs, inputs)
+    return _as_score("restrictiveness", 1 - moved, latent, pairs, inputs)
 
 
 @computed_once
@@ -91,7 +91,9 @@ def _share(difference: Array, variance: Array) -> float:  # (P, L), (L,)
     return float((difference.astype(np.float64) ** 2 / variance).mean(axis=0).sum() / (2 * len(variance)))
 
 
-def _told(name: str, values: Array, latent: Array, pairs: int, inputs: Inputs) -> Score:
-    kept = np.clip(values, 0.0, 1.0)
+def _as_score(name: str, values: Array, latent: Array, pairs: int, inputs: Inputs) -> Score:
+    clipped = np.clip(values, 0.0, 1.0)
     settings = {"pairs": pairs, "seed": inputs.seed}
-    return Score(name, float(kept.mean()), per_factor=kept, settings=settings, extra={"latent_of": latent.tolist()})
+    return Score(
+        name, float(clipped.mean()), per_factor=clipped, settings=settings, extra={"latent_of": latent.tolist()}
+    )

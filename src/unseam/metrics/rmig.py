@@ -102,5 +102,5 @@ def by_class(labels: Array, masses: Array) -> Array:  # (N,), (N, bins) -> (C, b
 
 
 def _settings(inputs: Inputs, bins: int) -> dict[str, Any]:
-    how = "one bin an observation" if inputs.variances is None else "Gaussian posterior spread over the bins"
+    how = "one bin per observation" if inputs.variances is None else "Gaussian posterior spread over the bins"
     return {"bins": bins, "posterior": how, "rows": len(inputs)}

@@ -67,9 +67,9 @@ def sap_r2(inputs: Inputs) -> Score:
     >>> round(sap_r2(v.astype(float), v).value, 6)
     1.0
     """
-    kept, notes = ordered_factors(inputs, "sap-r2")
+    ordered, notes = ordered_factors(inputs, "sap-r2")
     matrix = factor_correlations(inputs, "pearson") ** 2
-    gaps = np.where(kept, top_two_gap(matrix), np.nan)
+    gaps = np.where(ordered, top_two_gap(matrix), np.nan)
     settings = {"predictor": "squared correlation (cyclic factor: with its cosine and sine)", "rows": len(inputs)}
-    value = float(gaps[kept].mean())
+    value = float(gaps[ordered].mean())
     return Score("sap-r2", value, per_factor=gaps, matrix=matrix, settings=settings, notes=notes)

@@ -51,7 +51,7 @@ class Scores(dict[str, Score]):
         self.inputs = inputs
 
     def table(self) -> pd.DataFrame:
-        """A row a metric: its value, interval, bias and chance level where they were asked for, and each factor's.
+        """A row per metric: its value, interval, bias and chance level where they were computed, and each factor's.
 
         >>> v = [[i, j] for i in range(3) for j in range(4)]
         >>> score([[float(i), float(j)] for i, j in v], v, metrics="mig", names=("shape", "x")).table()
@@ -175,13 +175,13 @@ def score(
     chosen, by_name = select_metrics(metrics)
     scores, refused = compute(inputs, chosen, by_name)
     if len(inputs.space) == 1:
-        told = {name: f"with one factor {name} is 1 whatever the codes are" for name in CERTAIN if name in scores}
-        scores |= {name: scores[name].having(notes=(*scores[name].notes, note)) for name, note in told.items()}
-    kept = [m for m in chosen if m.name in scores]
+        notes_by_name = {name: f"with one factor {name} is 1 for any codes" for name in CERTAIN if name in scores}
+        scores |= {name: scores[name].having(notes=(*scores[name].notes, note)) for name, note in notes_by_name.items()}
+    scored = [m for m in chosen if m.name in scores]
     if ci or bias:
-        add_intervals(scores, kept, inputs, rounds_of(ci, bias), bool(ci), bool(bias))
+        add_intervals(scores, scored, inputs, rounds_of(ci, bias), bool(ci), bool(bias))
     if chance:
-        add_chance(scores, kept, inputs, rounds_of(chance))
+        add_chance(scores, scored, inputs, rounds_of(chance))
     out = Scores(scores, refused, inputs)
     for note in out.notes:
         warnings.warn(note, stacklevel=2)
@@ -201,9 +201,9 @@ def is_model(codes: Any) -> bool:
     )
 
 
-def rounds_of(*asked: bool | int) -> int | None:
+def rounds_of(*requests: bool | int) -> int | None:
     """The largest number of rounds that was given; None when only True was."""
-    return max((int(a) for a in asked if not isinstance(a, bool)), default=0) or None
+    return max((int(a) for a in requests if not isinstance(a, bool)), default=0) or None
 
 
 def score_representation(representation: Representation, test: Representation | None = None, **options: Any) -> Scores:
@@ -228,7 +228,7 @@ def score_representation(representation: Representation, test: Representation | 
 
 
 def select_metrics(metrics: str | Sequence[str]) -> tuple[list[Metric], bool]:
-    """The rows of METRICS that were asked for, and whether by name (then a refusal is an error).
+    """The selected rows of METRICS, and whether they were selected by name (then a refusal is an error).
 
     >>> [metric.name for metric in select_metrics("mig,dci")[0]]
     ['mig', 'dci-disentanglement', 'dci-completeness', 'dci-informativeness']
@@ -268,11 +268,12 @@ def compute(inputs: Inputs, chosen: Sequence[Metric], by_name: bool) -> tuple[di
 
 
 def _cells(scores: Scores) -> list[list[str]]:
-    """The header, then a line a metric: value; interval, bias and chance where any has them; one column a factor."""
+    """The header, then a line per metric: value; interval, bias and chance where any has them; one column per
+    factor."""
     names = scores.inputs.space.names
     lines = [["metric", "value", "95 % CI", "bias", "chance", *names], *(_line(s, len(names)) for s in scores.values())]
-    asked = [i for i in range(len(lines[0])) if i not in (2, 3, 4) or any(row[i] != "-" for row in lines[1:])]
-    return [[row[i] for i in asked] for row in lines]
+    requests = [i for i in range(len(lines[0])) if i not in (2, 3, 4) or any(row[i] != "-" for row in lines[1:])]
+    return [[row[i] for i in requests] for row in lines]
 
 
 def _line(score: Score, factors: int) -> list[str]:

@@ -35,7 +35,7 @@ def udr(
     strength: Strength = "lasso",
     workers: int | None = None,
 ) -> list[Score]:
-    """One Score a model; `per_latent` is None and `matrix` (1, S) holds its pairwise scores.
+    """One Score per model; `per_latent` is None and `matrix` (1, S) holds its pairwise scores.
 
     >>> z = np.random.default_rng(0).normal(size=(500, 3))
     >>> [round(s.value, 2) for s in udr([z, z[:, ::-1], -z], strength="spearman")]

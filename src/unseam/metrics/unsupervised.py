@@ -109,7 +109,7 @@ def _total_correlation(name: str, codes: Array) -> Score:
 
 @code_metric("wasserstein-dependency", "Are the codes uncorrelated? A distance.", ABOUT)
 def wasserstein_dependency(inputs: Inputs, normalise: bool = False) -> Score:
-    """Squared Wasserstein-2 distance of that Gaussian to the product of its marginals (over tr S if asked).
+    """Squared Wasserstein-2 distance of that Gaussian to the product of its marginals (over tr S if normalised).
 
     >>> round(wasserstein_dependency(np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])).value, 6)
     0.0

@@ -108,7 +108,7 @@ class Autoencoder(nn.Module):
         return self.likelihood.mean(self.decode(z))
 
     def forward(self, x: Tensor, noise: Tensor | None = None) -> tuple[Posterior, Tensor, Tensor]:
-        """q(z|x), z and theta, with the noise handed over; without any, z is the mean."""
+        """q(z|x), z and theta, with this noise; without noise, z is the mean."""
         posterior = self.encode(x)
         z = posterior.mean if noise is None else posterior.sample(noise)
         return posterior, z, self.decode(z)

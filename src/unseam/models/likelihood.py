@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 LARGEST_LOG_RATE = 15.0  # largest log mean of a count: e^15 is three million
 HALF = math.sqrt(2 / math.pi)  # E|t|, t ~ N(0, 1)
-CHANGES, _LEAST = 32, 1e-4  # how many changes of a value in [0, 1] are looked at, and the smallest
+CHANGES, _LEAST = 32, 1e-4  # how many changes of a value in [0, 1] are tried, and the smallest
 
 
 class Moved(NamedTuple):
     """Values of mean m under x' = x + e t, each (..., B, n): E over t ~ N(0, 1)."""
 
     weight: Tensor  # W = 1 / E variance(m')
-    kept: Tensor  # E (dm'/dm)^2
+    squared_slope: Tensor  # E (dm'/dm)^2
     odd: Tensor  # E dm'/d(e t): 1, or 0 where the change looks the same for t and -t
     square: Tensor  # E (dm'/d(e t))^2
 
@@ -107,8 +107,8 @@ class Bernoulli(nn.Module):
         sure = 1 - 4 * v  # (1 - 2m)^2
         folded = (x < e) | (x > 1 - e)
         variance = torch.where(folded, v + sure * e * (HALF - e), torch.maximum(v, e * (1 - e)))
-        kept = torch.where(folded, 1 - 4 * e * (HALF - e), 1.0)
-        return Moved(1 / variance, kept, (~folded).to(v), torch.where(folded, sure, 1.0))
+        squared_slope = torch.where(folded, 1 - 4 * e * (HALF - e), 1.0)
+        return Moved(1 / variance, squared_slope, (~folded).to(v), torch.where(folded, sure, 1.0))
 
     def inputs(self, x: Tensor) -> Tensor:
         return x

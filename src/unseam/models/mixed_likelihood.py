@@ -2,7 +2,7 @@
 
     log p(x|theta) = sum_i m_i log p_i(x_i|theta_i)                    m_i = 1 if cell i is known, 0 if it is missing
 
-Columns of one kind stand together; `columns` says how many of which, from left to right:
+Columns of one kind are adjacent; `columns` says how many of which, from left to right:
 
     gaussian:5            N(theta, s2_i), every column with a variance of its own, learned
     bernoulli:2           0 or 1, mean sigmoid(theta)
@@ -12,7 +12,7 @@ Columns of one kind stand together; `columns` says how many of which, from left 
     categorical:3         one variable of four classes, a column each but for the first: shares softmax(0, theta)
     seen:26               the mask m, last, one column for each before; without it every cell is known
 
-Missing cells hold a guess, which the encoder is shown; the mask it is not shown, so that new rows need none.
+Missing cells hold a guess, which the encoder sees; it does not see the mask, so new rows need none.
 """
 
 from __future__ import annotations
@@ -91,18 +91,18 @@ class Mixed(nn.Module):
                 self.register_parameter(f"own{i}", nn.Parameter(start))
 
     def log_prob(self, x: Tensor, theta: Tensor) -> Tensor:  # (B, n), (B, n) -> (B,)
-        seen = self._seen(x)
-        cells = torch.cat([self._cells(i, p.of(x), p.of(theta), p.of(seen)) for i, p in self._modelled()], -1)
-        return (cells * seen).sum(-1)
+        observed = self._observed(x)
+        cells = torch.cat([self._cells(i, p.of(x), p.of(theta), p.of(observed)) for i, p in self._modelled()], -1)
+        return (cells * observed).sum(-1)
 
     def _modelled(self) -> list[tuple[int, ColumnBlock]]:
         return [(i, part) for i, part in enumerate(self.parts) if part.kind != "seen"]
 
-    def _seen(self, x: Tensor) -> Tensor:  # (B, n) -> (B, modelled columns)
+    def _observed(self, x: Tensor) -> Tensor:  # (B, n) -> (B, modelled columns)
         last = self.parts[-1]
         return last.of(x) if last.kind == "seen" else torch.ones_like(x)
 
-    def _cells(self, i: int, x: Tensor, theta: Tensor, seen: Tensor) -> Tensor:  # (B, size) -> (B, size)
+    def _cells(self, i: int, x: Tensor, theta: Tensor, observed: Tensor) -> Tensor:  # (B, size) -> (B, size)
         """log p of each cell; of a categorical variable and of counts given their sum, the columns' sum."""
         kind = self.parts[i].kind
         if kind == "gaussian":
@@ -113,7 +113,7 @@ class Mixed(nn.Module):
         if kind == "categorical":
             return x * theta - _log_sum(theta) / self.parts[i].size
         if kind == "library":
-            return _dirichlet_multinomial(x, theta, seen, getattr(self, self.own[i]).clamp(max=MOST_LOG_C))
+            return _dirichlet_multinomial(x, theta, observed, getattr(self, self.own[i]).clamp(max=MOST_LOG_C))
         return negative_binomial(x, theta, getattr(self, self.own[i]).clamp(max=MOST_LOG_R))
 
     def mean(self, theta: Tensor) -> Tensor:  # of counts given their sum: if that is one a column; of the mask: 0
@@ -151,17 +151,17 @@ def _start(part: ColumnBlock, s2: float) -> Tensor | None:
     return torch.full((1,), math.log(START_R * part.size), device="cpu") if part.kind == "library" else None
 
 
-def _dirichlet_multinomial(x: Tensor, theta: Tensor, seen: Tensor, log_c: Tensor) -> Tensor:  # (B, n) -> (B, n)
+def _dirichlet_multinomial(x: Tensor, theta: Tensor, observed: Tensor, log_c: Tensor) -> Tensor:  # (B, n) -> (B, n)
     """a = c softmax(theta), L and A the sums of x and a over known cells (given their sum, these have a
     Dirichlet-multinomial distribution of their own a):
 
     log p(x | L) = log L! + log G(A) - log G(L + A) + sum_i [log G(x_i + a_i) - log G(a_i) - log x_i!]
     """
     a = (theta.log_softmax(-1) + log_c).exp().clamp(min=_LEAST_A)
-    L, A = (x * seen).sum(-1, keepdim=True), (a * seen).sum(-1, keepdim=True).clamp(min=_LEAST_A)
+    L, A = (x * observed).sum(-1, keepdim=True), (a * observed).sum(-1, keepdim=True).clamp(min=_LEAST_A)
     whole = torch.lgamma(L + 1) + torch.lgamma(A) - torch.lgamma(L + A)
     cells = torch.lgamma(x + a) - torch.lgamma(a) - torch.lgamma(x + 1)
-    return cells + whole / seen.sum(-1, keepdim=True).clamp(min=1)
+    return cells + whole / observed.sum(-1, keepdim=True).clamp(min=1)
 
 
 def _log_sum(theta: Tensor) -> Tensor:  # (..., size) -> (..., 1)

@@ -91,7 +91,7 @@ class Crop(nn.Module):
 
 
 def conv_grid(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """(C, H/16, W/16), rounded up (the network pads below and to the right); an error where these are no images.
+    """(C, H/16, W/16), rounded up (the network pads below and to the right); an error where these are not images.
 
     >>> conv_grid((1, 28, 28))
     (1, 2, 2)

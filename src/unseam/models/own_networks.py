@@ -156,7 +156,7 @@ def wrapped(pair: NetworkPair, outputs: int, latents: int, shape: tuple[int, ...
 
 
 def check_networks(
-    make: MakeNetworks, family: type[Posterior], x: Tensor, bernoulli: bool, asked: int | None = None
+    make: MakeNetworks, family: type[Posterior], x: Tensor, bernoulli: bool, wanted: int | None = None
 ) -> int:
     """Refuse networks that do not fit the data or the posterior, or that are more than functions of their input;
     returns the number of latents K. x: some observations (B, *shape)."""
@@ -176,8 +176,8 @@ def check_networks(
                 f"{family.__name__.lower()} posterior takes {family.outputs(2)} for 2 latents and {family.outputs(3)} "
                 "for 3"
             )
-        if asked is not None and asked != K:
-            raise BadInput(f"latents={asked}, but the encoder of networks has {K} latents; leave latents out")
+        if wanted is not None and wanted != K:
+            raise BadInput(f"latents={wanted}, but the encoder of networks has {K} latents; leave latents out")
         z = _FAR * torch.randn(len(x), K, generator=torch.Generator().manual_seed(0))
         theta = _called("decoder", decoder, z)
         shape = tuple(x.shape[1:])
@@ -213,9 +213,9 @@ def _check_function(what: str, network: nn.Module, inputs: Tensor) -> None:
         out = network(rows)
         return encoder_output(out) if what == "encoder" else out.flatten(1)
 
-    kept = {name: buffer.clone() for name, buffer in network.named_buffers()}
+    buffers = {name: buffer.clone() for name, buffer in network.named_buffers()}
     first, again = answer(inputs), answer(inputs)
-    changed = [name for name, buffer in network.named_buffers() if not torch.equal(buffer, kept[name])]
+    changed = [name for name, buffer in network.named_buffers() if not torch.equal(buffer, buffers[name])]
     remedy = "GroupNorm, LayerNorm or no normalisation"
     if changed:
         raise BadInput(

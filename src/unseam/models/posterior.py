@@ -41,7 +41,7 @@ class Posterior(ABC):
 
     @staticmethod
     def parameters(K: int, levels: int) -> dict[str, Tensor]:
-        """Parameters of the family itself, by name, which `from_outputs` is handed again."""
+        """Parameters of the family itself, by name; they are passed to `from_outputs`."""
         return {}
 
     @classmethod
@@ -219,7 +219,7 @@ class Point(Posterior):
 class Quantised(Point):
     """A point on a grid. The gradient of `mean` goes straight to `continuous`, that of `nearest` to the grid."""
 
-    continuous: Tensor  # (B, K) what the encoder said
+    continuous: Tensor  # (B, K) the output of the encoder
     nearest: Tensor  # (B, K) the values it was rounded to; the same numbers as `mean`
 
     @staticmethod
@@ -263,7 +263,7 @@ class Rounded(Quantised):
 
 
 def lower_index(k: int, device: torch.device | str = "cpu") -> Tensor:
-    """Where entry (i, j) of a strictly lower triangular matrix stands in a row-wise list; k(k-1)/2 means zero.
+    """The position of entry (i, j) of a strictly lower triangular matrix in a row-wise list; k(k-1)/2 means zero.
 
     >>> lower_index(3).view(3, 3).tolist()
     [[3, 3, 3], [0, 3, 3], [1, 2, 3]]

@@ -11,13 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from math import inf
-from typing import ClassVar, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 from torch import Tensor, nn
 
 from unseam.axes import Pass, Terms
 from unseam.data.pairs import Pairing
-from unseam.errors import BadInput, check_literals
+from unseam.errors import BadInput, check_literals, refuse_annotations
 from unseam.models import Autoencoder
 from unseam.objectives.optimiser import Optimiser
 
@@ -39,7 +39,7 @@ class Context:
     steps: int = 1  # steps of the whole run
     size: int = 1  # N, how many samples the training set has
     modules: Mapping[str, nn.Module] = field(default_factory=dict)  # other players' modules, by name
-    noise: Mapping[str, Tensor] = field(default_factory=dict)  # standard normal, as `noise_shapes` asked
+    noise: Mapping[str, Tensor] = field(default_factory=dict)  # standard normal, of the shapes of `noise_shapes`
     second: Tensor | None = None  # a second batch of x, for objectives with `batches = 2`: independent, or partners
 
 
@@ -51,7 +51,7 @@ class Objective(ABC):
     posterior: ClassVar[str] = "diagonal"  # a family of models.posterior.POSTERIORS
     beta_is: ClassVar[float | str | None] = None  # the KL's weight in the loss, or the field that holds it
     has_beta: ClassVar[bool] = True  # False: the loss has no KL, so there is no beta to know, to estimate or to lower
-    reads_theta: ClassVar[bool] = True  # False: theta = d(z) of the pass is not asked for, and not computed
+    reads_theta: ClassVar[bool] = True  # False: theta = d(z) of the pass is not needed, and not computed
     decodes: ClassVar[bool] = True  # False: no decoder is trained, so there is nothing to reconstruct or differentiate
     cannot: ClassVar[str] = ""  # what of the library's numbers its models do not have, in one line
     learned_s2: ClassVar[bool] = False  # True: the decoder's variance is a parameter, so the likelihood is Gaussian
@@ -59,6 +59,10 @@ class Objective(ABC):
     smallest_batch: ClassVar[int] = 1  # below this the objective is not defined
     may_be_zero: ClassVar[tuple[str, ...]] = ()  # hyperparameters that may be 0; all others must be positive
     grid: ClassVar[Mapping[str, tuple[float, ...]]] = {}  # what Locatello 2019 sweeps
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        refuse_annotations(cls, Objective.__annotations__)
 
     @abstractmethod
     def __call__(self, pass_: Pass, context: Context) -> Terms:

@@ -1,4 +1,4 @@
-"""AnnealedVAE: the KL is held at a capacity that grows, so that latents are taken up one after the other.
+"""AnnealedVAE: the KL is held at a capacity that grows, so that latents become active one after the other.
 
 loss = -E_q log p(x|z) + gamma | KL(q(z|x) || N(0, I)) - C_t |,   C_t = c_max min(1, t / ramp),   t = step / steps
 

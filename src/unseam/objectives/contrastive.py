@@ -5,7 +5,8 @@
 loss = -E log sigmoid(r(x_t, x_t-1)) - E log sigmoid(-r(x_t, x_random))              (Hyvarinen & Morioka 2017)
 
 h are the codes over their mean and standard deviation in the batch, w starts at (1, -1), a >= 0. The steps of a source
-with a Laplace transition are told from random ones latent by latent, so h must be the sources. No decoder is trained.
+with a Laplace transition are distinguished from random ones latent by latent, so h must be the sources. No decoder is
+trained.
 """
 
 from __future__ import annotations

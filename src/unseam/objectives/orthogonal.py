@@ -1,4 +1,4 @@
-"""VAEs that are told to have orthogonal columns: the geometry of the decoder as a penalty.
+"""VAEs with a penalty on columns of the decoder that are not orthogonal.
 
 ortho-vae   loss = -E_q log p(x|z) + beta KL + gamma gap(x),      gap = the entanglement cost (geometry.curvature)
             gap(x) = beta/2 [ sum_i log(1 + M_ii/beta) - log det(I + M/beta) ]

@@ -1,4 +1,4 @@
-"""A VAE whose latents are asked to move few outputs each: the L1 norm of the decoder's Jacobian as a penalty.
+"""A VAE whose latents move few outputs each: the L1 norm of the decoder's Jacobian as a penalty.
 
 loss = -E_q log p(x|z) + beta KL + gamma |J|_1,      |J|_1 = sum_oi |d xhat_o / d z_i| at z = e(x)
 

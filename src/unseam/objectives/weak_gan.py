@@ -1,4 +1,4 @@
-"""A GAN on pairs that share one factor, each pair told which: the generator must keep that factor in its own latent.
+"""A GAN on pairs that share one known factor: the generator must keep that factor in its own latent.
 
     real   x1, x2 agree in factor i and in no other;      fake   G(z1), G(z2) with z2_i = z1_i, fresh elsewhere
     D(x1, x2, i) = <h, w_i> + b . h,  h a network of both images; every layer divided by its largest singular value

@@ -2,7 +2,17 @@
 
 from unseam.perturb.adversary import Manipulation, Settings, manipulate
 from unseam.perturb.layouts import Teacher, turned_layout
-from unseam.perturb.perturb_data import Made, perturb
+from unseam.perturb.perturb_data import PerturbResult, perturb
 from unseam.perturb.stress import Stress, stress
 
-__all__ = ["Made", "Manipulation", "Settings", "Stress", "Teacher", "manipulate", "perturb", "stress", "turned_layout"]
+__all__ = [
+    "Manipulation",
+    "PerturbResult",
+    "Settings",
+    "Stress",
+    "Teacher",
+    "manipulate",
+    "perturb",
+    "stress",
+    "turned_layout",
+]

@@ -35,7 +35,7 @@ from unseam.run.checkpoint import load_checkpoint, save_checkpoint
 from unseam.train.stack import Stack, Stepper
 
 _Gap = Literal["elbo", "reconstruction"]
-_EVERY = 50  # rounds between two looks at the gap
+_EVERY = 50  # rounds between two measurements of the gap
 _LOOK = 4096  # rows behind one look
 SETTLE = 300  # steps of the two sides alone before the gap is read for the first time, and for the last
 SAVE = 500  # rounds between two checkpoints
@@ -52,7 +52,7 @@ class Settings:
     samples: int = 3  # of z for each observation; published: 5
     decoder_steps: int = 3  # of both decoders for one of m
     lr: float = 1e-3
-    starts: int = 1  # of m: of several, the one with the lowest gap goes on
+    starts: int = 1  # of m: of several, the one with the lowest gap is trained further
     gap: _Gap = "elbo"  # what is compared; "reconstruction" as published
     seed: int = 0
 
@@ -197,27 +197,27 @@ def manipulate(
     checkpoint: Path | None = None,
     show: bool | None = None,
 ) -> Manipulation:
-    """Train m; with a checkpoint a stopped training goes on where it was, bit for bit."""
+    """Train m; with a checkpoint a stopped training continues where it was, bit for bit."""
     sides = {"entangled": list(entangled), "disentangled": list(disentangled)}
     goes_on = checkpoint is not None and checkpoint.exists()
     start = _started(checkpoint) if goes_on else best_start(x, w, sides, settings, show)  # type: ignore[arg-type]
     game = Game(x, w, sides, settings, start)
     if goes_on:
-        before, seen = _resume(game, checkpoint)  # type: ignore[arg-type]
+        before, rows_used = _resume(game, checkpoint)  # type: ignore[arg-type]
     else:
         game.settle("first", original=True)
-        before, seen = game.gap(original=True), [(0, game.gap())]
+        before, rows_used = game.gap(original=True), [(0, game.gap())]
     with bar("moving the data", settings.rounds, show) as advance:
         advance(game.step)
         while game.step < settings.rounds:
             game.play()
             advance()
             if game.step % _EVERY == 0 or game.step == settings.rounds:
-                seen.append((game.step, game.gap()))
+                rows_used.append((game.step, game.gap()))
             if checkpoint is not None and (game.step % SAVE == 0 or game.step == settings.rounds):
-                _save(game, checkpoint, before, seen)
+                _save(game, checkpoint, before, rows_used)
     game.settle("settle")
-    rounds, gaps = zip(*seen, strict=True)
+    rounds, gaps = zip(*rows_used, strict=True)
     after = {side: [t.decoder for t in teachers] for side, teachers in sides.items()}
     return Manipulation(copy.deepcopy(_plain(game)), list(rounds), list(gaps), before, game.gap(), after)
 
@@ -240,7 +240,7 @@ def best_start(
 
 
 def _started(path: Path) -> int:
-    """The start that a checkpoint goes on from."""
+    """The start that a checkpoint continues from."""
     return int(load_checkpoint(path)[1]["start"])
 
 
@@ -251,14 +251,20 @@ def _plain(game: Game) -> Mover:
     return mover
 
 
-def _save(game: Game, path: Path, before: float, seen: Sequence[tuple[int, float]]) -> None:
+def _save(game: Game, path: Path, before: float, rows_used: Sequence[tuple[int, float]]) -> None:
     tensors = game.m.state("m")
     for name, player in game.decoders.items():
         tensors |= player.state(name)
     save_checkpoint(
         path,
         tensors,
-        {"settings": asdict(game.settings), "start": game.start, "step": game.step, "before": before, "seen": [*seen]},
+        {
+            "settings": asdict(game.settings),
+            "start": game.start,
+            "step": game.step,
+            "before": before,
+            "seen": [*rows_used],
+        },
     )
 
 

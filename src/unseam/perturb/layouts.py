@@ -108,5 +108,5 @@ def turned_layout(layout: Teacher, pair: tuple[int, int] | None = None, degrees:
 
 
 def standardised(codes: Array) -> Array:
-    """Codes that stand for factors: mean 0, standard deviation 1."""
+    """Codes in place of factors: mean 0, standard deviation 1."""
     return (codes - codes.mean(0)) / (codes.std(0) + 1e-8)

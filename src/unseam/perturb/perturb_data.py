@@ -1,8 +1,8 @@
 """Data and its models -> a perturbed data set: choose two layouts, train m, write the folder.
 
-DIR/asked.json            what the folder was begun with: the same call goes on, another one is refused
+DIR/asked.json            the settings of the folder: the same call continues, another one is refused
 DIR/original/             the restarts that were trained (unless a run was given)
-DIR/manipulation.safetensors   m's training, so that a stopped one goes on
+DIR/manipulation.safetensors   the training of m, so that it can be resumed
 DIR/perturbed.json, m.safetensors   the data set: `unseam train DIR`
 DIR/manipulation.json     what was chosen, and how the gap fell
 """
@@ -38,7 +38,7 @@ from unseam.runs.represent import represent, some
 from unseam.train import fit, resume
 
 _How = Literal["turned", "restart"]
-_Asked = dict[str, Any]
+_Request = dict[str, Any]
 _ROWS = 20_000  # observations that m is trained on
 TABLE_NETWORK = {"network": "mlp", "encoder": (128, 128), "decoder": (128, 128), "decoder_activation": "tanh"}
 _TRAINING = {"likelihood": "gaussian", "s2": 0.05, "beta": 1.0, "steps": 3000, "lr": 2e-3}  # small images: all latents
@@ -46,7 +46,7 @@ _LATENTS = 6  # where the number of factors is not known
 
 
 @dataclass(frozen=True)
-class Made:
+class PerturbResult:
     """A perturbed data set and how it came about."""
 
     data: Perturbed
@@ -93,7 +93,7 @@ def perturb(
     show: bool | None = None,
     ensemble: int = 1,
     **training: Any,
-) -> Made:
+) -> PerturbResult:
     """Change every observation by at most eps, so that other axes become cheaper to decode.
 
     With an ensemble the losses of several models on each side are summed: the most and the least disentangled ones.
@@ -103,7 +103,7 @@ def perturb(
         raise BadInput("perturb needs observations that stay the same from one look to the next; this data is random")
     if run is not None and data_config(run.data) != data_config(data):
         raise BadInput(f"the models in {str(run.folder)!r} were trained on other data; choose another folder or run")
-    began(folder, _asked(settings, run, how, seeds, training | ({"ensemble": ensemble} if ensemble > 1 else {})))
+    began(folder, _request(settings, run, how, seeds, training | ({"ensemble": ensemble} if ensemble > 1 else {})))
     run = run or _restarts(data, folder, seeds, show, **training)
     if data_config(run.data) != data_config(data):
         raise BadInput(f"the models in {str(run.folder)!r} were trained on other data; choose another folder or run")
@@ -128,10 +128,10 @@ def perturb(
         folder / "manipulation.safetensors",
         show,
     )
-    made = write_perturbed(folder, data_config(data), settings.eps, found.mover, scale, own)
-    moved = made.batch(rows)
-    told = Made(
-        made,
+    outcome = write_perturbed(folder, data_config(data), settings.eps, found.mover, scale, own)
+    moved = outcome.batch(rows)
+    result = PerturbResult(
+        outcome,
         run,
         best,
         worst if how == "restart" else best,
@@ -142,20 +142,22 @@ def perturb(
         _contrast(x, moved),
         pair,
         {"before": before, "after": preferred_turn(dis, pair)},
-        _pictures(made, rows),
+        _pictures(outcome, rows),
     )
-    write_atomic(folder / "manipulation.json", json.dumps(manipulation_summary(told, settings, how), indent=2))
-    return told
+    write_atomic(folder / "manipulation.json", json.dumps(manipulation_summary(result, settings, how), indent=2))
+    return result
 
 
-def _asked(settings: Settings, run: Run | None, how: _How, seeds: Sequence[int], training: dict[str, Any]) -> _Asked:
-    """All that a folder hangs on, as JSON has it."""
+def _request(
+    settings: Settings, run: Run | None, how: _How, seeds: Sequence[int], training: dict[str, Any]
+) -> _Request:
+    """Everything that a folder depends on, as JSON."""
     own = {"seeds": [int(seed) for seed in seeds], **training} if run is None else {"run": str(run.folder.resolve())}
-    found: _Asked = json.loads(json.dumps({**asdict(settings), "teacher": how, **own}))
+    found: _Request = json.loads(json.dumps({**asdict(settings), "teacher": how, **own}))
     return found
 
 
-def began(folder: Path, wanted: _Asked) -> None:
+def began(folder: Path, wanted: _Request) -> None:
     """Note what a new folder is begun with; refuse one that was begun with something else."""
     path = folder / "asked.json"
     if not path.exists() and (folder / "perturbed.json").exists():
@@ -164,13 +166,13 @@ def began(folder: Path, wanted: _Asked) -> None:
         write_atomic(path, json.dumps(wanted, indent=2))
         return
     try:
-        before: _Asked = dict(json.loads(path.read_bytes()))
+        before: _Request = dict(json.loads(path.read_bytes()))
     except (ValueError, TypeError) as error:
         raise BadInput(f"{path} is damaged ({error}); choose another folder") from None
     for name in (*before, *wanted):
         if before.get(name) != wanted.get(name):
-            told = f"{name}={wanted.get(name)}, but {str(folder)!r} was begun with {before.get(name)}"
-            raise BadInput(f"{told}; choose another folder")
+            result = f"{name}={wanted.get(name)}, but {str(folder)!r} was begun with {before.get(name)}"
+            raise BadInput(f"{result}; choose another folder")
 
 
 def _contrast(x: Tensor, moved: Tensor) -> float:
@@ -214,7 +216,7 @@ def worst_pair(layout: Teacher, data: Dataset, rows: Tensor) -> tuple[int, int] 
 
 
 def _codes_of(run: Run, data: Dataset, member: int) -> Array:  # (N, K)
-    """What stands for factors where none are known: a model's codes, scaled."""
+    """A substitute for factors where none are known: a model's codes, scaled."""
     return standardised(represent(run.model(member), data, torch.arange(len(data))).codes)
 
 
@@ -239,26 +241,26 @@ def _pictures(data: Perturbed, rows: Tensor, count: int = 8, steps: int = 9) -> 
     return {name: part.numpy() for name, part in parts.items()}
 
 
-def manipulation_summary(made: Made, settings: Settings, how: _How) -> dict[str, Any]:
+def manipulation_summary(outcome: PerturbResult, settings: Settings, how: _How) -> dict[str, Any]:
     """manipulation.json."""
-    mover, space = made.found.mover, made.data.space
+    mover, space = outcome.found.mover, outcome.data.space
     names = [f"code {i}" for i in range(mover.inputs)] if space is None else list(space.names)
     weights = mover.scalar.weight.detach()[0].tolist()
     return {
         "settings": asdict(settings),
         "teacher": how,
-        "disentangled": made.disentangled,
-        "entangled": made.entangled,
-        "chosen_by": made.chosen_by,
-        "pair": list(made.pair),
-        "gap_before": made.found.gap_before,
-        "gap_after": made.found.gap_after,
-        "rounds": made.found.rounds,
-        "gaps": made.found.gaps,
-        "largest_change": made.largest_change,
-        "rms_change": made.change,
-        "contrast": made.contrast,
-        "turn_before": made.turns["before"],
-        "turn_after": made.turns["after"],
+        "disentangled": outcome.disentangled,
+        "entangled": outcome.entangled,
+        "chosen_by": outcome.chosen_by,
+        "pair": list(outcome.pair),
+        "gap_before": outcome.found.gap_before,
+        "gap_after": outcome.found.gap_after,
+        "rounds": outcome.found.rounds,
+        "gaps": outcome.found.gaps,
+        "largest_change": outcome.largest_change,
+        "rms_change": outcome.change,
+        "contrast": outcome.contrast,
+        "turn_before": outcome.turns["before"],
+        "turn_after": outcome.turns["after"],
         "scalar": dict(zip(names, np.round(weights, 4).tolist(), strict=True)),
     }

@@ -54,7 +54,8 @@ def confirm(
     show: bool | None = None,
     eps: float | None = None,
 ) -> Confirmed:
-    """Train again on the changed and on the original data; RUN/confirm-member-S holds both, a stopped one goes on.
+    """Train again on the changed and on the original data; RUN/confirm-member-S holds both; a stopped training is
+    resumed.
 
     The change is `TIMES` the radius, or `eps`.
     """
@@ -87,9 +88,9 @@ def train_again(
     c = run.config
     network = {name: value for name, value in asdict(c.architecture).items() if name not in _OWN}
     optimiser = {("optimiser" if name == "name" else name): value for name, value in asdict(c.optimiser).items()}
-    told = {**network, **optimiser, **c.static, **run.members[member].hyper}
+    all_settings = {**network, **optimiser, **c.static, **run.members[member].hyper}
     steps = {"steps": c.training.steps, "batch": c.training.batch}
-    return fit(x.numpy(), c.objective, seeds=list(seeds), out=folder, show=show, **{**told, **steps})
+    return fit(x.numpy(), c.objective, seeds=list(seeds), out=folder, show=show, **{**all_settings, **steps})
 
 
 def scaled(codes: Array) -> Array:  # (N, K) -> (N, K)

@@ -15,7 +15,7 @@ The radius is the smallest root over b, over both senses of turning and over all
 decoder this is exact; for another one c and M are means over the data, so it holds to first order.
 
 A Bernoulli's variance v = m (1 - m) depends on its mean m, and values live in [0, 1]: what leaves is folded back. Where
-x is 0 or 1 (or within e of it), fold(x + e u t) = x + (1 - 2x) d with d = e |u t|, whatever the sign of u t. So there
+x is 0 or 1 (or within e of it), fold(x + e u t) = x + (1 - 2x) d with d = e |u t|, for either sign of u t. So there
 
     m' = m + (1 - 2m) d,        v' = v + (1 - 2m)^2 d (1 - d),        J' = (1 - 2d) J + (1 - 2m) e |u| sign(t) a
 
@@ -59,7 +59,7 @@ from unseam.runs.diagnose import diagnose, see
 _TURN = 15.0  # degrees by which axes must turn to count as lost
 SLOPE = 0.6057  # E[1 - tanh(t)^2], t ~ N(0, 1): what a scalar s = tanh keeps of a unit slope
 _ANGLES = 360  # mixtures a of the two latents that are tried
-_LEAST_NOISE, KINK = 1e-3, 400  # noise below this is taken for it; at how many places the kink of |t| is looked at
+_LEAST_NOISE, KINK = 1e-3, 400  # noise below this is taken for it; at how many places the kink of |t| is evaluated
 HALVINGS = 9  # of 45 degrees: a turn is known to a tenth of a degree
 
 
@@ -71,7 +71,7 @@ class Break:
     radius: float  # eps, in the data's units
     mix: tuple[float, float]  # how the scalar mixes the two latents
     image: Array  # (n,) u: the sign of the change of each value
-    turn: float | None = None  # degrees by which a change of the eps that was asked for can turn them, 45 at most
+    turn: float | None = None  # degrees by which a change of the requested eps can turn them, 45 at most
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def mean_columns(
     for theta, D in jacobian_slices(decode, codes):
         x = likelihood.mean(theta) if data is None else data[done : done + len(theta)]
         A2, slope = likelihood.curvature(theta), jvp(likelihood.mean, (theta,), (torch.ones_like(theta),))[1]
-        W, kept, odd, square = likelihood.moved(theta, e, x)
+        W, squared_slope, odd, square = likelihood.moved(theta, e, x)
         J = slope.unsqueeze(-1) * D
         unit = unit if done else W.flatten()[0]  # it cancels; weights that are all the same become exactly 1
         parts = (
@@ -155,7 +155,7 @@ def mean_columns(
             (W / unit * square).sum(1),
             (W * square).sum(1),
             (W * square * (1 - odd)).sum(1),
-            torch.einsum("ebn,bnp->enp", W * kept * slope**2 - A2, D[..., k] * D[..., l]),
+            torch.einsum("ebn,bnp->enp", W * squared_slope * slope**2 - A2, D[..., k] * D[..., l]),
         )
         sums = tuple(a.add_(b) for a, b in zip(sums, parts, strict=True)) if done else parts
         done += len(theta)
@@ -345,13 +345,13 @@ def stress(
     scale = z.std(0).double().numpy()  # latents of unit variance: a scalar sees each in its own spread
     with torch.no_grad():
         columns = mean_columns(decoder, z, p, p.changes, x).scaled(scale)
-        asked = None if eps is None else mean_columns(decoder, z, p, (eps * SLOPE,), x).scaled(scale)
+        probe = None if eps is None else mean_columns(decoder, z, p, (eps * SLOPE,), x).scaled(scale)
     law = (1 + np.diag(columns.M) / scale**2) ** -0.5
     blur = (law if noise is None else np.asarray(noise, dtype=float)) / scale
     breaks = []
     for i, j in combinations(latents or range(z.shape[1]), 2):
         e, b, u = break_at(columns, p.changes, i, j, degrees, blur)
-        turn = None if asked is None or eps is None else turn_at(asked, i, j, eps * SLOPE, blur)
+        turn = None if probe is None or eps is None else turn_at(probe, i, j, eps * SLOPE, blur)
         breaks.append(Break((i, j), e / SLOPE, (math.cos(b), math.sin(b)), u, turn))
     return Stress(tuple(sorted(breaks, key=lambda found: found.radius)), spread, degrees)
 
@@ -392,13 +392,13 @@ def stress_run(
     out = {}
     for member, diagnosis in diagnose(run, members, show=show).items():
         model = run.model(member)
-        seen = see(run, model, points, 0)
+        encoded = see(run, model, points, 0)
         latents = tuple(i for i, latent in enumerate(diagnosis.latents) if latent.active)
-        spread = float(seen.x.flatten(1).var(0).mean().sqrt())
+        spread = float(encoded.x.flatten(1).var(0).mean().sqrt())
         if len(latents) < 2:
             out[member] = Stress((), spread, degrees)
             continue
-        q, used = seen.posterior, {"latents": latents, "spread": spread, "degrees": degrees, "eps": eps}
+        q, used = encoded.posterior, {"latents": latents, "spread": spread, "degrees": degrees, "eps": eps}
         noise = q.variance().mean(0).sqrt() if q.has_prior else None
-        out[member] = stress(model.decode, q.mean, model.likelihood, data=seen.x, noise=noise, **used)  # type: ignore[arg-type]
+        out[member] = stress(model.decode, q.mean, model.likelihood, data=encoded.x, noise=noise, **used)  # type: ignore[arg-type]
     return out

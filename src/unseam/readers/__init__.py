@@ -2,7 +2,7 @@
 packed or not, and the tables of other libraries. No pickle, no torch, no surprises.
 
 Sizes that a file declares are held against the bytes it has, or against this machine's memory, before anything is read;
-whatever is wrong ends in one line that names the file. A table says what was read: rows, columns, how each was taken.
+every error is one line that names the file. A table reports what was read: rows, columns, and the kind of each.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def load_array(path: str | Path, where: str, key: str | None = None) -> Any:
         ".h5": read_hdf5,
         ".hdf5": read_hdf5,
     }
-    with refusing(where, f"corrupt or no {path.suffix} file"):
+    with refusing(where, f"corrupt or not a {path.suffix} file"):
         return readers[path.suffix.lower()](path, where, key)
 
 
@@ -58,7 +58,7 @@ def load_table(source: Any, where: str, key: str | None = None, gaps: bool = Fal
     if isinstance(source, (str, Path)):
         path = existing(source, where)
         if ending(path) in TABLES:
-            with refusing(where, f"no readable {ending(path)[1:].upper()}"):
+            with refusing(where, f"not a readable {ending(path)[1:].upper()} file"):
                 table = read_table(path, where)
             return checked(table.pick(key.split(","), where) if key else table, where, gaps)
         source = load_array(path, where, key)

@@ -44,7 +44,7 @@ def read_table(path: Path, where: str) -> Columns:
 
 
 def _unpacked(source: IO[bytes] | gzip.GzipFile, kind: str, where: str, note: str = "") -> Columns:
-    """What a stream holds, as a file of this kind; it may be larger than it said."""
+    """The content of a stream as a file of this kind; it may be larger than declared."""
     most = min(limits.memory(), _UNPACKED)
     with tempfile.TemporaryDirectory() as folder:
         inner, size = Path(folder) / f"table{kind}", 0
@@ -59,7 +59,7 @@ def _unpacked(source: IO[bytes] | gzip.GzipFile, kind: str, where: str, note: st
 
 
 def _zipped(path: Path, where: str) -> Columns:
-    """The one table in a zip; what systems add (__MACOSX, .DS_Store) is not looked at."""
+    """The one table in a zip; files that systems add (__MACOSX, .DS_Store) are ignored."""
     with zipfile.ZipFile(path) as archive:
         named = [info for info in archive.infolist() if not info.is_dir()]
         named = [i for i in named if not any(p.startswith((".", "__MACOSX")) for p in Path(i.filename).parts)]
@@ -123,7 +123,7 @@ def _read_json(path: Path, where: str) -> Columns:
 
 
 def _read_json_lines(path: Path, where: str) -> Columns:
-    """One object a line."""
+    """One object per line."""
     _small(path, where)
     with path.open(encoding="utf-8-sig") as file:
         return _objects([json.loads(line) for line in file if line.strip()], where)
@@ -198,7 +198,7 @@ def _read_spss(path: Path, where: str) -> Columns:
             raise BadInput(f"{where} declares {about.number_rows:,} rows of {about.number_columns:,} columns, too many")
         frame, _ = pyreadstat.read_sav(path)
     except pyreadstat.ReadstatError as error:
-        raise BadInput(f"{where} is no readable SAV: {error}") from None
+        raise BadInput(f"{where} is not a readable SAV file: {error}") from None
     return frame_columns(frame)
 
 

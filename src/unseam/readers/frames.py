@@ -13,12 +13,12 @@ from unseam.readers.tables import Columns
 
 
 def as_frame(source: Any, where: str) -> Any:
-    """The pandas DataFrame of a table of any library; None for what is no table.
+    """The pandas DataFrame of a table of any library; None for anything else.
 
     Parameters
     ----------
     source
-        A pandas, polars, PyArrow, modin or DuckDB table (whatever narwhals knows), an xarray Dataset of
+        A pandas, polars, PyArrow, modin or DuckDB table (whatever narwhals supports), an xarray Dataset of
         one-dimensional variables, a two-dimensional xarray DataArray, or a Hugging Face `datasets.Dataset`.
     where
         What to call it in messages.
@@ -131,7 +131,7 @@ def series_values(series: Any) -> Array:  # (N,)
 
 
 def as_array(source: Any, where: str) -> Any:
-    """What is no table but holds numbers, as NumPy has it, with nothing that it says lost.
+    """An object that holds numbers but is not a table, as a NumPy array, without loss.
 
     Masked cells become NaN (a missing cell), sparse matrices and tensors dense ones if they fit, tensors that require
     a gradient their values, bfloat16 single precision, lists an array, pictures of a data set an array.

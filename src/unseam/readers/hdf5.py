@@ -71,7 +71,7 @@ def read_hdf5(path: Path, where: str, key: str | None) -> Hdf5Rows:
     file.visititems(lambda name, item: found.update({name: item}) if isinstance(item, h5py.Dataset) else None)
     array = found[choose(list(found), key, where)]
     if array.shape is None or array.dtype.hasobject or array.is_virtual or array.external:
-        raise BadInput(f"{where}: {array.name} is no plain array in this file; store numbers in it")
+        raise BadInput(f"{where}: {array.name} is not a plain array in this file; store numbers in it")
     declared, stored = array.size * array.dtype.itemsize, array.id.get_storage_size()
     if declared > _SMALL and declared > _SPARSE * stored:
         raise BadInput(

@@ -1,4 +1,4 @@
-"""What may be wrong with a file, said in one line that names it; and how much may be read at once."""
+"""Errors about a file, in one line that names it; and how much may be read at once."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Header(NamedTuple):
 
 
 def npy_header(file: IO[bytes], size: int, where: str) -> Header:
-    """The header, refused if it is no header or declares more than the `size` bytes there are."""
+    """The header, refused if it is not a header or declares more than the `size` bytes there are."""
     start = file.tell()
     version = np.lib.format.read_magic(file)
     reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -59,7 +59,7 @@ class FileRows:
         self.path, self.header, self.offset, self.where = path, header, offset, where
         self.shape, self.dtype, self.ndim = header.shape, header.dtype, len(header.shape)
         self.row = int(np.prod(self.shape[1:], dtype=object)) * self.dtype.itemsize  # bytes of one
-        self.file, self.lock = path.open("rb", buffering=0), Lock()  # open: whoever replaces the file changes nothing
+        self.file, self.lock = path.open("rb", buffering=0), Lock()  # open: replacing the file changes nothing
 
     def __getitem__(self, index: Any) -> Array:
         if isinstance(index, slice) and index.step in (None, 1):
@@ -118,7 +118,7 @@ def read_npy(path: Path, where: str, key: str | None) -> Array | FileRows:
 
 
 def read_npz(path: Path, where: str, key: str | None) -> Array | FileRows:
-    """A member that is stored is read in place; a compressed one is unpacked, if there is room for it."""
+    """A stored member is read in place; a compressed one is unpacked if memory allows."""
     with zipfile.ZipFile(path) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         info = members[choose([name for name in members if f"{name}.npy" == members[name].filename], key, where)]

@@ -52,8 +52,8 @@ class Columns(NamedTuple):
         >>> Columns(["ash", "kind"], [np.array([1.0, 2.5]), np.array(["a", "b"])]).says()
         "2 rows, 2 columns: 'ash' as numbers, 'kind' as words"
         """
-        taken = {"b": "true or false", "i": "whole numbers", "u": "whole numbers", "f": "numbers"}
-        kinds = [taken.get(column.dtype.kind, "words") for column in self.columns]
+        kind_names = {"b": "true or false", "i": "whole numbers", "u": "whole numbers", "f": "numbers"}
+        kinds = [kind_names.get(column.dtype.kind, "words") for column in self.columns]
         each = [f"{name!r} as {kind}" for name, kind in zip(self.names, kinds, strict=True)]
         if len(each) > 12:
             each = [f"{kinds.count(kind)} as {kind}" for kind in dict.fromkeys(kinds)]
@@ -73,8 +73,8 @@ def checked(table: Columns, where: str, gaps: bool = False) -> Columns:
 
 def _plain(name: str, column: Array, where: str, gaps: bool) -> Array:
     if gaps and column.dtype.kind in "mM":  # as a text file has them
-        column, gone = column.astype(str).astype(object), np.isnat(column)
-        column[gone] = None
+        column, missing = column.astype(str).astype(object), np.isnat(column)
+        column[missing] = None
     if column.ndim != 1 or column.dtype.kind not in "biufUOT":
         raise BadInput(f"{where}: column {name!r} is {column.dtype} {column.shape[1:]}; it must be numbers or words")
     if column.dtype.kind == "f":
@@ -117,17 +117,17 @@ def read_text(path: Path, where: str) -> Columns:
 
     with path.open(encoding="utf-8-sig", newline="") as file:
         skipped, comments, first = _head(file)
-        told = SEPARATOR.fullmatch(first)
-        if told:  # Excel's first line
+        separator = SEPARATOR.fullmatch(first)
+        if separator:  # Excel's first line
             more, _, first = _head(file)
             skipped += 1 + more
         below = list(islice(file, 20))
-    mark = told[1] if told else "\t" if path.suffix.lower() == ".tsv" else _mark(first)
+    mark = separator[1] if separator else "\t" if path.suffix.lower() == ".tsv" else _mark(first)
     reader = csv.reader([f"{first}\n", *below], delimiter=mark, skipinitialspace=True)
     cells = next(reader) if first else []
     below = below[reader.line_num - 1 :]  # a name may have several lines
     if not cells:
-        raise BadInput(f"{where} is no readable CSV: it is empty")
+        raise BadInput(f"{where} is not a readable CSV file: it is empty")
     some = (cell.strip(' "\r\n') for line in (first, *below) for cell in line.split(mark))
     decimal = "," if mark != "," and any(DECIMAL.match(cell) for cell in some) else "."
     named = not all(is_number(cell.replace(decimal, ".")) for cell in cells if cell)
@@ -177,13 +177,13 @@ def _head(file: IO[str]) -> tuple[int, int, str]:
 
 
 def read_parquet(path: Path, where: str) -> Columns:
-    """Flat columns; words stay coded, so that a long word in a million rows is kept once."""
+    """Flat columns; words stay coded, so a long word in a million rows is stored once."""
     try:
         import pyarrow as arrow
         import pyarrow.parquet
     except ImportError:
         raise BadInput(f"{where} needs pyarrow; run: pip install 'unseam[parquet]'") from None
-    with refusing(where, "no readable PARQUET"), arrow.parquet.ParquetFile(path) as file:
+    with refusing(where, "not a readable PARQUET file"), arrow.parquet.ParquetFile(path) as file:
         rows, schema = file.metadata.num_rows, file.schema_arrow
     names = [name for name in schema.names if not name.startswith("__index_level_")]
     words = []

@@ -50,12 +50,12 @@ class Training:
     checkpoint_steps: int = 0
     """steps between checkpoints, as well (0: only by time)"""
     snapshots: int = 0
-    """keep the weights at this many evenly spaced steps, to look at training afterwards"""
+    """keep the weights at this many evenly spaced steps, to study training afterwards"""
     patience: int = 0
     """early stopping: a member stops when its held-out loss has not fallen for this many steps, and every member ends
     with the weights of its lowest held-out loss (0: all steps, the last weights)"""
     how: Literal["auto", "stacked", "side-by-side"] = "auto"
-    """stacked: all members of a process as one; side-by-side: one member at a time, a process a core"""
+    """stacked: all members of a process as one; side-by-side: one member at a time, a process per core"""
     workers: int = 0
     """processes (0: one a core when there is work enough, else this one)"""
     device: str = "auto"
@@ -158,6 +158,8 @@ class RunConfig:
         Of the columns of a table; undone when a member decodes.
     networks : NetworkSource, optional
         Where the user's own networks come from.
+    adapted : str, default=""
+        The kind of model, for a run that holds somebody else's model; empty for a trained run.
 
     Examples
     --------
@@ -200,7 +202,7 @@ class RunConfig:
         if not isinstance(config.data.get("name"), str):
             raise BadInput("config.data has no name")
         if not all(0 < length < 2**31 for length in config.shape):
-            raise BadInput(f"config.shape={list(config.shape)} is no shape of an observation")
+            raise BadInput(f"config.shape={list(config.shape)} is not the shape of an observation")
         if config.features and config.shape != (len(config.features),):
             raise BadInput(f"config.features are {len(config.features)} names for observations of {config.shape}")
         if sorted(m for group in config.groups for m in group) != list(range(len(config.members))) or not config.groups:

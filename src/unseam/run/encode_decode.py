@@ -59,7 +59,7 @@ def in_chunks(act: Callable[[Tensor], Tensor], x: Tensor, device: str = "cpu") -
     return torch.cat([act(part.to(device)).cpu() for part in x.split(_CHUNK)])
 
 
-def like(given: Any, values: Tensor, names: Sequence[str]) -> Any:
+def like(template: Any, values: Tensor, names: Sequence[str]) -> Any:
     """The values as what was given: a tensor, a DataFrame with its index, else an array.
 
     >>> import pandas as pd
@@ -68,9 +68,9 @@ def like(given: Any, values: Tensor, names: Sequence[str]) -> Any:
     """
     import pandas as pd
 
-    if isinstance(given, Tensor):
-        return values.to(given.device)
+    if isinstance(template, Tensor):
+        return values.to(template.device)
     array = values.numpy()
-    if isinstance(given, pd.DataFrame):
-        return pd.DataFrame(array.reshape(len(array), -1), index=given.index, columns=list(names))
+    if isinstance(template, pd.DataFrame):
+        return pd.DataFrame(array.reshape(len(array), -1), index=template.index, columns=list(names))
     return array

@@ -50,7 +50,7 @@ def load_run(folder: str | Path, data: Any = None, networks: Networks | None = N
     run = _opened(pack.local(folder))
     if networks is not None:
         run = replace(run, networks=_own_networks(run, networks))
-    return run if data is None else replace(run, given=_given(run, data))
+    return run if data is None else replace(run, other_data=_other_data(run, data))
 
 
 def _own_networks(run: Run, networks: Networks) -> MakeNetworks:
@@ -63,7 +63,7 @@ def _own_networks(run: Run, networks: Networks) -> MakeNetworks:
     return maker(networks)
 
 
-def _given(run: Run, data: Any) -> Dataset:
+def _other_data(run: Run, data: Any) -> Dataset:
     """Other data for a run, read as its own was."""
     require_torch("load_run(data=...)")
     from unseam.data.base import Dataset
@@ -101,9 +101,9 @@ def _read_alike(run: Run, data: Any) -> Dataset:
 def _same_columns(run: Run, data: Dataset) -> Dataset:
     names, known = getattr(data, "features", None), run.config.features
     if names and known and tuple(names) != tuple(known):
-        told = ", ".join(known[:8])
+        expected = ", ".join(known[:8])
         raise BadInput(
-            f"data has columns {', '.join(names[:8])}; the run was trained on {told}: give these, in this order"
+            f"data has columns {', '.join(names[:8])}; the run was trained on {expected}: give these, in this order"
         )
     return data
 

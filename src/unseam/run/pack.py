@@ -43,7 +43,7 @@ _HUB = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w.-]+))?(
 
 
 def _from_hub(address: str) -> Path:
-    """The run at `hf:OWNER/NAME[@REVISION][/RUN]`, in the cache of huggingface_hub; of several runs only the one asked.
+    """The run at `hf:OWNER/NAME[@REVISION][/RUN]`, in the cache of huggingface_hub; of several runs only this one.
 
     >>> _from_hub("hf:nobody")
     Traceback (most recent call last):
@@ -69,7 +69,7 @@ def _from_hub(address: str) -> Path:
         return Path(huggingface_hub.snapshot_download(allow_patterns=patterns, **which)) / run
     except BadInput:
         raise
-    except Exception as error:  # of its many kinds some are no OSError, and change with its versions
+    except Exception as error:  # of its many kinds some are not an OSError, and they change with its versions
         raise BadInput(f"run={address!r} cannot be fetched: {reason(error)}") from None
 
 
@@ -102,10 +102,12 @@ def read_manifest(content: bytes, where: str) -> dict[str, Any]:
         runs = [str(name) for name in document["runs"]]
         files = [File(str(n), (), int(f["bytes"]), {"sha256": str(f["sha256"])}) for n, f in document["files"].items()]
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise BadInput(f"{where} is no manifest of a packed run ({error!r})") from None
+        raise BadInput(f"{where} is not the manifest of a packed run ({error!r})") from None
     for name in (*runs, *(file.name for file in files)):
         if not NAME.fullmatch(name) or ".." in PurePosixPath(name).parts:
-            raise BadInput(f"{where} names {name[:80]!r}, which is no plain name inside the folder; it is not opened")
+            raise BadInput(
+                f"{where} names {name[:80]!r}, which is not a plain name inside the folder; it is not opened"
+            )
     if not runs:
         raise BadInput(f"{where} holds no run")
     return {"runs": runs, "files": files}

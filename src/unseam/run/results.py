@@ -40,7 +40,7 @@ _SHARED: ContextVar[tuple[dict[tuple[Path, bool], sqlite3.Connection], ExitStack
 
 @contextmanager
 def shared_connections() -> Iterator[None]:
-    """Inside this block a file is opened once to read and once to write, however many tables are asked for.
+    """Inside this block a file is opened once to read and once to write, however many tables are read.
 
     Other threads open their own. Connections are closed when the outermost block ends.
     """
@@ -68,7 +68,7 @@ class Results:
                 connection.execute("pragma journal_mode=wal")
                 for table, columns in TABLE_COLUMNS.items():
                     _complete(connection, table, columns)
-        except sqlite3.OperationalError:  # the machine's: a full disk, a lock
+        except sqlite3.OperationalError:  # the machine's fault: a full disk, a lock
             raise
         except sqlite3.DatabaseError as error:
             raise self.damage(error) from None
@@ -81,7 +81,7 @@ class Results:
         )
 
     def check(self, members: int, latents: int) -> None:
-        """Refuse a file that training did not write: asked once, when a run is opened.
+        """Refuse a file that training did not write; checked once, when a run is opened.
 
         Tables only, with their columns and types, one row per member in `runs`, and every latent of a member at every
         step that has one. A run that has not begun has no file, one that is still training has fewer rows.
@@ -105,7 +105,7 @@ class Results:
         known, rows = lookup(TABLE_COLUMNS, table, "table"), list(rows)
         names = list(dict.fromkeys(name for row in rows for name in row))
         if strange := [name for name in names if name not in known]:
-            raise BadInput(f"{strange[0]!r} is no column of {table}; it has {', '.join(known)}")
+            raise BadInput(f"{strange[0]!r} is not a column of {table}; it has {', '.join(known)}")
         if rows:
             marks = ", ".join(f":{name}" for name in names)
             check_guard()
@@ -128,7 +128,9 @@ class Results:
             if not self.path.exists():
                 again = f"`unseam train --resume {self.path.parent}` writes it"
                 raise BadInput(f"{self.path} is missing, and with it the results of this run; {again}") from None
-            if isinstance(error, sqlite3.OperationalError) and not is_damage(error):  # the machine's: a lock, no room
+            if isinstance(error, sqlite3.OperationalError) and not is_damage(
+                error
+            ):  # the machine's fault: a lock, a full disk
                 raise
             raise self.damage(reason) from None
 
@@ -137,7 +139,7 @@ class Results:
         self.write("scores", [{"member": member, "name": n, "value": v, "detail": json.dumps(d)} for n, (v, d) in rows])
 
     def reopen(self, step: int) -> None:
-        """Forget the final numbers of a run that goes on from this step, and scores of the weights it had."""
+        """Delete the final numbers of a run that continues from this step, and the scores of its old weights."""
         with self.connection() as connection, connection:
             connection.execute("delete from latents where step >= ?", (step,))
             connection.execute("delete from scores")
@@ -174,7 +176,7 @@ class Results:
         place, wal = self.path.resolve().as_uri(), self.path.with_name(f"{self.path.name}-wal")
         try:
             return _checked(sqlite3.connect(f"{place}?mode=ro", uri=True, timeout=60))
-        except sqlite3.OperationalError:  # in a folder that cannot be written, only a file said not to change opens
+        except sqlite3.OperationalError:  # in a folder that cannot be written, only a file declared immutable opens
             if wal.exists() and wal.stat().st_size:  # it would be read without its last rows
                 raise
             return _checked(sqlite3.connect(f"{place}?mode=ro&immutable=1", uri=True))
@@ -203,7 +205,7 @@ STORED = {"integer": "('integer', 'null')", "real": "('real', 'integer', 'null')
 
 
 def _complaints(connection: sqlite3.Connection, members: int, latents: int) -> Iterator[str]:
-    """What training would not have written, in words; the first is enough."""
+    """Descriptions of rows that training would not have written; the first is enough."""
     for table, columns in TABLE_COLUMNS.items():
         known = _columns(connection, table)
         if missing := [name for name in KEYS[table] if name not in known]:

@@ -39,7 +39,7 @@ class Run:
         The run folder.
     config : RunConfig
         Its configuration.
-    given : Dataset, optional
+    other_data : Dataset, optional
         Data to use in place of the data that the run was trained on.
     device : str, default="cpu"
         Where its models are put.
@@ -59,7 +59,7 @@ class Run:
 
     folder: Path
     config: RunConfig
-    given: Dataset | None = None  # data to use in place of that it was trained on (`load_run(folder, data=...)`)
+    other_data: Dataset | None = None  # data to use in place of that it was trained on (`load_run(folder, data=...)`)
     device: str = "cpu"  # where its models are put
     networks: MakeNetworks | None = None  # the user's own (`load_run(folder, networks=...)`)
 
@@ -71,8 +71,8 @@ class Run:
     @cached_property
     def data(self) -> Dataset:
         """The data it was trained on; own files that have changed since are refused."""
-        if self.given is not None:
-            return self.given
+        if self.other_data is not None:
+            return self.other_data
         user_files.check_digests(self.config.data, self.config.digests, self.folder)
         require_torch("the data of a run")
         from unseam.data import load_config
@@ -82,7 +82,7 @@ class Run:
     @property
     def keeps(self) -> bool:
         """Whether results may be stored with it: not with a packed one, whose files are fixed, nor of other data."""
-        return self.given is None and pack.pack_of(self.folder) is None
+        return self.other_data is None and pack.pack_of(self.folder) is None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -166,8 +166,8 @@ class Run:
         c = self.config
         if c.adapted:
             return f"Run({str(self.folder)!r}: {c.adapted}, adapted, with {user_files.data_label(c.data)})"
-        made = f"{len(c.members)} x {c.objective} on {user_files.data_label(c.data)}, {c.training.steps} steps"
-        return f"Run({str(self.folder)!r}: {made})"
+        summary = f"{len(c.members)} x {c.objective} on {user_files.data_label(c.data)}, {c.training.steps} steps"
+        return f"Run({str(self.folder)!r}: {summary})"
 
     def _repr_html_(self) -> str:
         """The members as a table, for notebooks."""
@@ -242,13 +242,13 @@ class Run:
     def beta(self, member: int) -> float | None:
         """The weight of the KL in a member's loss, as its objective says (`kl_weight`); None where it does not."""
         hyper, kind = self.members[member].hyper, self._objective
-        if kind is None:  # a user's own objective: what it said when it was trained
+        if kind is None:  # a user's own objective: its weight at the time of training
             return self.members[member].kl_weight
         known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-        gone = [name for name in (*hyper, *self.config.static) if name not in known]
-        if gone:
+        unknown = [name for name in (*hyper, *self.config.static) if name not in known]
+        if unknown:
             raise BadInput(
-                f"{self.folder / 'config.json'}: hyperparameter {gone[0]!r} is not one of {self.config.objective} "
+                f"{self.folder / 'config.json'}: hyperparameter {unknown[0]!r} is not one of {self.config.objective} "
                 f"({', '.join(known) or 'it has none'}); train the run again, or use the version of unseam that made it"
             )
         return kind(**hyper, **self.config.static).kl_weight()
@@ -257,7 +257,7 @@ class Run:
         """Steps at which weights were kept."""
         return sorted({int(p.stem.rsplit("-", 1)[1]) for p in (self.folder / "checkpoints").glob("*-step-*")})
 
-    def kept_steps(self, member: int) -> list[int]:
+    def snapshot_steps(self, member: int) -> list[int]:
         """Steps at which this member's weights were kept; a run that is still training may have them for some only."""
         return [step for step in self.snapshots() if self._weights_file(member, step)[0].exists()]
 
@@ -318,7 +318,7 @@ class Run:
             raise BadInput(f"checkpoint {path} cannot be read ({error}); delete it to train that part again") from None
 
     def _weights_file(self, member: int, step: int | None) -> tuple[Path, int]:
-        """The checkpoint a member is in, and its place there."""
+        """The checkpoint that holds a member, and its position in it."""
         if not 0 <= member < len(self.members):
             raise BadInput(f"member={member} is not in this run; it has members 0..{len(self.members) - 1}")
         number, position = next((g, m.index(member)) for g, m in enumerate(self.config.groups) if member in m)

@@ -159,19 +159,19 @@ Part = TypeVar("Part", Architecture, Training, Optimiser)
 
 
 def _with(
-    what: str, given: Part | None, kind: type[Part], settings: Mapping[str, Any], but: tuple[str, ...] = ()
+    what: str, whole: Part | None, kind: type[Part], settings: Mapping[str, Any], but: tuple[str, ...] = ()
 ) -> Part:
     """The object, made from short settings where it was not given."""
     short = _of(kind, settings, but)
-    if given is not None and short:
+    if whole is not None and short:
         raise _twice(what, next(iter(short)), next(iter(short.values())))
-    return given if given is not None else replace(kind(), **short)
+    return whole if whole is not None else replace(kind(), **short)
 
 
-def _together(what: str, given: dict[str, Any], short: dict[str, Any]) -> dict[str, Any]:
-    if both := given.keys() & short.keys():
+def _together(what: str, whole: dict[str, Any], short: dict[str, Any]) -> dict[str, Any]:
+    if both := whole.keys() & short.keys():
         raise _twice(what, min(both), short[min(both)])
-    return {**given, **short}
+    return {**whole, **short}
 
 
 def _twice(what: str, name: str, value: Any) -> BadInput:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from unseam.data.names import DATASET_CLASSES, MADE, PATHS
+from unseam.data.names import DATASET_CLASSES, DRAWN, PATHS
 from unseam.data.names import PERTURBED as FILE
 from unseam.errors import BadInput
 from unseam.readers import refusing
@@ -29,11 +29,11 @@ def files(data: Mapping[str, Any]) -> dict[str, str]:
     ({'name': 'mine.npy'}, {})
     """
     names = PATHS if data["name"] in DATASET_CLASSES else ("name", *PATHS)
-    return {key: data[key] for key in names if isinstance(data.get(key), str) and data[key] != MADE}
+    return {key: data[key] for key in names if isinstance(data.get(key), str) and data[key] != DRAWN}
 
 
 def data_label(data: Mapping[str, Any]) -> str:
-    """What tables and pages call the data: its name, one's own file or folder by its name, `array` if it was in memory.
+    """The name of the data in tables and pages: of a data set, a file or a folder; `array` if it was in memory.
 
     >>> data_label({"name": "sprites"}), data_label({"name": "data/mine.npy"})
     ('sprites', 'mine.npy')
@@ -64,7 +64,7 @@ def located_data(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _behind(data: Mapping[str, Any], folder: Path, pairs: Any = None) -> dict[str, Path]:
-    """Every file of the user's that a run hangs on: those of its data, of the data that was perturbed, its pairs.
+    """Every user file that a run depends on: its data, the data below a perturbed set, its pairs.
 
     >>> _behind({"name": "mine.npy"}, Path("runs/a"), "pairs.csv")
     {'name': PosixPath('runs/a/mine.npy'), 'pairs': PosixPath('runs/a/pairs.csv')}

@@ -150,12 +150,12 @@ def _write_adapted_run(
     dataset = UserData(rows, factor_table=factors, layout=layout, assume=assumed)
     shape = tuple(dataset.shape)
     decode, encode = AdaptedDecoder(adapted, shape), AdaptedEncoder(adapted, tuple(np.shape(x))[1:])
-    kept = stored_data(dataset, folder)
+    stored = stored_data(dataset, folder)
     config = RunConfig(
-        kept.pop("data"), objective, {}, (Member(0, hyper, kind(**hyper).kl_weight()),), architecture,
+        stored.pop("data"), objective, {}, (Member(0, hyper, kind(**hyper).kl_weight()),), architecture,
         Training(steps=1, batch=min(64, len(dataset)), holdout=0.0, how="side-by-side", workers=1, device="cpu",
                  precision="float32"),
-        groups=((0,),), networks=NetworkSource("", name), adapted=name, **kept,
+        groups=((0,),), networks=NetworkSource("", name), adapted=name, **stored,
     )  # fmt: skip
     start_folder(folder, config)
     run = Run(folder, config, networks=lambda: (encode, decode))

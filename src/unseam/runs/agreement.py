@@ -67,7 +67,7 @@ def seeds(run: Run, members: Iterable[int], seed: int = 0, show: bool | None = N
     apart = comparable_groups(run, list(members))
     with bar("comparing seeds", sum(map(len, apart)), show) as advance:
         for group in apart:
-            out |= _kept(run, group, seed)
+            out |= _cached_agreement(run, group, seed)
             advance(len(group))
     return out
 
@@ -78,7 +78,7 @@ def comparable_groups(run: Run, members: list[int]) -> list[list[int]]:
     return [members] if any(len(group) < 2 for group in groups) else groups
 
 
-def _kept(run: Run, group: list[int], seed: int) -> dict[int, MemberAgreement]:
+def _cached_agreement(run: Run, group: list[int], seed: int) -> dict[int, MemberAgreement]:
     """What was kept of a group, or is computed now: all of it depends on every member's weights."""
     weights = [run.weights_digest(member, None) for member in group]
     rows = sample_rows(run, None, _ROWS, seed, "seeds")
@@ -95,17 +95,17 @@ def _kept(run: Run, group: list[int], seed: int) -> dict[int, MemberAgreement]:
 
 def compare_members(run: Run, group: list[int], rows: torch.Tensor, seed: int) -> dict[int, MemberAgreement]:
     """UDR and ModelCentrality of the members of a group that have an active latent."""
-    seen = {m: represent(run.model(m), run.data, rows, seed) for m in group}
-    active = {m: s.in_use for m, s in seen.items()}
+    encoded = {m: represent(run.model(m), run.data, rows, seed) for m in group}
+    active = {m: s.in_use for m, s in encoded.items()}
     able = [m for m in group if active[m].any()]
     out = dict.fromkeys(group, NOTHING)
     if len(able) < 2:
         return out
-    found = median_udr({m: seen[m].codes[:, active[m]] for m in able}, seed)
+    found = median_udr({m: encoded[m].codes[:, active[m]] for m in able}, seed)
     kind = OBJECTIVES.get(run.config.objective)
     central: dict[int, tuple[float | None, float | None]] = dict.fromkeys(able, (None, None))
     if kind is None or kind.decodes:
-        models = [generative(run, m, seen[m].codes, active[m]) for m in able]
+        models = [generative(run, m, encoded[m].codes, active[m]) for m in able]
         central = {m: (s.value, s.chance) for m, s in zip(able, model_centrality(models, OTHERS, seed), strict=True)}
     return out | {m: MemberAgreement(*found[m], *central[m]) for m in able}
 

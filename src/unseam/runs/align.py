@@ -48,22 +48,22 @@ def align(run: Run, member: int, points: int = ROWS_ENCODED, seed: int = 0, keep
     """
     needs_decoder(run)
     model = run.model(member)
-    seen = without_constants(see(run, model, points, seed))
+    encoded = without_constants(see(run, model, points, seed))
     found = align_codes(
         model,
-        seen.posterior.mean,
-        seen.posterior,
+        encoded.posterior.mean,
+        encoded.posterior,
         beta=kl_weight_of(run, member),
         points=points,
         seed=seed,
-        whiten=not seen.posterior.has_prior,  # nothing fixed the scale
+        whiten=not encoded.posterior.has_prior,  # nothing fixed the scale
         keep_axes=keep_axes,
     )
     frame = {name: part.numpy() for name, part in found.frame._asdict().items()}
-    codes = {"codes": found.codes, "codes_before": seen.codes, "variances": found.variances, **frame}
-    if seen.factors is None or seen.space is None:
+    codes = {"codes": found.codes, "codes_before": encoded.codes, "variances": found.variances, **frame}
+    if encoded.factors is None or encoded.space is None:
         return found, codes
-    return found, {**codes, "factors": seen.factors, "names": np.array(seen.space.names)}
+    return found, {**codes, "factors": encoded.factors, "names": np.array(encoded.space.names)}
 
 
 def weakest_correlation(codes: Array, factors: Array) -> float:  # (N, K), (N, F)
@@ -96,8 +96,8 @@ def _summary(member: int, found: Alignment, arrays: Mapping[str, Array]) -> dict
     if "factors" in arrays:
         before, after = (weakest_correlation(arrays[k], arrays["factors"]) for k in ("codes_before", "codes"))
         table.append({"what": "weakest factor correlation", "before": before, "after": after})
-    told = {"helped": found.helped, "verdict": found.verdict, "table": table}
-    return {"member": member, **told, "rotation": found.rotation.tolist()}
+    summary = {"helped": found.helped, "verdict": found.verdict, "table": table}
+    return {"member": member, **summary, "rotation": found.rotation.tolist()}
 
 
 def load_alignment(folder: str | Path, member: int | None = None, run: str | Path | Run | None = None) -> Alignment:

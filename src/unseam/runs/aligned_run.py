@@ -77,12 +77,12 @@ def write_aligned_run(folder: str | Path, run: Run, aligned: Mapping[int, Alignm
         meta = load_checkpoint(run._weights_file(member, None)[0])[1]
         weights = turned_weights(run.weights(member), found.frame, run.config.networks is not None)
         tensors = {f"model/{name}": value[None] for name, value in weights.items()}
-        kept: dict[str, Any] = {name: meta[name] for name in ("step", "seconds", "versions") if name in meta}
-        save_checkpoint(weights_path(place, i), tensors, {**kept, "members": [i], "frozen": {}})
+        meta_of_run: dict[str, Any] = {name: meta[name] for name in ("step", "seconds", "versions") if name in meta}
+        save_checkpoint(weights_path(place, i), tensors, {**meta_of_run, "members": [i], "frozen": {}})
     start_folder(place, config)
-    made = replace(load_run(place), given=run.given, networks=run.networks)
-    _write_rows(run, made, list(aligned))
-    return made
+    turned_run = replace(load_run(place), other_data=run.other_data, networks=run.networks)
+    _write_rows(run, turned_run, list(aligned))
+    return turned_run
 
 
 def check_place(folder: Path, run: Run) -> None:
@@ -121,26 +121,26 @@ def _own_files(run: Run, place: Path) -> dict[str, Any]:
     return relative(data, place)
 
 
-def _write_rows(run: Run, made: Run, members: list[int]) -> None:
+def _write_rows(run: Run, turned_run: Run, members: list[int]) -> None:
     """Results of training by their new numbers; those of single latents are computed in the new axes."""
     runs, log = run.rows.read("runs"), run.rows.read("log")
-    rows = sample_rows(made, None, _ROWS, use="aligned").rows
+    rows = sample_rows(turned_run, None, _ROWS, use="aligned").rows
     for i, member in enumerate(members):
-        seen = represent(made.model(i), made.data, rows)
-        q = seen.posterior
-        mu, sigma2 = seen.codes.std(0), q.variance().mean(0).numpy()
+        encoded = represent(turned_run.model(i), turned_run.data, rows)
+        q = encoded.posterior
+        mu, sigma2 = encoded.codes.std(0), q.variance().mean(0).numpy()
         spread = sigma2 if q.has_prior else np.ones_like(sigma2)
         columns = {
             "kl": q.kl_per_latent().mean(0), "mu_std": torch.as_tensor(mu), "mu2": q.mean.square().mean(0),
             "sigma2": q.variance().mean(0), "log_sigma2": q.log_variance().mean(0),
         }  # fmt: skip
-        step = made.config.training.steps
-        made.rows.write("latents", [
+        step = turned_run.config.training.steps
+        turned_run.rows.write("latents", [
             {"member": i, "step": step, "latent": k, **{name: float(values[k]) for name, values in columns.items()}}
             for k in range(len(mu))
         ])  # fmt: skip
         old: Any = log[(log["member"] == member) & (log["name"] != "active")].to_dict("records")
-        made.rows.write("log", [{**row, "member": i} for row in old])
+        turned_run.rows.write("log", [{**row, "member": i} for row in old])
         active = int(active_latents(mu, spread).sum())
         known: Any = runs[runs["member"] == member].astype(object).where(lambda f: f.notna(), None).to_dict("records")
-        made.rows.write("runs", [{**row, "member": i, "active": active} for row in known])
+        turned_run.rows.write("runs", [{**row, "member": i, "active": active} for row in known])

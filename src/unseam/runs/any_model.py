@@ -70,7 +70,7 @@ def diagnose(
     member : int, optional
         Which member of a run.
     latents : {"auto", "all", "locations", "channels"} or sequence of int or (c, h, w), default="auto"
-        Which latents are looked at together. "auto": all of at most 256 flat latents, the 32 strongest of more, and
+        Which latents are diagnosed together. "auto": all of at most 256 flat latents, the 32 strongest of more, and
         of latents (C, H, W) the C channels at each location. "channels": the locations within each channel.
     data : array, optional
         With codes: the observations, for the ELBO. With a model it is another name for x.
@@ -125,8 +125,8 @@ def diagnose(
             adapted, latents, likelihood=likelihood, s2=s2, beta=beta, points=points, chunk=chunk, factors=factors,
             columns=columns, samples=samples, seed=seed,
         )  # fmt: skip
-    given = codes if codes is not None else x
-    refuse_missing(given, model)
+    codes_or_x = codes if codes is not None else x
+    refuse_missing(codes_or_x, model)
     simple: dict[str, Any] = {
         "likelihood": likelihood,
         "s2": 0.5 if s2 is None else s2,
@@ -134,11 +134,11 @@ def diagnose(
     }
     if latents == "auto":
         return geometry.diagnose(
-            decoder_of(model), given, posterior, data=data, encoder=encoder, points=points, chunk=chunk,
+            decoder_of(model), codes_or_x, posterior, data=data, encoder=encoder, points=points, chunk=chunk,
             factors=factors, columns=columns, has_beta=has_beta, **simple,
         )  # fmt: skip
     return diagnose_adapted(
-        from_codes(model, given, posterior), latents, points=points, chunk=chunk, columns=columns, samples=samples,
+        from_codes(model, codes_or_x, posterior), latents, points=points, chunk=chunk, columns=columns, samples=samples,
         seed=seed, **simple,
     )  # fmt: skip
 
@@ -193,10 +193,10 @@ def align(
     adapted = read_model(model, x, posterior, codes, None, likelihood, s2)
     search: dict[str, Any] = {"points": points, "restarts": restarts, "seed": seed, "chunk": chunk}
     if adapted is None:
-        given = codes if codes is not None else x
-        refuse_missing(given, model)
+        codes_or_x = codes if codes is not None else x
+        refuse_missing(codes_or_x, model)
         return geometry.align(
-            decoder_of(model), given, posterior, encoder=encoder, likelihood=likelihood,
+            decoder_of(model), codes_or_x, posterior, encoder=encoder, likelihood=likelihood,
             s2=0.5 if s2 is None else s2, beta=1.0 if beta == "auto" else beta, whiten=bool(whiten), **search,
         )  # fmt: skip
     both = (
@@ -257,16 +257,18 @@ def theorems(
         run = with_data(model, x)
         one = run._one(member)
         net = run.model(one)
-        seen = see(run, net, most, seed)
-        q = prepare_decoder(net, seen.posterior.mean, seen.posterior, None, 0.5, beta_of_member(run, one), most, None)
-        return theorem_table(q, seen.x, points, seed)
+        encoded = see(run, net, most, seed)
+        q = prepare_decoder(
+            net, encoded.posterior.mean, encoded.posterior, None, 0.5, beta_of_member(run, one), most, None
+        )
+        return theorem_table(q, encoded.x, points, seed)
     adapted = read_model(model, x, posterior, codes, data, likelihood, s2)
     if adapted is None:
-        given = codes if codes is not None else x
-        refuse_missing(given, model)
+        codes_or_x = codes if codes is not None else x
+        refuse_missing(codes_or_x, model)
         weight: Any = 1.0 if beta == "auto" else beta
         q = prepare_decoder(
-            decoder_of(model), given, posterior, likelihood, 0.5 if s2 is None else s2, weight, most, None
+            decoder_of(model), codes_or_x, posterior, likelihood, 0.5 if s2 is None else s2, weight, most, None
         )
         return theorem_table(q, data, points, seed)
     parts_ = flat_question(adapted)
@@ -353,8 +355,8 @@ def takes(decode: Callable[..., Any], z: Tensor) -> bool:
     return True
 
 
-def refuse_missing(given: Any, model: Any) -> None:
-    if given is None:
+def refuse_missing(codes_or_x: Any, model: Any) -> None:
+    if codes_or_x is None:
         raise BadInput(
             f"{type(model).__name__} is a decoder alone; give codes (N, K) as well, or a model with encoder and decoder"
         )

@@ -49,25 +49,25 @@ def once(
     """The kept result, or what `make` returns, which is kept from then on."""
     if not run.keeps:
         return make()
-    key, told = _identity(run, member, settings, step)
+    key, identity = _identity(run, member, settings, step)
     found = _read(run.folder, what, member, key)
     if found is not None:
         return found
-    made = make()
-    _write(run.folder, (what, member, step, key, told, __version__), made)
-    return made
+    result = make()
+    _write(run.folder, (what, member, step, key, identity, __version__), result)
+    return result
 
 
-def if_kept(run: Run, what: str, member: int, settings: Mapping[str, Any]) -> CachedResult | None:
+def cached_result(run: Run, what: str, member: int, settings: Mapping[str, Any]) -> CachedResult | None:
     """The kept result; None where it would have to be computed."""
     return _read(run.folder, what, member, _identity(run, member, settings)[0]) if run.keeps else None
 
 
 def _identity(run: Run, member: int, settings: Mapping[str, Any], step: int | None = None) -> tuple[str, str]:
-    """What a result depends on: a key, and the same in words."""
+    """What a result depends on: a key, and its JSON text."""
     on = {"weights": run.weights_digest(member, step), "unseam": __version__, "code": code()}
-    told = json.dumps({**settings, **on}, sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()[:16], told
+    identity = json.dumps({**settings, **on}, sort_keys=True)
+    return hashlib.sha256(identity.encode()).hexdigest()[:16], identity
 
 
 @lru_cache
@@ -103,13 +103,13 @@ def _read(folder: Path, what: str, member: int, key: str) -> CachedResult | None
         return None
 
 
-def _write(folder: Path, row: tuple[Any, ...], made: CachedResult) -> None:
+def _write(folder: Path, row: tuple[Any, ...], result: CachedResult) -> None:
     what, member, _, key, *_ = row
     try:
-        write_array(_place(folder, what, member, key), made.arrays)
+        write_array(_place(folder, what, member, key), result.arrays)
         with Results(folder).connection() as connection, connection:
             connection.execute(SCHEMA)
-            values = (*row, json.dumps({**made.document, "digest": _digest(made.document)}))
+            values = (*row, json.dumps({**result.document, "digest": _digest(result.document)}))
             connection.execute("insert or replace into computed values (?, ?, ?, ?, ?, ?, ?)", values)
     except (sqlite3.Error, OSError):  # a folder that may only be read
         return

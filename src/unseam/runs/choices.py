@@ -1,4 +1,4 @@
-"""What the functions of this package let users choose, known without torch, so that `--help` is."""
+"""The choices that the functions of this package offer, known without torch for `--help`."""
 
 from typing import Literal
 

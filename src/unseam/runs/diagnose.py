@@ -19,22 +19,22 @@ from unseam.objectives import OBJECTIVES
 from unseam.progress import bar, log
 from unseam.run import Run
 from unseam.runs.agreement import beside, seeds
-from unseam.runs.cache import CachedResult, if_kept, once
+from unseam.runs.cache import CachedResult, cached_result, once
 from unseam.runs.choices import DIAGNOSIS_POINTS
 from unseam.runs.rank_members import criterion_agreement, rank
-from unseam.runs.represent import RowSample, Seen, represent, sample_rows, some
+from unseam.runs.represent import EncodedRows, RowSample, represent, sample_rows, some
 
 ROWS_ENCODED = 2000  # rows that are encoded at least
 
 
 def chosen_members(run: Run, members: Iterable[int] | None) -> list[int]:
-    """The members asked for, or all that are whole; of the others it is said why they are left out."""
+    """The selected members, or all that finished; a warning says why the others are left out."""
     if members is not None:
         return list(members)
     wrong = not_whole(run)
     whole = [m for m in range(len(run.members)) if not wrong.get(m)]
     if not whole:
-        raise BadInput(f"run={str(run.folder)!r} has no whole member ({_in_words(wrong)}); train it again, "
+        raise BadInput(f"run={str(run.folder)!r} has no finished member ({_in_words(wrong)}); train it again, "
                        "scaled (--scale standard) or with a smaller --lr, or ask for one by --member")  # fmt: skip
     if not len(run.table()):
         log.warning("this run is unfinished: what follows is as of its last checkpoints")
@@ -43,9 +43,9 @@ def chosen_members(run: Run, members: Iterable[int] | None) -> list[int]:
 
 
 def say_left_out(run: Run) -> None:
-    """Which members are not looked at, and why; nothing where all are whole."""
-    if told := _in_words(not_whole(run)):
-        log.warning(f"left out: {told}")
+    """Warn about members that are left out, and why."""
+    if overfit := _in_words(not_whole(run)):
+        log.warning(f"left out: {overfit}")
 
 
 def _in_words(wrong: Mapping[int, str]) -> str:
@@ -56,10 +56,10 @@ def _in_words(wrong: Mapping[int, str]) -> str:
     return "; ".join(f"member {m} {why}" for m, why in wrong.items() if why)
 
 
-def one_member(run: Run, asked: int | None) -> int:
-    """The member asked for; else the label-free choice if it was made already, else the first that is whole."""
-    if asked is not None:
-        return asked
+def one_member(run: Run, wanted: int | None) -> int:
+    """The selected member; else the label-free choice if it was made already, else the first that finished."""
+    if wanted is not None:
+        return wanted
     whole, choice = chosen_members(run, None), chosen_already(run)
     return whole[0] if choice is None else choice
 
@@ -71,9 +71,9 @@ def heading(run: Run, member: int) -> str:
 
 
 def not_whole(run: Run) -> dict[int, str]:
-    """Of each member what is wrong with it, in words; "" where nothing is.
+    """What is wrong with each member; "" where nothing is.
 
-    A run in which no member is done yet is looked at as it stands.
+    A run without a finished member is diagnosed as it is.
     """
     table = run.table().set_index("member")
     if not len(table):
@@ -88,7 +88,7 @@ def rows_of(run: Run, count: int, seed: int = 0) -> RowSample:
     return sample_rows(run, None, count, seed, "explain", enough=run.config.architecture.latents + 1)
 
 
-def see(run: Run, model: Autoencoder, samples: int, seed: int) -> Seen:
+def see(run: Run, model: Autoencoder, samples: int, seed: int) -> EncodedRows:
     """The rows of a diagnosis through the encoder."""
     return represent(model, run.data, rows_of(run, samples, seed).rows, seed)
 
@@ -128,12 +128,12 @@ def needs_decoder(run: Run) -> None:
 def diagnosis(run: Run, member: int, points: int, seed: int) -> Diagnosis:
     """A member's diagnosis, as it was kept or computed now."""
     needs_decoder(run)
-    rows, settings = _asked(run, points, seed)
+    rows, settings = _rows_and_settings(run, points, seed)
     make = partial(fresh, run, member, rows, points, seed)
     return Diagnosis.from_parts(*once(run, "diagnosis", member, settings, lambda: CachedResult(*make().to_parts())))
 
 
-def _asked(run: Run, points: int = DIAGNOSIS_POINTS, seed: int = 0) -> tuple[RowSample, dict[str, Any]]:
+def _rows_and_settings(run: Run, points: int = DIAGNOSIS_POINTS, seed: int = 0) -> tuple[RowSample, dict[str, Any]]:
     """The rows of a diagnosis, and what it is found again by."""
     rows = rows_of(run, max(points, ROWS_ENCODED), seed)
     return rows, {"rows": rows.to_json(), "points": points, "seed": seed}
@@ -141,21 +141,21 @@ def _asked(run: Run, points: int = DIAGNOSIS_POINTS, seed: int = 0) -> tuple[Row
 
 def chosen_already(run: Run) -> int | None:
     """The member that the label-free choice picks if every finished one was diagnosed before; nothing is computed."""
-    settings = _asked(run)[1]
-    parts = {m: if_kept(run, "diagnosis", m, settings) for m in finished_or_all(run)}
-    found = {m: Diagnosis.from_parts(*kept) for m, kept in parts.items() if kept is not None}
+    settings = _rows_and_settings(run)[1]
+    parts = {m: cached_result(run, "diagnosis", m, settings) for m in finished_or_all(run)}
+    found = {m: Diagnosis.from_parts(*cached_parts) for m, cached_parts in parts.items() if cached_parts is not None}
     return ranking(run, found)["chosen"] if found and len(found) == len(parts) else None
 
 
 def fresh(run: Run, member: int, rows: RowSample, points: int, seed: int) -> Diagnosis:
     """A member's diagnosis, computed."""
     model, kind = run.model(member), OBJECTIVES.get(run.config.objective)
-    seen = represent(model, run.data, rows.rows, seed)
+    encoded = represent(model, run.data, rows.rows, seed)
     found = diagnose_codes(
         model,
-        seen.posterior.mean,
-        seen.posterior,
-        data=seen.x,
+        encoded.posterior.mean,
+        encoded.posterior,
+        data=encoded.x,
         encoder=model.encode,
         beta=run.beta(member),
         points=points,
@@ -210,7 +210,7 @@ def stored_scores(run: Run) -> dict[int, dict[str, float]]:
 
 
 def common(scores: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
-    """One list a metric, for those that every member has.
+    """One list per metric, for those that every member has.
 
     >>> common([{"mig": 0.5, "sap": 0.1}, {"mig": 0.2}])
     {'mig': [0.5, 0.2]}
@@ -218,7 +218,7 @@ def common(scores: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     return {name: [each[name] for each in scores] for name in scores[0] if all(name in each for each in scores)}
 
 
-# Has a member learned its training rows by heart? Rows that it never saw, beside rows that it did.
+# Has a member memorised its training rows? Compare rows that it never saw with rows that it did.
 #
 # l(x) = -log p(x | E_q[z]) is what a row's reconstruction costs. With n_h held-out and n_t trained rows,
 #
@@ -275,16 +275,16 @@ def gap(run: Run, model: Autoencoder, seed: int = 0) -> OverfitGap | None:
 
 def costs(run: Run, model: Autoencoder, rows: torch.Tensor, seed: int) -> Array:  # (N,)
     """-log p(x | E_q[z]) of each row."""
-    seen = represent(model, run.data, rows, seed)
+    encoded = represent(model, run.data, rows, seed)
     device = next(model.parameters()).device
-    x, z = seen.x.to(device), seen.posterior.mean.to(device)
+    x, z = encoded.x.to(device), encoded.posterior.mean.to(device)
     return -model.likelihood.log_prob(x, model.decode(z)).double().cpu().numpy()
 
 
-def warned(found: Diagnosis, told: OverfitGap | None) -> Diagnosis:
+def warned(found: Diagnosis, overfit: OverfitGap | None) -> Diagnosis:
     """The diagnosis with overfitting named first, and without advice that would add to it."""
-    if told is None or not told.overfits:
+    if overfit is None or not overfit.overfits:
         return found
     way = "more rows, fewer latents or steps" + (", or a larger beta" if found.has_beta else "")
     fitting = [text for text in found.warnings if not any(word in text for word in _MORE)]
-    return replace(found, warnings=(f"{told}: {way}", *fitting))
+    return replace(found, warnings=(f"{overfit}: {way}", *fitting))

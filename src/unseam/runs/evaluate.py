@@ -18,7 +18,7 @@ from unseam.progress import bar
 from unseam.run import Run
 from unseam.runs.choices import Which
 from unseam.runs.diagnose import chosen_members
-from unseam.runs.represent import ENOUGH, RowSample, Seen, represent, sample_rows, without_constants
+from unseam.runs.represent import ENOUGH, EncodedRows, RowSample, represent, sample_rows, without_constants
 
 _SAMPLES = 10_000  # rows to score on, unless a metric asks for more
 TRAINING_SHARE = 2 / 3  # of the rows are what a predictor is fitted on; the others test it
@@ -47,14 +47,14 @@ def evaluate(
     """
     if run.data.space is None:
         raise BadInput(f"data={run.config.data['name']!r} has no factors to score against; give --factors FILE")
-    taken = rows_for(run, metrics, rows, samples, seed)
+    row_sample = rows_for(run, metrics, rows, samples, seed)
     chosen = chosen_members(run, members)
     out: dict[int, dict[str, Score]] = {}
     with bar("scoring", len(chosen), show) as advance:
         for member in chosen:
-            out[member] = _scores_of(run, member, taken, metrics, seed, ci)
-            if run.keeps or isinstance(run.given, Labelled):
-                on = {"rows": taken.to_json(), **named_table(run)}
+            out[member] = _scores_of(run, member, row_sample, metrics, seed, ci)
+            if run.keeps or isinstance(run.other_data, Labelled):
+                on = {"rows": row_sample.to_json(), **named_table(run)}
                 run.rows.write_scores(member, {n: (s.value, {**s.settings, **on}) for n, s in out[member].items()})
             advance()
     return out
@@ -62,14 +62,14 @@ def evaluate(
 
 def named_table(run: Run) -> dict[str, str]:
     """The file name of a table of factors, without its private folder."""
-    if not isinstance(run.given, Labelled):
+    if not isinstance(run.other_data, Labelled):
         return {}
-    return {"factors": Path(run.given.table).name if isinstance(run.given.table, str | Path) else "given"}
+    return {"factors": Path(run.other_data.table).name if isinstance(run.other_data.table, str | Path) else "given"}
 
 
 def with_factors(run: Run, table: Any) -> Run:
     """The run with the factors of a table (path, DataFrame or array), one row an observation of its data."""
-    return replace(run, given=Labelled(run.data, table))
+    return replace(run, other_data=Labelled(run.data, table))
 
 
 def rows_for(
@@ -102,30 +102,30 @@ def rows_needed(metrics: str | Sequence[str]) -> int:
 
 
 def _scores_of(
-    run: Run, member: int, taken: RowSample, metrics: str | Sequence[str], seed: int, ci: bool
+    run: Run, member: int, row_sample: RowSample, metrics: str | Sequence[str], seed: int, ci: bool
 ) -> dict[str, Score]:
-    whole = represent(run.model(member), taken.of or run.data, taken.rows)
-    seen = without_constants(whole)
-    if seen.space is None:
+    whole = represent(run.model(member), row_sample.of or run.data, row_sample.rows)
+    encoded = without_constants(whole)
+    if encoded.space is None:
         raise BadInput("every factor of the data is constant on these rows; there is nothing to score against")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # each Score keeps its notes
-        about: dict[str, Any] = {"variances": seen.variances, "active": seen.active}
-        found = score(seen.codes, seen.factors, seen.space, metrics, ci=ci, seed=seed, **about)
-        more = {"passive": list(found.inputs.passive), "scored_factors": list(seen.space.names)}
-        notes = fixed_here(whole, seen, taken.of or run.data)
+        about: dict[str, Any] = {"variances": encoded.variances, "active": encoded.active}
+        found = score(encoded.codes, encoded.factors, encoded.space, metrics, ci=ci, seed=seed, **about)
+        more = {"passive": list(found.inputs.passive), "scored_factors": list(encoded.space.names)}
+        notes = fixed_here(whole, encoded, row_sample.of or run.data)
         out = {}
         for name, s in found.items():
             counted = (f"{name}: {METRICS[name].counts}, in use or not",) if METRICS[name].counts else ()
-            told = (*s.notes, *notes, *(counted if more["passive"] else ()))
-            out[name] = s.having(settings={**s.settings, **more}, notes=told)
+            all_notes = (*s.notes, *notes, *(counted if more["passive"] else ()))
+            out[name] = s.having(settings={**s.settings, **more}, notes=all_notes)
         return out
 
 
-def fixed_here(whole: Seen, seen: Seen, data: Dataset) -> tuple[str, ...]:
+def fixed_here(whole: EncodedRows, encoded: EncodedRows, data: Dataset) -> tuple[str, ...]:
     """Factors that vary in the data but not on these rows: the scores do not speak of them, and should say so."""
     assert whole.space is not None
-    assert seen.space is not None
+    assert encoded.space is not None
     sizes = {factor.name: factor.size for factor in data.space or ()}
-    fixed = [name for name in whole.space.names if name not in seen.space.names and sizes[name] != 1]
+    fixed = [name for name in whole.space.names if name not in encoded.space.names and sizes[name] != 1]
     return (f"not scored, because constant on these rows: {', '.join(fixed)}",) if fixed else ()

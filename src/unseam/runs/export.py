@@ -100,7 +100,7 @@ def export(run: Run, member: int = 0, to: ExportFormat = "onnx", out: str | Path
 
 
 def card(run: Run, member: int, to: str, difference: float) -> dict[str, Any]:
-    """What the files are and how they are used, for whoever finds them without the run."""
+    """What the files are and how to use them, for readers who do not have the run."""
     a = run.config.architecture
     return {
         "made_by": "unseam export",
@@ -151,18 +151,18 @@ def as_onnx(model: Autoencoder, x: Tensor, scratch: Path) -> tuple[dict[str, byt
     except ImportError as error:
         raise BadInput(f"to='onnx' needs {error.name}, which is not installed; pip install 'unseam[onnx]'") from None
     contents, far = {}, []
-    for name, module, given in _parts(model, x):
+    for name, module, inputs in _parts(model, x):
         path = scratch / f"{name}.onnx"
         with quiet():
             torch.onnx.export(
-                module, (given[:2],), path, dynamo=True, external_data=False, verbose=False,
+                module, (inputs[:2],), path, dynamo=True, external_data=False, verbose=False,
                 input_names=["x" if name == "encoder" else "z"],
                 output_names=["mean", "variance"] if name == "encoder" else ["x"],
                 dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
             )  # fmt: skip
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-        found = session.run(None, {session.get_inputs()[0].name: given.numpy()})
-        far.append(apart(module(given), tuple(found) if name == "encoder" else found[0]))
+        found = session.run(None, {session.get_inputs()[0].name: inputs.numpy()})
+        far.append(apart(module(inputs), tuple(found) if name == "encoder" else found[0]))
         contents[path.name] = path.read_bytes()
     return contents, max(far)
 
@@ -183,12 +183,14 @@ def quiet() -> Iterator[None]:
 def _as_pt2(model: Autoencoder, x: Tensor, scratch: Path) -> tuple[dict[str, bytes], float]:
     """By torch.export, the batch left open; loaded and run on another number of rows."""
     contents, far = {}, []
-    for name, module, given in _parts(model, x):
+    for name, module, inputs in _parts(model, x):
         path = scratch / f"{name}.pt2"
         with quiet():
-            program = torch.export.export(module, (given[:2],), dynamic_shapes=({0: torch.export.Dim("batch", min=1)},))
+            program = torch.export.export(
+                module, (inputs[:2],), dynamic_shapes=({0: torch.export.Dim("batch", min=1)},)
+            )
             torch.export.save(program, path)
-            far.append(apart(module(given), torch.export.load(path).module()(given)))
+            far.append(apart(module(inputs), torch.export.load(path).module()(inputs)))
         contents[path.name] = path.read_bytes()
     return contents, max(far)
 
@@ -197,11 +199,11 @@ def as_torchscript(model: Autoencoder, x: Tensor, scratch: Path) -> tuple[dict[s
     """Traced on two rows, loaded and run on more. torch has deprecated it: understood until version 0.2."""
     log.warning("warning: torch has deprecated TorchScript; use --to pt2 (torch.export), this goes in version 0.2")
     contents, far = {}, []
-    for name, module, given in _parts(model, x):
+    for name, module, inputs in _parts(model, x):
         path = scratch / f"{name}.pt"
         with quiet():
-            torch.jit.trace(module, given[:2], check_trace=False).save(str(path))
-            far.append(apart(module(given), torch.jit.load(str(path))(given)))
+            torch.jit.trace(module, inputs[:2], check_trace=False).save(str(path))
+            far.append(apart(module(inputs), torch.jit.load(str(path))(inputs)))
         contents[path.name] = path.read_bytes()
     return contents, max(far)
 
@@ -213,7 +215,8 @@ def as_safetensors(model: Autoencoder, x: Tensor, scratch: Path) -> tuple[dict[s
     again = model.architecture.build(model.shape, seed=1).eval()
     again.load_state_dict(load_file(path))
     far = [
-        apart(a(given), b(given)) for (_, a, given), (_, b, _) in zip(_parts(model, x), _parts(again, x), strict=True)
+        apart(a(inputs), b(inputs))
+        for (_, a, inputs), (_, b, _) in zip(_parts(model, x), _parts(again, x), strict=True)
     ]
     return {path.name: content}, max(far)
 

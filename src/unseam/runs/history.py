@@ -54,16 +54,16 @@ def regime(run: Run, member: int) -> tuple[Array, Array]:  # (T,), (T,)
 
 def history(run: Run, member: int, points: int = 200, seed: int = 0) -> History:
     """Delta_KL over the logged steps; entanglement cost and DtO at the snapshots and at the end."""
-    kept = run.kept_steps(member)
+    snapshots = run.snapshot_steps(member)
     last = run.config.training.steps
-    moments = [*kept, None] if kept and kept[-1] < last else kept
-    found = [kept_moment(run, member, step, points, seed) for step in moments]
+    moments = [*snapshots, None] if snapshots and snapshots[-1] < last else snapshots
+    found = [cached_moment(run, member, step, points, seed) for step in moments]
     cost, distance = (np.array([pair[i] for pair in found]) for i in (0, 1))
     when = np.array([last if step is None else step for step in moments])
     return History(*regime(run, member), when, cost, distance)
 
 
-def kept_moment(run: Run, member: int, step: int | None, points: int, seed: int) -> tuple[float, float]:
+def cached_moment(run: Run, member: int, step: int | None, points: int, seed: int) -> tuple[float, float]:
     def make() -> CachedResult:
         cost, distance = moment(run, member, step, points, seed)
         return CachedResult({"cost": cost, "dto": distance}, {})

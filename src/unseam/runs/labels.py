@@ -25,7 +25,7 @@ def data_name(run: Run) -> str:
 
 
 def data_place(run: Run) -> str:
-    """The folder of one's own data, to tell two files of one name apart; of others nothing."""
+    """The folder of one's own data, to distinguish two files of one name; empty for other data."""
     own = files(run.config.data).get("name")
     return "" if own is None else f"in {Path(own).parent.name or Path(own).parent}"
 
@@ -59,12 +59,12 @@ def name_latent(run: Run, member: int, latent: int, name: str) -> dict[int, str]
     """Keep a name with the run, "" takes it away; the member's names then."""
     known = latent_names(run)
     own = {**known.get(member_of(run, member), {}), latent_of(run, latent): _checked(name)}
-    kept = {**known, member: {k: text for k, text in sorted(own.items()) if text}}
+    all_names = {**known, member: {k: text for k, text in sorted(own.items()) if text}}
     try:
-        write_atomic(_place(run), json.dumps(kept, indent=1, ensure_ascii=False))
+        write_atomic(_place(run), json.dumps(all_names, indent=1, ensure_ascii=False))
     except ENVIRONMENT as error:
         raise BadInput(f"the name cannot be kept: {error_text(error)}") from None
-    return kept[member]
+    return all_names[member]
 
 
 def _place(run: Run) -> Path:

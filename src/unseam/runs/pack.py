@@ -4,7 +4,7 @@ DIR/pack.json             every file with its size and SHA-256
 DIR/README.md             a model card: what it is, how it was made, under which licence, with the scores
 DIR/NAME/                 a run folder that `unseam.load_run` opens: config.json, weights without optimisers, tables
 DIR/NAME/codes-0.npy      codes of member 0 at rows.npy of the data; variances-0.npy; factors.csv
-DIR/STUDY.csv             of a study: its table, a row a model; its pieces are the runs
+DIR/STUDY.csv             of a study: its table, a row per model; its pieces are the runs
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def pack(
 ) -> Path:
     """Write the runs to one folder; returns it. No data is packed but codes and factors of some rows.
 
-    A run is named by its folder, or as it is told; `tables` are written beside them, as NAME.csv.
+    A run is named after its folder unless a name is given; `tables` are written beside them, as NAME.csv.
 
     >>> import tempfile
     >>> from unseam.train import fit, load_run
@@ -97,15 +97,15 @@ def pack(
 
 
 def write_run(run: Run, out: Path, rows: int, advance: Any) -> None:
-    taken = sample_rows(run, "all", rows)
-    write_array(out / "rows.npy", taken.rows.numpy())
+    row_sample = sample_rows(run, "all", rows)
+    write_array(out / "rows.npy", row_sample.rows.numpy())
     for member in range(len(run.members)):
-        seen = represent(run.model(member), run.data, taken.rows)
-        write_array(out / f"codes-{member}.npy", seen.codes.astype(np.float32))
-        write_array(out / f"variances-{member}.npy", seen.variances.astype(np.float32))
+        encoded = represent(run.model(member), run.data, row_sample.rows)
+        write_array(out / f"codes-{member}.npy", encoded.codes.astype(np.float32))
+        write_array(out / f"variances-{member}.npy", encoded.variances.astype(np.float32))
         advance()
     if run.data.space is not None:
-        frame = pd.DataFrame(run.data.factors(taken.rows).numpy(), columns=list(run.data.space.names))
+        frame = pd.DataFrame(run.data.factors(row_sample.rows).numpy(), columns=list(run.data.space.names))
         write_atomic(out / "factors.csv", frame.to_csv(index=False))
     for path in sorted((run.folder / "checkpoints").glob("*.safetensors")):
         tensors, meta = load_checkpoint(path)
@@ -120,8 +120,8 @@ def write_run(run: Run, out: Path, rows: int, advance: Any) -> None:
 
 def paths(run: Run) -> list[Any]:
     """The user's own files, without their private folders."""
-    told = (*run.config.data.values(), *run.config.static.values())
-    return [v for v in told if isinstance(v, str) and Path(v).is_absolute()]
+    config_values = (*run.config.data.values(), *run.config.static.values())
+    return [v for v in config_values if isinstance(v, str) and Path(v).is_absolute()]
 
 
 def write_rows(run: Run, out: Path) -> None:

@@ -1,9 +1,9 @@
 """Which member of a cohort to trust when there are no labels, and how good that choice is when there are.
 
-The one rule, asked by `diagnose`, `report` and `demo`:
+The one rule, used by `diagnose`, `report` and `demo`:
 1. Count active latents. The *stable* count is the largest on which all seeds of some setting agree (two seeds at
    least). To agree on all latents there are says nothing: an autoencoder does, and so does every setting too weak to
-   prune; such settings are asked only when no other agrees. Where none does, it is the commonest count. A member that
+   prune; such settings count only when no others agree. Where none does, it is the commonest count. A member that
    pruned a latent is orthogonal for a bad reason, one that keeps an extra latent by chance is not to be trusted.
 2. Among members with that many active latents, the lowest DtO over its chance level; ties by entanglement cost / beta.
 The others follow: first those with more active latents, then those with fewer.
@@ -36,8 +36,8 @@ RULE_WITHOUT_AXES = (
 # of the other models of the shipped study, %: measured by `unseam bench choose`, explained in docs/choose.md
 SEEDS_BEATEN, SETTINGS_BEATEN, LABELS_BEAT = 54, 60, 68  # by this choice among seeds, among settings; by one metric
 SUCCESS = (
-    f"such a choice beats {SEEDS_BEATEN} % of the other seeds of a setting and {SETTINGS_BEATEN} % of the other settings "
-    f"where we measured it (chance 50 %); labels, by one metric, {LABELS_BEAT} %"
+    f"such a choice beats {SEEDS_BEATEN} % of the other seeds of a setting and {SETTINGS_BEATEN} % of the other "
+    f"settings where we measured it (chance 50 %); labels, by one metric, {LABELS_BEAT} %"
 )
 COMPARABLE = 3  # members, for a rank correlation to say anything
 
@@ -142,9 +142,9 @@ def criterion_agreement(ranking: Ranking, scores: Mapping[str, ArrayLike]) -> di
 
 def correlate(a: Array, b: ArrayLike) -> float | None:
     """Spearman's rho over the members for which both are known; None where one side is constant or fewer than three
-    are known (two are always in the same order or the opposite one: 1 or -1, whatever they are)."""
+    are known (two are always in the same order or the opposite one: 1 or -1 in any case)."""
     other = np.asarray(b, dtype=float)
     if a.shape != other.shape:
-        raise BadInput(f"scores have shape {other.shape} for {len(a)} members; give one score a member")
+        raise BadInput(f"scores have shape {other.shape} for {len(a)} members; give one score per member")
     known = np.isfinite(a + other)  # one latent in use has no contrast
     return spearman(a[known], other[known]) if known.sum() >= COMPARABLE else None

@@ -76,10 +76,10 @@ def sample_rows(
 
 def _beyond(run: Run, which: Which, count: int, seed: int, use: str) -> RowSample:
     """Rows of the set that the run's data is a part of: any, or those that were left out of it."""
-    full, kept = whole_data(run.data)
-    gone = torch.ones(len(full), dtype=torch.bool)
+    full, rows_in_full = whole_data(run.data)
+    is_left_out = torch.ones(len(full), dtype=torch.bool)
     if which == "left-out":
-        gone[kept] = False
+        is_left_out[rows_in_full] = False
     if len(full) == len(run.data):
         if isinstance(run.data, Labelled):
             raise BadInput(
@@ -87,7 +87,9 @@ def _beyond(run: Run, which: Which, count: int, seed: int, use: str) -> RowSampl
             )
         ways = "--data.without, --data.share or --data.correlate"
         raise BadInput(f"rows={which!r}: nothing was left out of this run's data ({ways}); take rows='all'")
-    return RowSample(which, some(gone.nonzero().flatten(), count, seed, use), len(run.split("held-out")) > 0, full)
+    return RowSample(
+        which, some(is_left_out.nonzero().flatten(), count, seed, use), len(run.split("held-out")) > 0, full
+    )
 
 
 def some(rows: Tensor, count: int, seed: int = 0, use: str = "rows") -> Tensor:
@@ -100,7 +102,7 @@ def some(rows: Tensor, count: int, seed: int = 0, use: str = "rows") -> Tensor:
 
 
 @dataclass(frozen=True)
-class Seen:
+class EncodedRows:
     """What a model says of some rows: q(z|x), its means as codes, and the factors where they are known."""
 
     data: Dataset
@@ -113,7 +115,7 @@ class Seen:
 
     @property
     def x(self) -> Tensor:  # (N, *shape)
-        """The observations, rendered again: the same ones, and no memory taken until they are asked for."""
+        """The observations, rendered again: the same ones, and no memory is used until they are needed."""
         x = torch.cat(list(observation_chunks(self.data, self.rows, self.seed, self.chunk)))
         return x.to(self.posterior.mean.dtype)
 
@@ -149,15 +151,15 @@ def represent(
     rows: Tensor,
     seed: int = 0,
     chunk: int = ROWS_AT_ONCE,
-) -> Seen:
+) -> EncodedRows:
     """Encode rows (N,) of the data; `model` is a model, or an encoder alone.
 
     >>> from unseam.data import load_data
     >>> from unseam.models import Architecture
     >>> data = load_data("synth-linear", size=100)
     >>> model = Architecture(network="linear", latents=2, likelihood="gaussian").build(data.shape, seed=0)
-    >>> seen = represent(model, data, torch.arange(5))
-    >>> seen.codes.shape, seen.x.shape, seen.factors.shape
+    >>> encoded = represent(model, data, torch.arange(5))
+    >>> encoded.codes.shape, encoded.x.shape, encoded.factors.shape
     ((5, 2), torch.Size([5, 3]), (5, 2))
     """
     encode: Any = getattr(model, "encode", model)
@@ -166,7 +168,7 @@ def represent(
         [encode(x if weights is None else x.to(weights)) for x in observation_chunks(data, rows, seed, chunk)]
     )
     factors = None if data.space is None else data.factors(rows).numpy()
-    return Seen(data, rows, posterior, factors, data.space, seed, chunk)
+    return EncodedRows(data, rows, posterior, factors, data.space, seed, chunk)
 
 
 def join_posteriors(parts: Sequence[Posterior]) -> Posterior:
@@ -176,7 +178,7 @@ def join_posteriors(parts: Sequence[Posterior]) -> Posterior:
     return found
 
 
-def without_constants(seen: Seen) -> Seen:
+def without_constants(encoded: EncodedRows) -> EncodedRows:
     """The same without factors that take one value only: a data set may fix some, and they say nothing.
 
     Where no factor varies, or none is known, the result has none.
@@ -188,12 +190,16 @@ def without_constants(seen: Seen) -> Seen:
     >>> without_constants(represent(model, data, torch.arange(0, len(data), 100))).space.names
     ('scale', 'orientation', 'x', 'y')
     """
-    if seen.factors is None or seen.space is None:
-        return seen
-    kept = np.flatnonzero(np.ptp(seen.factors, axis=0) > 0)
-    if not len(kept):
-        return replace(seen, factors=None, space=None)
-    return replace(seen, factors=seen.factors[:, kept], space=FactorSpace(tuple(seen.space[int(i)] for i in kept)))
+    if encoded.factors is None or encoded.space is None:
+        return encoded
+    varying = np.flatnonzero(np.ptp(encoded.factors, axis=0) > 0)
+    if not len(varying):
+        return replace(encoded, factors=None, space=None)
+    return replace(
+        encoded,
+        factors=encoded.factors[:, varying],
+        space=FactorSpace(tuple(encoded.space[int(i)] for i in varying)),
+    )
 
 
 def codes_of_members(runs: Sequence[Run], count: int, seed: int = 0) -> dict[str, Array]:
@@ -205,8 +211,8 @@ def codes_of_members(runs: Sequence[Run], count: int, seed: int = 0) -> dict[str
     rows = sample_rows(first, None, count, seed, "match").rows
     for run in runs:
         for member in run.finished_members():
-            seen = represent(run.model(member), first.data, rows, seed)
-            if seen.in_use.any():
+            encoded = represent(run.model(member), first.data, rows, seed)
+            if encoded.in_use.any():
                 where = "" if len(runs) == 1 else f"{run.folder.name} "
-                out[f"{where}member {member}"] = seen.codes[:, seen.in_use]
+                out[f"{where}member {member}"] = encoded.codes[:, encoded.in_use]
     return out

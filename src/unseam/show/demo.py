@@ -142,7 +142,7 @@ def with_page(found: Findings, name: str, out: Path) -> Findings:
 
 
 def _train(out: Path, seed: int, plan: Plan, show: bool | None) -> Run:
-    """Train the plan, or go on with it where it stopped."""
+    """Train the plan, or resume it."""
     if not (out / "config.json").exists():
         return fit(plan.data, "beta-vae", out=out, show=show, **plan.settings(seed))
     run = load_run(out)

@@ -69,7 +69,7 @@ class Film:
         return np.pad(tiles.repeat(times, 2).repeat(times, 3), gap, constant_values=255)
 
     def grid(self) -> Array:  # (H, W, 1 or 3) uint8
-        """A row a latent, a column a value."""
+        """A row per latent, a column per value."""
         return np.concatenate([np.concatenate(list(row), axis=1) for row in self.tiles()])
 
     def moving(self) -> list[Image.Image]:
@@ -123,19 +123,19 @@ def film(
     needs_decoder(run)
     run = run.on("cpu")
     model, undo = run.model(member), run.config.scaling.undo if run.config.scaling else torch.Tensor.float
-    seen = represent(model, run.data, sample_rows(run, count=_CODES, use="film").rows)
-    z = seen.posterior.mean[middle(seen.codes)] if row is None else code_of(run, model, row, "row")
+    encoded = represent(model, run.data, sample_rows(run, count=_CODES, use="film").rows)
+    z = encoded.posterior.mean[middle(encoded.codes)] if row is None else code_of(run, model, row, "row")
     if to is not None:
         if row is None:
             raise BadInput(f"to={to} is the end of a way; give the row where it starts as well")
         way = torch.linspace(0, 1, steps)[:, None] * (code_of(run, model, to, "to") - z) + z
         return Film(undo(model.mean(way))[None].float(), torch.linspace(0, 1, steps)[None], (f"row {row} to row {to}",))
-    prior = seen.posterior.has_prior
-    values = latent_values(seen.codes, prior=prior, frames=steps).to(z)
-    information = seen.posterior.kl_per_latent().mean(0) if prior else seen.posterior.mean.std(0)
+    prior = encoded.posterior.has_prior
+    values = latent_values(encoded.codes, prior=prior, frames=steps).to(z)
+    information = encoded.posterior.kl_per_latent().mean(0) if prior else encoded.posterior.mean.std(0)
     order = [int(k) for k in information.argsort(descending=True)]
     if prior and not every:
-        active = active_latents(seen.codes.std(0), seen.variances.mean(0))
+        active = active_latents(encoded.codes.std(0), encoded.variances.mean(0))
         order = [k for k in order if active[k]] or order
     return Film(
         undo(traversal_frames(model.mean, z, values)[order]).float(), values[order], tuple(f"z{k}" for k in order)
@@ -162,7 +162,7 @@ def code_of(run: Run, model: torch.nn.Module, row: int, what: str) -> Tensor:  #
 
 @styled
 def curves(shown: Film, names: tuple[str, ...] | None = None) -> Figure:
-    """For tables: the columns that each latent moves most, over its values; a panel a latent."""
+    """For tables: the columns that each latent moves most, over its values; a panel per latent."""
     K = min(len(shown.names), _PANELS)
     across, down = min(K, ACROSS), -(-K // ACROSS)
     figure = Figure(figsize=(3.4 * across, 2.8 * down), layout="constrained")
@@ -179,10 +179,10 @@ def curves(shown: Film, names: tuple[str, ...] | None = None) -> Figure:
 
 
 def write_film(shown: Film, out: Path, gif: bool, names: tuple[str, ...] | None = None) -> dict[str, Path]:
-    """The grid as a PNG (curves for a table) and, where asked for and possible, the moving picture."""
+    """The grid as a PNG (curves for a table) and, if requested and possible, the moving picture."""
     if not shown.pictures:
         if gif:
-            raise BadInput("gif: the data are no images; leave --gif out, the curves of its columns are drawn")
+            raise BadInput("gif: the data are not images; leave --gif out, the curves of its columns are drawn")
         return {"curves": save(curves(shown, names), out.with_suffix(".png"))}
     files = {"grid": out.with_suffix(".png")}
     write_atomic(files["grid"], film_bytes([image(shown.grid())], "PNG"))

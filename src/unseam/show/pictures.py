@@ -18,8 +18,8 @@ from unseam.axes import Array
 if TYPE_CHECKING:  # findings of tables are shown where torch is not installed
     from torch import Tensor
 
-_LARGEST = 64  # pixels: larger images are averaged down, a report is looked at from afar
-UP, DOWN = (213, 94, 0), (0, 114, 178)  # more and less: vermilion and blue, told apart by every eye
+_LARGEST = 64  # pixels: larger images are averaged down; a report shows them small
+UP, DOWN = (213, 94, 0), (0, 114, 178)  # more and less: vermilion and blue, distinguishable for every eye
 
 
 def is_picture(shape: tuple[int, ...]) -> bool:

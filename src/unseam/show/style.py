@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from unseam.atomic import write_atomic
 
 _P = ParamSpec("_P")
-INK = "#010203"  # stands for the page's text colour
+INK = "#010203"  # a placeholder for the page's text colour
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f")
 ANCHOR = r"(?:run-\d+-)?member-\d+"  # `View.anchor`
 LATENT_COLOURS = (
@@ -53,7 +53,7 @@ _STYLE: Any = {
 
 
 def styled(draw: Callable[_P, Figure]) -> Callable[_P, Figure]:
-    """Draw in the report's style, whatever the caller's matplotlib settings are."""
+    """Draw in the report's style, independent of the caller's matplotlib settings."""
 
     @wraps(draw)
     def drawn(*args: _P.args, **kwargs: _P.kwargs) -> Figure:
@@ -118,9 +118,9 @@ def svg(figure: Figure, name: str) -> str:
 
 
 def _link(found: re.Match[str]) -> str:
-    """A point's link, named as it is said: run-2-member-3 -> run 2, member 3."""
-    said = found[1].replace("-member", ", member").replace("-", " ")
-    return f'<a href="#{found[1]}" aria-label="{said}">'
+    """The caption of a point's link: run-2-member-3 -> run 2, member 3."""
+    caption = found[1].replace("-member", ", member").replace("-", " ")
+    return f'<a href="#{found[1]}" aria-label="{caption}">'
 
 
 def _opening(width: float, height: float) -> str:

@@ -25,7 +25,7 @@ class Codes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What all share: checked input, output of the input's dtype, names of the output."""
 
     def fit(self, X: Any, y: Any = None) -> Codes:
-        """Fit to rows X (N, n); y is not looked at."""
+        """Fit to rows X (N, n); y is ignored."""
         X = validate_data(self, plain_input(X), dtype=DTYPES, ensure_min_samples=2)
         self.n_iter_ = 1
         self._fit(X.astype(np.float64))

@@ -150,11 +150,11 @@ class LinearVAE(PPCA):
         return max(learned_variance(np.maximum(l, floor), len(self.components_), self.beta), floor)
 
 
-def dimension(asked: int | str, l: Array, X: Array) -> int:
-    """How many latents: what was asked, or by evidence; between 1 and the number of columns."""
+def dimension(wanted: int | str, l: Array, X: Array) -> int:
+    """How many latents: as requested, or by evidence; between 1 and the number of columns."""
     n = len(l)
-    if asked != "auto":
-        if not isinstance(asked, (int, np.integer)) or not 1 <= asked <= n:
-            raise BadInput(f"n_components={asked!r} must be 'auto' or between 1 and {n}, the number of columns")
-        return int(asked)
+    if wanted != "auto":
+        if not isinstance(wanted, (int, np.integer)) or not 1 <= wanted <= n:
+            raise BadInput(f"n_components={wanted!r} must be 'auto' or between 1 and {n}, the number of columns")
+        return int(wanted)
     return best_dimension(l, len(X)) if n > 1 else 1

@@ -82,7 +82,7 @@ class FactorFinder(Codes):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> FactorFinder:
-        """Find the factors of a table or array X (N, n); y is not looked at."""
+        """Find the factors of a table or array X (N, n); y is ignored."""
         if self.effort not in EFFORT_NAMES:
             raise unknown("effort", self.effort, EFFORT_NAMES)
         table = self._table(X, reset=True)
@@ -121,12 +121,12 @@ class FactorFinder(Codes):
         of two words are 1 for the second."""
         check_is_fitted(self)
         u = np.asarray(X, np.float64)
-        made = self.findings_.inverse_transform(u)
+        frame = self.findings_.inverse_transform(u)
         prepared = self.findings_.prepared
         rows = np.repeat(self.mean_[None], len(u), axis=0)
         for j, i in enumerate(prepared.used):
             if prepared.kinds[i] != "categorical":
-                rows[:, self._names.index(prepared.names[i])] = made[:, j]
+                rows[:, self._names.index(prepared.names[i])] = frame[:, j]
         return rows
 
     def _components(self) -> Array:  # (n_components_, n)
@@ -178,6 +178,6 @@ def _mean(column: pd.Series) -> float:
 
 def _one(nothing: Findings, direction: Findings) -> Findings:
     """The strongest direction of data without factors, since a transformer needs one, with the sentence of none."""
-    kept = "A transformer must give a column: that of the strongest direction is kept, and is no factor."
+    note = "A transformer must give a column: that of the strongest direction is kept, although it is not a factor."
     factors = tuple(replace(factor, grade="unstable") for factor in direction.factors)
-    return replace(direction, factors=factors, sentence=f"{nothing.sentence} {kept}")
+    return replace(direction, factors=factors, sentence=f"{nothing.sentence} {note}")

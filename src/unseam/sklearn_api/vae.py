@@ -134,9 +134,9 @@ class VAE(Codes):
         """The torch module, in double precision, made of the plain arrays that the estimator keeps."""
         import torch
 
-        made = self.architecture_.build((len(self.mean_),), 0).double().eval()
-        made.load_state_dict({name: torch.as_tensor(value) for name, value in self.weights_.items()})
-        return made
+        module = self.architecture_.build((len(self.mean_),), 0).double().eval()
+        module.load_state_dict({name: torch.as_tensor(value) for name, value in self.weights_.items()})
+        return module
 
     def _encode(self, X: Array) -> Array:
         import torch

@@ -1,4 +1,4 @@
-"""Plain statistics of columns, for every other room: entropy and mutual information, correlation, matching.
+"""Plain statistics of columns: entropy and mutual information, correlation, matching.
 
 NumPy and SciPy only; `import scipy` loads its parts (stats and optimize take 0.2 s each) where they are first used.
 Information is in nats. One rule for a constant column: it tells nothing about any other, so its information and its

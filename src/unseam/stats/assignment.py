@@ -95,10 +95,10 @@ def _bid(v: Array, columns: Array, least: Array, step: float, prices: Array, own
         bids = prices[wanted] + first[stays] - second[stays] + step
         order = np.lexsort((-bids, wanted))
         won = order[np.diff(wanted[order], prepend=-1) != 0]  # the highest bid for each column
-        taken = wanted[won]
-        out = owners[taken][owners[taken] >= 0]
+        sold = wanted[won]
+        out = owners[sold][owners[sold] >= 0]
         mine[out] = -1
-        owners[taken], mine[rows[won]], prices[taken] = rows[won], taken, bids[won]
+        owners[sold], mine[rows[won]], prices[sold] = rows[won], sold, bids[won]
         left = np.concatenate([np.delete(rows, won), out])
 
 

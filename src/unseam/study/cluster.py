@@ -1,8 +1,8 @@
 """The same pieces on other machines. The only file that knows Dask.
 
-A task advances one piece until it is done or its seconds are up, then it is handed out again; weights never travel.
-Whoever reaches a scheduler's port runs code, and every user of a machine reaches its loopback: all clusters that are
-started here speak TLS with keys of their own, which only this user can read.
+A task advances one piece until it is done or its seconds are up, then it is queued again; weights never travel.
+Anyone who reaches a scheduler's port can run code, and every user of a machine reaches its loopback: all clusters that
+are started here speak TLS with keys of their own, which only this user can read.
 Scheduler state is lost with the scheduler; files are the truth, so the driver only resubmits.
 """
 
@@ -93,21 +93,22 @@ def started(on: str, folder: Path, workers: int, options: str | None) -> Any:
 
 
 def queue_cluster(on: str, folder: Path, options: str | None) -> Any:
-    """A scheduler here, and jobs that are yet to be asked for; its keys lie in the study's folder, for its user."""
+    """A scheduler here, and jobs that are not yet submitted; its keys are in the study's folder, readable by its
+    user."""
     try:
         import dask_jobqueue
     except ImportError:
         raise BadInput(f"on={on!r} needs dask-jobqueue; install it with: pip install 'unseam[cluster]'") from None
-    asked = {"cores": 1, "processes": 1, "memory": "2GB", "security": True, **as_options(options)}
+    options_of_job = {"cores": 1, "processes": 1, "memory": "2GB", "security": True, **as_options(options)}
     return getattr(dask_jobqueue, QUEUES[on][0])(
-        **asked, shared_temp_directory=str(folder), scheduler_options={"dashboard_address": "127.0.0.1:0"}
+        **options_of_job, shared_temp_directory=str(folder), scheduler_options={"dashboard_address": "127.0.0.1:0"}
     )
 
 
 def local_cluster(workers: int) -> Any:
     """Dask's own processes of this machine, on loopback and over TLS with keys that live as long as they do.
 
-    The dashboards show what is computed to whoever asks, so there are none.
+    Dashboards would show what is computed to anyone, so there are none.
     """
     from distributed import LocalCluster
     from distributed.security import Security
@@ -130,7 +131,7 @@ def as_options(text: str | None) -> dict[str, str]:
     """
     parts = [part.partition("=") for part in (text or "").split(",") if part]
     if wrong := [name for name, equals, _ in parts if not equals]:
-        raise BadInput(f"options: {wrong[0]!r} is no NAME=VALUE; write queue=short,walltime=01:00:00")
+        raise BadInput(f"options: {wrong[0]!r} is not a NAME=VALUE; write queue=short,walltime=01:00:00")
     return {name.strip(): value.strip() for name, _, value in parts}
 
 
@@ -138,7 +139,7 @@ def warn_if_open(address: str) -> None:
     """One line for a scheduler that others may reach and that does not ask who they are."""
     if not is_loopback(address) and not address.startswith("tls://"):
         log.warning(
-            f"warning: {address} is not on this machine and has no TLS: whoever reaches it can run code there; "
+            f"warning: {address} is not on this machine and has no TLS: anyone who reaches it can run code there; "
             "use tls:// (docs/study.md)"
         )
 
@@ -172,11 +173,11 @@ def drive(
             hands.let_go()
         if interrupted.is_set():
             raise Stopped(
-                f"stopped; its tasks end at their next checkpoint; go on with: {study_resume_command(folder)}"
+                f"stopped; its tasks end at their next checkpoint; continue with: {study_resume_command(folder)}"
             )
     if hands.problems:
         why = f"{len(hands.problems)} of {len(todo)} pieces failed, for the reasons above"
-        raise Failed(f"the study is not done: {why}; go on with: {study_resume_command(folder)}")
+        raise Failed(f"the study is not done: {why}; continue with: {study_resume_command(folder)}")
 
 
 class Hands:
@@ -208,7 +209,7 @@ class Hands:
         return not all(place.done or number in self.problems for number, place in enumerate(self.todo))
 
     def refill(self) -> None:
-        """Jobs that their queue has ended are asked for again; dask-jobqueue does so only when it is told to scale."""
+        """Resubmit jobs that their queue has ended; dask-jobqueue does so only when it is scaled."""
         cluster: Any = getattr(self.client, "cluster", None)
         if hasattr(cluster, "job_script") and time.monotonic() - self.filled > REFILL:
             self.filled = time.monotonic()
@@ -239,9 +240,8 @@ class Hands:
         self.futures.clear()
         self.lost = self.lost or time.monotonic()
         if time.monotonic() - self.lost > LOST or self.client.status == "closed":
-            raise Failed(
-                f"the Dask scheduler is gone; start it, then go on with: {study_resume_command(Path(self.folder))}"
-            )
+            command = study_resume_command(Path(self.folder))
+            raise Failed(f"the Dask scheduler has stopped; start it, then continue with: {command}")
 
     def let_go(self) -> None:
         with suppress(Exception):  # a scheduler that is gone has nothing to cancel
@@ -249,7 +249,7 @@ class Hands:
 
 
 def job_array(folder: Path, pieces: int, deadline: float | None = None, device: str | None = None) -> str:
-    """A script for clusters that allow no long-lived scheduler: one task a piece; SLURM, PBS and LSF know its number.
+    """A script for clusters that allow no long-lived scheduler: one task per piece; SLURM, PBS and LSF know its number.
 
     >>> print(job_array(Path("/s"), 2).splitlines()[1])
     #SBATCH --array=0-1

@@ -34,8 +34,8 @@ def cost(grid: Grid, workers: int = 0, show: bool | None = None) -> dict[str, An
     training = sum(step[p.models[0].data, p.method.name] * len(p.models) for p in grid.pieces)
     training *= int(grid.settings.get("steps", 10_000))
     scoring = score * len(grid.models)
-    told = {"training_hours": training / 3600 / workers, "evaluation_hours": scoring / 3600 / workers}
-    return {**counted, **told, "evaluation_seconds": score, "bytes": int(disk * len(grid.models)),
+    document = {"training_hours": training / 3600 / workers, "evaluation_hours": scoring / 3600 / workers}
+    return {**counted, **document, "evaluation_seconds": score, "bytes": int(disk * len(grid.models)),
             "step_seconds": {f"{data}/{method}": s for (data, method), s in step.items()}}  # fmt: skip
 
 
@@ -48,10 +48,10 @@ def trials(grid: Grid, show: bool | None) -> tuple[dict[tuple[str, str], float],
     for piece in grid.pieces:
         first.setdefault((piece.models[0].data, piece.method.name), piece)
     data, methods = list(dict.fromkeys(d for d, _ in first)), list(dict.fromkeys(m for _, m in first))
-    asked = [key for key in first if key[0] == data[0] or key[1] == methods[0]]
+    first_cells = [key for key in first if key[0] == data[0] or key[1] == methods[0]]
     step, disk = {}, 0.0
-    with bar("trial steps", len(asked) + 1, show) as advance:
-        for key in asked:
+    with bar("trial steps", len(first_cells) + 1, show) as advance:
+        for key in first_cells:
             step[key], size = trial(first[key])
             disk = max(disk, size)
             advance(note="/".join(key))

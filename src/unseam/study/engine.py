@@ -27,12 +27,12 @@ from unseam.study.grid import PRESETS, Grid, load_grid
 from unseam.study.pieces import Place, advance, open_piece, open_study, places, read_json, start_study
 from unseam.train.stopping import interruptible
 
-LOOK = 0.5  # seconds between looks at the folders
+LOOK = 0.5  # seconds between two checks of the folders
 PATIENCE = 3  # deaths of workers without a piece done in between, after which the study is given up
 
 
 def study_resume_command(folder: Path, grid: str = "GRID") -> str:
-    """The command that goes on; a study of one's own is named by its file, which the study does not keep."""
+    """The command that resumes; a grid of the user's own is named by its file, which the study does not keep."""
     grid = grid if grid in PRESETS else f"{grid}.toml"
     return f"unseam study {grid} --out {shlex.quote(str(folder))}"
 
@@ -73,11 +73,11 @@ def study(
 
 def check_grid(grid: Grid, device: str | None = None) -> None:
     """Refuse now what a worker would refuse: every method and every data set is laid out once."""
-    seen: set[str] = set()
+    warned: set[str] = set()
     for piece in grid.pieces:
-        new = {piece.method.name, piece.models[0].data} - seen
+        new = {piece.method.name, piece.models[0].data} - warned
         if new:
-            seen |= new
+            warned |= new
             with tempfile.TemporaryDirectory() as folder:
                 open_piece(Place(piece, Path(folder), device))
 
@@ -146,7 +146,7 @@ def run_locally(
         return Process("unseam.study.engine:serve_parent", str(folder), device, inbox=inbox)
 
     last = ""
-    staff, deaths, done = [start() for _ in range(count)], 0, sum(p.done for p in todo)
+    running, deaths, done = [start() for _ in range(count)], 0, sum(p.done for p in todo)
     with interruptible() as interrupted:
 
         def alive() -> bool:
@@ -156,26 +156,26 @@ def run_locally(
                 return False
             if (now := sum(p.done for p in todo)) != done:
                 deaths, done = 0, now
-            for place, process in enumerate(staff):
+            for place, process in enumerate(running):
                 if process.exitcode not in (None, 0):
                     deaths, last = deaths + 1, process.death()
                     if deaths > PATIENCE * count:
                         return False
-                    log.warning(f"a worker died ({process.death()}); another goes on")
-                    staff[place] = start()
-            return any(process.exitcode is None for process in staff)
+                    log.warning(f"a worker died ({process.death()}); another continues")
+                    running[place] = start()
+            return any(process.exitcode is None for process in running)
 
         try:
             watch(todo, show, alive)
         finally:
             if interrupted.is_set():
-                for process in staff:
+                for process in running:
                     process.terminate()  # asks for a last checkpoint
-            for process in staff:
+            for process in running:
                 process.join(60)
                 process.kill()  # nothing is lost but the time since its checkpoint
         if interrupted.is_set():
-            raise Stopped(f"stopped; go on with: {study_resume_command(folder, open_study(folder).name)}")
+            raise Stopped(f"stopped; continue with: {study_resume_command(folder, open_study(folder).name)}")
     hear(inbox, problems)
     for place in todo:
         if place.done:
@@ -187,7 +187,7 @@ def run_locally(
         why = f"{held} pieces are held by another driver" if held else why
         why = f"{stuck} of {len(todo)} pieces failed, for the reasons above" if stuck else why
         raise Failed(
-            f"the study is not done: {why}; go on with: {study_resume_command(folder, open_study(folder).name)}"
+            f"the study is not done: {why}; continue with: {study_resume_command(folder, open_study(folder).name)}"
         )
 
 
@@ -215,15 +215,15 @@ def work_on_study(
     A piece that cannot be done (a damaged file, a full disk) does not stop the others: `report(name, reason)` hears
     of it, and it is not tried again by this worker. Without `report` the first such reason is raised at the end.
     """
-    asked = []
+    requested = []
     for name in ("SIGTERM", "SIGINT"):
         with suppress(ValueError, AttributeError):
-            signal.signal(getattr(signal, name), lambda *_: asked.append(1))
+            signal.signal(getattr(signal, name), lambda *_: requested.append(1))
 
     def stop() -> bool:
         if parent is not None and os.getppid() != parent:
             os._exit(1)  # the driver was killed: its files say how far we are
-        return bool(asked)
+        return bool(requested)
 
     todo = places(Path(folder), open_study(Path(folder)), device)
     failed: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""One row a model: what the published study measures, and what geometry says without labels.
+"""One row per model: what the published study measures, and what geometry says without labels.
 
 Rows of the data are drawn once a piece: `rows` to fit and count on, `test` others to test predictors on, all of them
 through the encoder once. Binning, mutual information and trees are shared between the metrics (`metrics.inputs`).
@@ -30,7 +30,7 @@ from unseam.models import Autoencoder, Posterior
 from unseam.rng import numpy_generator
 from unseam.run import Run
 from unseam.runs.agreement import compare_members
-from unseam.runs.represent import Seen, join_posteriors, observation_chunks, sample_rows, without_constants
+from unseam.runs.represent import EncodedRows, join_posteriors, observation_chunks, sample_rows, without_constants
 from unseam.study.grid import Piece
 
 TOGETHER = 12_000_000  # values of observations that are encoded at once: 15,000 of 64 x 64 take 4 GB of activations
@@ -65,9 +65,11 @@ class Evaluator:
         if self.run.data.space is None:
             return None
         nothing: Any = None
-        whole = Seen(self.run.data, self.rows, nothing, self.run.data.factors(self.rows).numpy(), self.run.data.space)
-        seen = without_constants(whole)
-        return None if seen.factors is None or seen.space is None else (seen.factors, seen.space)
+        whole = EncodedRows(
+            self.run.data, self.rows, nothing, self.run.data.factors(self.rows).numpy(), self.run.data.space
+        )
+        encoded = without_constants(whole)
+        return None if encoded.factors is None or encoded.space is None else (encoded.factors, encoded.space)
 
     @torch.no_grad()
     def posterior(self, model: Autoencoder) -> Posterior:
@@ -77,11 +79,11 @@ class Evaluator:
     def model(self, member: int) -> Autoencoder:
         """A member's model, if its checkpoint is that of the step at which its results were taken."""
         before, model, after = self.run.step(member), self.run.model(member), self.run.step(member)
-        step, taken = min(before, after), int(self.table.iloc[member]["step"])
-        if step != taken:
+        step, last_step = min(before, after), int(self.table.iloc[member]["step"])
+        if step != last_step:
             raise BadInput(
-                f"{self.run.folder}: its checkpoint is at step {step}, its results at step {taken}; nothing is scored "
-                "before the training is at its end: run the study again"
+                f"{self.run.folder}: its checkpoint is at step {step}, its results at step {last_step}; nothing is "
+                "scored before the training is at its end: run the study again"
             )
         return model
 
@@ -129,11 +131,11 @@ class Evaluator:
         """The six metrics of the study, and the two other sides of DCI."""
         trees = self.settings.trees
         points = {"train": self.settings.rows, "test": self.settings.test}
-        asked: dict[str, Callable[[], Score]] = {name: partial(METRICS[name].compute, inputs) for name in _COUNTED}
-        asked |= {name: partial(side.of, inputs, trees) for name, side in DCI.items()}
-        asked |= {"beta-vae": partial(beta_vae.of, inputs, **points)}
-        asked |= {"factor-vae": partial(factor_vae.of, inputs, **points)}
-        return {name: value_of(ask) for name, ask in asked.items()}
+        to_compute: dict[str, Callable[[], Score]] = {name: partial(METRICS[name].compute, inputs) for name in _COUNTED}
+        to_compute |= {name: partial(side.of, inputs, trees) for name, side in DCI.items()}
+        to_compute |= {"beta-vae": partial(beta_vae.of, inputs, **points)}
+        to_compute |= {"factor-vae": partial(factor_vae.of, inputs, **points)}
+        return {name: value_of(ask) for name, ask in to_compute.items()}
 
     def downstream(self, inputs: Inputs) -> dict[str, float]:
         """Test accuracy, the mean over the factors, by number of labels."""

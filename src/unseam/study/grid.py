@@ -69,7 +69,7 @@ class Evaluation:
                 raise BadInput(f"evaluation.{name}={sizes!r} must be above 0, or []")
         largest = max((*self.labels, *self.tree_labels), default=0)
         if largest > self.rows:
-            raise BadInput(f"evaluation: {largest} labels are asked for, but rows={self.rows}; raise rows or leave out")
+            raise BadInput(f"evaluation: {largest} labels are requested, but rows={self.rows}; raise rows or leave out")
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Grid:
     together: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     evaluation: Evaluation = field(default_factory=Evaluation)
-    only: tuple[int, ...] | None = None  # numbers of the models, when not all are asked for
+    only: tuple[int, ...] | None = None  # numbers of the models, if not all
 
     @property
     def published(self) -> bool:
@@ -154,11 +154,11 @@ class Grid:
     def piece(self, models: tuple[StudyModel, ...]) -> Piece:
         first = models[0]
         parts = (self.data[first.data], [asdict(m) | {"number": 0} for m in models], self.settings, self.evaluation)
-        told = json.dumps(parts, sort_keys=True, default=asdict)
+        identity = json.dumps(parts, sort_keys=True, default=asdict)
         seeds = sorted({m.seed for m in models})
         strength = f"-{first.strength:g}" if len({m.strength for m in models}) == 1 else ""
         named = f"{first.data}-{first.method.name}{strength}-{seeds[0]}" + (f"to{seeds[-1]}" if len(seeds) > 1 else "")
-        name = f"{named}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+        name = f"{named}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
         return Piece(name, self.data[first.data], models, self.settings, self.evaluation)
 
     def to_json(self) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def load_grid(grid: str | Path | Grid, models: tuple[int, ...] | None = None) ->
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path} is no TOML: {error}") from None
+        raise BadInput(f"{path} is not valid TOML: {error}") from None
     if (name := document.get("name", path.stem)) in PRESETS and not path.samefile(PRESETS[name]):
         raise BadInput(f"{path}: {name!r} is the name of a preset; call the file or its `name` otherwise")
     return from_document({"name": path.stem, **document}, str(path), models)
@@ -198,8 +198,8 @@ def from_document(document: Mapping[str, Any], where: str, only: tuple[int, ...]
         if not isinstance(document.get(key), dict) or not document[key]:
             raise BadInput(f"{where}: there is no [{key}.NAME]; give at least one")
     methods = [method(name, body, where) for name, body in document["methods"].items()]
-    told = {**document, "methods": methods, "seeds": seeds_of(document.get("seeds", [0]), where), "only": only}
-    return _checked(told, where)
+    identity = {**document, "methods": methods, "seeds": seeds_of(document.get("seeds", [0]), where), "only": only}
+    return _checked(identity, where)
 
 
 def _checked(document: Mapping[str, Any], where: str) -> Grid:

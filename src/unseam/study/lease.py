@@ -6,11 +6,11 @@
 A piece is taken by making the file of the next number, which only one process can (O_EXCL). The number is a fencing
 token: a holder that was paused (Ctrl-Z, a suspended machine, a frozen container) and wakes finds a newer lease than
 its own, and every file it is about to rename into place asks first (`atomic.guarded`). The new holder deletes the
-temporary files of the old one, so a rename that was asked for before the pause fails after it.
+temporary files of the old one, so a rename that was prepared before the pause fails after it.
 
-Nobody's clock is compared with another's. A lease is free when its holder says so (`released`), when the holder is a
-process of this machine (same boot, same space of process numbers) that has ended, or when the observer has seen the
-same content for `SILENCE` seconds of its own monotonic clock: a holder changes it every `BEAT` seconds.
+Clocks of different machines are never compared. A lease is free when its holder says so (`released`), when the holder
+is a process of this machine (same boot, same space of process numbers) that has ended, or when the observer has seen
+the same content for `SILENCE` seconds of its own monotonic clock: a holder changes it every `BEAT` seconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BEAT = 2.0  # seconds between heartbeats
 SILENCE = 60.0  # seconds of the observer without one, after which a lease is free
 WIDTH = 512  # bytes of a lease, always: it is rewritten in place, and never shorter
 _NAME = re.compile(r"lease-(\d+)$")
-_seen: dict[Path, tuple[bytes, float]] = {}  # lease -> its content, and when this process saw it first
+_first_sight: dict[Path, tuple[bytes, float]] = {}  # lease -> its content, and when this process saw it first
 
 
 class Lost(Exception):
@@ -106,7 +106,7 @@ def claim(folder: Path) -> Lease | None:
     for old in folder.glob("lease-*"):  # they count no more, and their holders see that they are gone
         if (match := _NAME.match(old.name)) and int(match[1]) < number:
             old.unlink(missing_ok=True)
-            _seen.pop(old, None)
+            _first_sight.pop(old, None)
     return lease
 
 
@@ -117,9 +117,9 @@ def is_free(path: Path) -> bool:
     document = _document(content)
     if document.get("released") is True or _ended(document):
         return True
-    known, since = _seen.setdefault(path, (content, now))
+    known, since = _first_sight.setdefault(path, (content, now))
     if known != content:
-        _seen[path] = content, now
+        _first_sight[path] = content, now
         return False
     return now - since > SILENCE
 

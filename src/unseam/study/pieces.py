@@ -1,4 +1,4 @@
-"""A piece of a study on disk: one folder, advanced by whoever holds its lease, done when it has its rows.
+"""A piece of a study on disk: one folder, advanced by the holder of its lease, done when it has its rows.
 
     DIR/study.json              the grid
     DIR/pieces/NAME/run         a run folder: config.json, checkpoints
@@ -52,7 +52,7 @@ class Place:
         return (self.folder / "rows.json").is_file()
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a model, once it is done."""
+        """One row per model, once it is done."""
         if not self.done:
             return []
         path, models = self.folder / "rows.json", self.piece.models
@@ -62,7 +62,7 @@ class Place:
         return found
 
     def share(self) -> float:
-        """How far it is, in [0, 1]: as its holder last said."""
+        """How far it is, in [0, 1], as its holder last reported."""
         return 1.0 if self.done else share_of(self.folder)
 
     def running(self) -> bool:
@@ -74,10 +74,10 @@ def is_row_of(row: Any, model: StudyModel) -> bool:
     """Whether it is this model's row: what it is, and scores (their names have a dot) that are numbers or missing."""
     if not isinstance(row, dict) or not isinstance(row.get("status"), str):
         return False
-    told = [row.get(name) for name in ("data", "method", "strength", "seed")]
+    key = [row.get(name) for name in ("data", "method", "strength", "seed")]
     scores = [value for name, value in row.items() if "." in name]
     known = [model.data, model.method.name, model.strength, model.seed]
-    return told == known and "number" in row and all(score is None or type(score) in (int, float) for score in scores)
+    return key == known and "number" in row and all(score is None or type(score) in (int, float) for score in scores)
 
 
 def read_json(path: Path) -> Any:
@@ -128,7 +128,7 @@ def advance(place: Place, deadline: float | None = None, stop: Callable[[], bool
     lease = claim(place.folder)
     if lease is None:
         return "held"
-    torch.set_flush_denormal(True)  # of this thread: the same bits whoever computes
+    torch.set_flush_denormal(True)  # of this thread: the same bits in any process
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
 
@@ -198,7 +198,7 @@ def train_piece(place: Place, tell: Callable[[float], None], over: Callable[[], 
     except KeyboardInterrupt:
         if over():
             raise Deadline from None
-        raise  # a signal: its checkpoint is written, and whoever trains is to stop
+        raise  # a signal: its checkpoint is written, and training must stop
     return run
 
 
@@ -215,8 +215,8 @@ def open_piece(place: Place) -> Run:
     strengths = list(dict.fromkeys(m.strength for m in piece.models))
     seeds = list(dict.fromkeys(m.seed for m in piece.models))
     data = typed_options(piece.data, f"data.{piece.models[0].data}")
-    asked = {} if place.device is None else {"device": place.device}
-    settings = {"device": "cpu", **piece.settings, **asked, **piece.method.fixed, "how": "stacked", "workers": 1}
+    on_device = {} if place.device is None else {"device": place.device}
+    settings = {"device": "cpu", **piece.settings, **on_device, **piece.method.fixed, "how": "stacked", "workers": 1}
     settings = typed_settings(OBJECTIVES[piece.method.objective], settings, piece.name)
     settings[piece.method.swept] = strengths
     choices = resolve_settings(piece.method.objective, settings, optimiser=settings.pop("optimiser", None))

@@ -1,4 +1,4 @@
-"""A study as one tidy frame, a row a model: `load(DIR_OR_FILE).table()`.
+"""A study as one tidy frame, a row per model: `load(DIR_OR_FILE).table()`.
 
 Scores that compare models (UDR over the seeds of a setting, the label-free ranking within a data set) are computed
 here, from the codes and numbers that every piece left; a study that is half done gives them for the half that is there.
@@ -38,7 +38,7 @@ class Study:
     grid: Grid | None = None  # None: a file alone
 
     def table(self) -> pd.DataFrame:
-        """One row a model that is done; the columns are those of docs/study.md."""
+        """One row per model that is done; the columns are those of docs/study.md."""
         return _read_table(self.path) if self.grid is None else _gather(self.path, self.grid)
 
     def runs(self) -> dict[str, Run]:
@@ -73,7 +73,7 @@ def _read_table(path: Path) -> pd.DataFrame:
     where = f"study={str(path)!r}"
     table = load_table(path, where, gaps=True)
     if missing := [name for name in ("data", "method", "strength", "seed", "status") if name not in table.names]:
-        raise BadInput(f"{where} is no table of a study: it has no column {missing[0]!r}")
+        raise BadInput(f"{where} is not the table of a study: it has no column {missing[0]!r}")
     return pd.DataFrame(dict(zip(table.names, table.columns, strict=True)))
 
 
@@ -89,9 +89,9 @@ def _gather(folder: Path, grid: Grid) -> pd.DataFrame:
         for row, second in zip(found, seconds, strict=True):
             number = row.pop("number")
             rows.append({**row, "model_num": number if grid.published else -1, "seconds": second})
-        codes += kept_codes(place.folder / "codes.npy", len(found))
+        codes += stored_codes(place.folder / "codes.npy", len(found))
     if not rows:
-        raise BadInput(f"study={str(folder)!r}: no piece is done yet; go on with `unseam study`")
+        raise BadInput(f"study={str(folder)!r}: no piece is done yet; continue with `unseam study`")
     frame = pd.DataFrame(rows)
     frame = frame.astype({name: float for name in map(str, frame) if "." in name})
     frame["latents"] = [int(grid.settings.get("latents", z.shape[1])) for z in codes]
@@ -109,7 +109,7 @@ def times(folder: Path, models: int) -> list[float]:
         return [float("nan")] * models
 
 
-def kept_codes(path: Path, models: int) -> list[Array]:
+def stored_codes(path: Path, models: int) -> list[Array]:
     """The codes that a piece kept; none where they are gone or damaged, which costs the scores that compare models."""
     with suppress(BadInput):
         found = np.asarray(load_array(path, str(path))[...])

@@ -62,7 +62,7 @@ class Feed:
         device: torch.device | str = "cpu",
         like: Feed | None = None,  # another of the same data, which has it in memory
     ) -> None:
-        self.device, self.given = torch.device(device), tuple(seeds)
+        self.device, self.member_seeds = torch.device(device), tuple(seeds)
         self.data, self.seeds, self.block, self.pairing = data, tuple(dict.fromkeys(seeds)), block, pairing
         members = [self.seeds.index(seed) for seed in seeds]  # those of one seed see the same
         self.members = torch.tensor(members, device=self.device)
@@ -79,15 +79,15 @@ class Feed:
         if number != self.number:
             self._draw(number, shapes)
         x = self._observe(self.index[:, within], step)
-        if self.pairing and x.shape[1] == self.batch:  # partners that are no rows
-            x = torch.cat([x, self._made(self.seconds[:, within], step).to(x.device)], 1)
+        if self.pairing and x.shape[1] == self.batch:  # partners that are not rows
+            x = torch.cat([x, self._partners(self.seconds[:, within], step).to(x.device)], 1)
         x, noises = x.to(self.device), {name: noise[:, within] for name, noise in self.noises.items()}
         if len(self.seeds) == len(self.members):
             return x, noises
         return x[self.members], {name: noise[self.members] for name, noise in noises.items()}
 
     def _rendered(self) -> tuple[Tensor | None, Tensor | None]:
-        """What fits into memory, once: the data, or what it is made of where every look at it is another."""
+        """What fits into memory, once: the data, or its ingredients where every draw of it differs."""
         every = torch.arange(len(self.data), device="cpu")
         if small(self.data):
             return self.data.batch(every).to(self.device), None
@@ -110,7 +110,7 @@ class Feed:
         return torch.randn(self.block, *shape, generator=draw, device=self.device)
 
     def _pair(self, number: int, index: Sequence[Tensor]) -> None:
-        """The partners of a block of rows, beside them; as factors where they are no rows of the data."""
+        """The partners of a block of rows, beside them; as factors where they are not rows of the data."""
         assert self.pairing is not None
         found = [
             partners(self.data, rows, self.pairing, generator(seed, "pairs", number), self.rows)
@@ -140,7 +140,7 @@ class Feed:
         assert isinstance(self.data, Dressed)
         return self.data.paint(self.bare[rows], rows, draw)
 
-    def _made(self, factors: Tensor, step: int) -> Tensor:  # (S, B, F) -> (S, B, *shape)
+    def _partners(self, factors: Tensor, step: int) -> Tensor:  # (S, B, F) -> (S, B, *shape)
         if not self.data.stochastic:
             return self.data.observe(factors.flatten(0, 1)).unflatten(0, factors.shape[:2])
         draws = [generator(seed, "observe", "partner", step) for seed in self.seeds]

@@ -30,7 +30,7 @@ from unseam.train.job import Job, State, start
 _BATCH = 16  # samples on which it is tried
 _DIRECTIONS = 3
 _STEP = 1e-6  # of the central difference, in weights
-_APART = 0.01  # relative difference from which on it is said
+_APART = 0.01  # relative difference above which there is a warning
 
 
 def with_networks(
@@ -49,8 +49,8 @@ def with_networks(
         )
     x = data.batch(torch.arange(min(4, len(data))))
     bernoulli = architecture.likelihood == "bernoulli"
-    asked = architecture.latents if architecture.latents != Architecture.latents else None
-    K = check_networks(make, POSTERIORS[architecture.posterior], x, bernoulli, asked)
+    wanted = architecture.latents if architecture.latents != Architecture.latents else None
+    K = check_networks(make, POSTERIORS[architecture.posterior], x, bernoulli, wanted)
     return replace(architecture, network="own", latents=K), make
 
 

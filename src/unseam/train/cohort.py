@@ -118,14 +118,14 @@ def run_cohort(
             else:
                 train_in_processes(jobs, config.training.workers, advance)
     except ENVIRONMENT as error:
-        raise Failed(f"{error_text(error)}; then go on with: {resume_command(folder)}") from error
+        raise Failed(f"{error_text(error)}; then continue with: {resume_command(folder)}") from error
 
 
 def check_free(folder: Path) -> None:
     """Refuse a folder that already holds a run."""
     if (folder / "config.json").exists():
         raise BadInput(
-            f"out={str(folder)!r} already holds a run; go on with {resume_command(folder)} or choose another --out"
+            f"out={str(folder)!r} already holds a run; continue with {resume_command(folder)} or choose another --out"
         )
 
 
@@ -194,7 +194,7 @@ def fitting(free: int, one: int) -> int:
 
 
 def one_step(job: Job, objective: Objective, shape: tuple[int, ...]) -> State:
-    """Forward, backward and the optimisers' step on a batch of zeros: what a step holds, whatever it learns."""
+    """Forward, backward and the optimisers' step on a batch of zeros: the memory that a step needs."""
     state = start(job, objective, shape)
     forward = Forward(job, objective, state, size=job.config.training.batch)
     members, batch = len(job.members), job.config.training.batch * objective.batches

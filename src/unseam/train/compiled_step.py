@@ -32,7 +32,13 @@ ATEN = torch.ops.aten
 SAME_SHAPE = {ATEN.view.default, ATEN._unsafe_view.default, ATEN.expand.default, ATEN.reshape.default}
 IDENTITY = {ATEN.detach.default, ATEN.alias.default, ATEN.lift_fresh_copy.default}
 SHAPE_ONLY = {ATEN.ones_like.default, ATEN.zeros_like.default}  # constants, whatever their argument holds
-_SEEN = {ATEN.view.default, ATEN._unsafe_view.default, ATEN.transpose.int, ATEN.permute.default, ATEN.unsqueeze.default}
+_VIEWS = {
+    ATEN.view.default,
+    ATEN._unsafe_view.default,
+    ATEN.transpose.int,
+    ATEN.permute.default,
+    ATEN.unsqueeze.default,
+}
 DIRECT: dict[Any, Any] = {  # the same operations by torch's own functions, which are called 1 us sooner; reshape for
     # view, because an elementwise result may have other strides than it had while the step was traced
     ATEN.bmm.default: torch.bmm, ATEN.add.Tensor: torch.add, ATEN.sub.Tensor: torch.sub, ATEN.mul.Tensor: torch.mul,
@@ -103,7 +109,9 @@ def trace_step(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Te
             with torch.no_grad():
                 graph = torch_private.make_fx(functionalize(graph))(*inputs)
         return CompiledStep(clean(graph, inputs, sum(sizes)), players)
-    except Exception as error:  # a user's objective is any Python, and any of it may stand in the way; it can still run
+    except (
+        Exception
+    ) as error:  # a user's objective is any Python, and any of it may fail here; it can still run eagerly
         state.why_not = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return None
 
@@ -126,18 +134,18 @@ def clean(module: fx.GraphModule, inputs: list[Tensor], leaves: int = 0) -> fx.G
     def keep(node: fx.Node, value: Tensor) -> fx.Node:
         module.register_buffer(f"_kept_{node.name}", value)
         with graph.inserting_before(node):
-            kept = graph.get_attr(f"_kept_{node.name}")
-        values.of[kept] = value
-        return replaced(node, kept)
+            buffer = graph.get_attr(f"_kept_{node.name}")
+        values.of[buffer] = value
+        return replaced(node, buffer)
 
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
         if changes_nothing(node, values.of):
             replaced(node, node.args[0])
-        elif node.target in _SEEN and node.args[0] in parameters:
-            seen = node.target(values.of[node.args[0]].detach(), *node.args[1:])  # of the parameter, not of a copy
-            parameters.add(keep(node, seen))
+        elif node.target in _VIEWS and node.args[0] in parameters:
+            viewed = node.target(values.of[node.args[0]].detach(), *node.args[1:])  # of the parameter, not of a copy
+            parameters.add(keep(node, viewed))
         elif is_constant(node, values.of, parameters):
             keep(node, values.of[node].clone())
         elif not node.kwargs:

@@ -1,4 +1,4 @@
-"""`fit(...) -> Run`: what is asked for, checked and laid out in a folder before the first step, then trained."""
+"""`fit(...) -> Run`: check the settings, lay out the folder, train."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ import numpy as np
 from unseam.atomic import free_path, remove_leftovers, write_array, write_atomic
 from unseam.axes import Array
 from unseam.data import config as data_config
-from unseam.data import load_data, said_of
+from unseam.data import likelihood_options, load_data
 from unseam.data.base import Dataset, layers, unit_range, whole_numbers
 from unseam.data.names import DataScale
 from unseam.data.pairs import read_pairs
+from unseam.data.registry import wrap
 from unseam.data.scaling import bright, uneven
 from unseam.data.torch_data import is_torch_data, read_torch_data
 from unseam.data.user import UserData
-from unseam.data.wrap import Scaled, Wrapper, wrap
+from unseam.data.wrap import Scaled, Wrapper
 from unseam.errors import BadInput, lookup
 from unseam.models import Architecture
 from unseam.models.likelihood import COUNTS
@@ -162,15 +163,15 @@ def begin_run(
 ) -> Run:
     """What `fit` does before the first step: everything checked, and the folder laid out."""
     name, kind, training = choices.name, choices.kind, choices.training
-    asked = {"scale": scale} if scale not in (None, "none") else {}
+    wrapping = {"scale": scale} if scale not in (None, "none") else {}
     if is_torch_data(data):
         data, parameters = from_torch(data, data_parameters)
         data_parameters = parameters
     if isinstance(data, Dataset):
-        dataset = wrap(data, asked)
+        dataset = wrap(data, wrapping)
     else:
-        said = said_of(data, choices.architecture.likelihood)
-        dataset = load_data(data, **{**said, **(data_parameters or {}), **asked})
+        from_likelihood = likelihood_options(data, choices.architecture.likelihood)
+        dataset = load_data(data, **{**from_likelihood, **(data_parameters or {}), **wrapping})
     members, static = sweep_members(kind, seeds, choices.hyperparameters)
     pairing = kind(**members[0].hyper, **static).pairing()
     if pairing is not None and pairing.file:
@@ -188,8 +189,8 @@ def begin_run(
     folder = Path(out) if out is not None else free_folder(data, name)
     check_free(folder)
     source = None if networks is None else source_of(networks)
-    asked_for = RunConfig({}, name, static, members, architecture, training, choices.optimiser, networks=source)
-    config = plan(asked_for, kind(**members[0].hyper, **static), dataset.shape, make)
+    requested = RunConfig({}, name, static, members, architecture, training, choices.optimiser, networks=source)
+    config = plan(requested, kind(**members[0].hyper, **static), dataset.shape, make)
     if check and (networks is not None or kind not in OBJECTIVES.values()):
         check_gradient(config, kind, dataset, make)
     config = replace(config, **stored_data(dataset, folder, static.get("pairs")))
@@ -201,30 +202,30 @@ def begin_run(
 def from_torch(data: Any, parameters: Mapping[str, Any] | None) -> tuple[Array, dict[str, Any]]:
     """The observations of a torch Dataset or DataLoader; its labels become factors, unless some were given."""
     x, labels = read_torch_data(data)
-    told = dict(parameters or {})
-    if labels is not None and "factors" not in told:
+    known_values = dict(parameters or {})
+    if labels is not None and "factors" not in known_values:
         classes = {"kinds": "categorical"} if labels.ndim == 1 and labels.dtype.kind in "iu" else {}
-        told |= {"factors": labels, **classes}
-    return x, told
+        known_values |= {"factors": labels, **classes}
+    return x, known_values
 
 
 def _warn(data: Dataset, scale: DataScale | None) -> None:
     """Warn if an unscaled column of the user's data dominates the loss."""
     if scale is not None or not isinstance(data, UserData) or data.likelihood != "gaussian":
         return
-    if told := uneven(data, data.features) if len(data.shape) == 1 else bright(data):
-        warnings.warn(told, stacklevel=3)
+    if known_values := uneven(data, data.features) if len(data.shape) == 1 else bright(data):
+        warnings.warn(known_values, stacklevel=3)
 
 
 def stored_data(data: Dataset, folder: Path, pairs: Any = None) -> dict[str, Any]:
     """What a run's configuration holds of its data, with which it encodes and decodes without it; arrays in memory
     are written into the folder."""
-    kept = user_files.relative(data_config(_on_disk(data, folder)), folder)
+    stored = user_files.relative(data_config(_on_disk(data, folder)), folder)
     scaled = next((layer.scaling for layer in layers(data) if isinstance(layer, Scaled)), None)
     inner = layers(data)[-1]
     features = (inner.features if isinstance(inner, UserData) else None) or ()
-    digests = user_files.digests(kept, folder, pairs)
-    return {"data": kept, "digests": digests, "shape": tuple(data.shape), "features": features, "scaling": scaled}
+    digests = user_files.digests(stored, folder, pairs)
+    return {"data": stored, "digests": digests, "shape": tuple(data.shape), "features": features, "scaling": scaled}
 
 
 def _check(kind: type[Objective], architecture: Architecture, training: Training, data: Dataset) -> None:

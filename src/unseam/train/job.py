@@ -57,7 +57,7 @@ class State:
     frozen: dict[int, str] = field(default_factory=dict)  # position in the group -> why it stopped
     held: dict[int, dict[str, list[Tensor]]] = field(default_factory=dict)  # its last finite parameters
     best: BestWeights | None = None  # with early stopping
-    note: str = ""  # why all members stopped, if a callback asked for it
+    note: str = ""  # why all members stopped, if a callback stopped them
     why_not: str = ""  # why the step was not written out (compiled_step.py), where it was tried
 
 

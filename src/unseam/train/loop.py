@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from unseam.data.base import Dataset
-from unseam.device import kept_memory
+from unseam.device import retained_memory
 from unseam.geometry.polarized import active_latents
 from unseam.objectives import Objective
 from unseam.run.checkpoint import save_checkpoint, weights_path
@@ -41,7 +41,7 @@ WORSE = 10  # times the reconstruction's start by which it may get worse
 _Row = dict[str, Any]
 
 
-@kept_memory()
+@retained_memory()
 def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
     """Train until the last step or an interrupt (which leaves a checkpoint), then write the final numbers.
 
@@ -180,19 +180,19 @@ def still_training(state: State, members: int) -> bool:
     return len(stopped | set(state.frozen)) < members
 
 
-def stop_early(state: State, seen: Mapping[str, Tensor]) -> None:
+def stop_early(state: State, held_out: Mapping[str, Tensor]) -> None:
     """With early stopping: members whose held-out loss no longer falls are held at their best weights."""
-    if state.best is not None and seen:
-        for position in state.best.see(state.stacks, state.step, seen["loss"], state.frozen):
+    if state.best is not None and held_out:
+        for position in state.best.see(state.stacks, state.step, held_out["loss"], state.frozen):
             state.held[position] = state.best.of(position)
 
 
-def call_back(job: Job, state: State, report: Mapping[str, Tensor], seen: Mapping[str, Tensor]) -> bool:
+def call_back(job: Job, state: State, report: Mapping[str, Tensor], held_out: Mapping[str, Tensor]) -> bool:
     """Call the user's functions at a logged step; whether one of them stops the training here."""
     if not job.callbacks:
         return False
     weights = state.stacks["model"].state()
-    values = logged_numbers(report, seen)
+    values = logged_numbers(report, held_out)
     logged = LoggedStep(
         state.step,
         job.members,
@@ -282,8 +282,8 @@ class HeldOut:
     def __init__(self, forward: Forward, trained: Feed, rows: Tensor, count: int) -> None:
         batch = forward.batch * forward.objective.batches
         self.forward, self.batches = forward, max(1, min(count, len(rows)) // batch)
-        given = (trained.data, rows, trained.given, batch, self.batches)
-        self.feed = Feed(*given, trained.pairing, trained.device, like=trained)
+        same = (trained.data, rows, trained.member_seeds, batch, self.batches)
+        self.feed = Feed(*same, trained.pairing, trained.device, like=trained)
 
     @torch.no_grad()
     def __call__(self, state: State) -> dict[str, Tensor]:
@@ -336,7 +336,7 @@ def finish(job: Job, state: State, mean: Mapping[str, Tensor], results: Results)
 
 
 def exploded(reconstruction: float, kl: float, began: float | None) -> str:
-    """Why finite numbers are no result: a code longer than any, or a reconstruction far worse than untrained.
+    """Why finite numbers are not a result: a code longer than any, or a reconstruction far worse than untrained.
 
     >>> exploded(5.0, 3.0, 9.0), exploded(5e6, 3.0, 9.0)
     ('', 'its reconstruction went from 9 to 5e+06 nats; use a smaller lr, or --scale standard for a table')

@@ -89,7 +89,7 @@ ADAGRAD_EPS = 1e-10  # torch's
 
 
 class Stepper:
-    """p <- p - step(g), for a parameter p whose gradient stands in p.grad.
+    """p <- p - step(g), for a parameter p whose gradient is p.grad.
 
     >>> p = torch.ones(2)
     >>> p.grad = torch.tensor([0.5, -3.0])
@@ -101,22 +101,22 @@ class Stepper:
     def __init__(self, settings: Optimiser, parameter: Tensor) -> None:
         self.settings, self.parameter = settings, parameter
         self.fused = settings.name == "adam" or parameter.device.type == "cpu"  # AdaGrad's kernel is the CPU's alone
-        self.kept = {name: torch.zeros_like(parameter) for name in _MOMENTS[settings.name]}
-        if self.kept:
-            self.kept["step"] = torch.zeros((), device=parameter.device if self.fused else "cpu")
+        self.moments = {name: torch.zeros_like(parameter) for name in _MOMENTS[settings.name]}
+        if self.moments:
+            self.moments["step"] = torch.zeros((), device=parameter.device if self.fused else "cpu")
 
     @torch.no_grad()
     def step(self) -> None:
         assert self.parameter.grad is not None
         s, p, g = self.settings, [self.parameter], [self.parameter.grad]
-        kept = {name: [value] for name, value in self.kept.items()}
+        m = {name: [value] for name, value in self.moments.items()}
         if s.name == "adam":
             # eps 0: Adam's 0/0 of a gradient that was never there is 0; to any other step, tiny adds nothing
             eps = s.eps or torch.finfo(self.parameter.dtype).tiny
-            adamw(p, g, kept["exp_avg"], kept["exp_avg_sq"], [], kept["step"], fused=True, amsgrad=False, beta1=s.b1,
+            adamw(p, g, m["exp_avg"], m["exp_avg_sq"], [], m["step"], fused=True, amsgrad=False, beta1=s.b1,
                   beta2=s.b2, lr=s.lr, weight_decay=s.weight_decay, eps=eps, maximize=False)  # fmt: skip
         elif s.name == "adagrad":
-            adagrad(p, g, kept["sum"], kept["step"], fused=self.fused, lr=s.lr, weight_decay=0.0, lr_decay=0.0,
+            adagrad(p, g, m["sum"], m["step"], fused=self.fused, lr=s.lr, weight_decay=0.0, lr_decay=0.0,
                     eps=ADAGRAD_EPS, maximize=False)  # fmt: skip
         else:
             self.parameter.add_(g[0], alpha=-s.lr)
@@ -124,8 +124,10 @@ class Stepper:
     @property
     def state(self) -> dict[str, Tensor]:
         """What a checkpoint must hold, by torch's names; nothing for SGD."""
-        return dict(self.kept)
+        return dict(self.moments)
 
     @state.setter
     def state(self, moments: dict[str, Tensor]) -> None:
-        self.kept |= {name: moments[name].to(value.device) for name, value in self.kept.items() if name in moments}
+        self.moments |= {
+            name: moments[name].to(value.device) for name, value in self.moments.items() if name in moments
+        }

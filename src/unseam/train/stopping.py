@@ -116,8 +116,8 @@ def check_patience(training: Training, held_out: int) -> None:
         )
     if training.patience < training.log_every:
         raise BadInput(
-            f"patience={training.patience} is less than log_every={training.log_every}, the steps between two looks at "
-            "the held-out loss; choose a larger patience or a smaller log_every"
+            f"patience={training.patience} is less than log_every={training.log_every}, the steps between two "
+            "measurements of the held-out loss; choose a larger patience or a smaller log_every"
         )
 
 

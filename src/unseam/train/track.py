@@ -30,7 +30,7 @@ class Writer(Protocol):
 
 
 class TensorBoard:
-    """One folder a member below RUN/tensorboard: `tensorboard --logdir RUN/tensorboard`."""
+    """One folder per member below RUN/tensorboard: `tensorboard --logdir RUN/tensorboard`."""
 
     def __init__(self, folder: Path, config: RunConfig) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -47,7 +47,7 @@ class TensorBoard:
 
 
 class Wandb:
-    """One run of Weights & Biases a cohort; a member's numbers stand under its name, over the training step."""
+    """One run of Weights & Biases per cohort; each member logs under its own name, by training step."""
 
     def __init__(self, folder: Path, config: RunConfig) -> None:
         import wandb
@@ -88,15 +88,15 @@ class Follower:
 
     def __init__(self, folder: Path, writer: Writer) -> None:
         self.rows, self.writer = Results(folder), writer
-        self.seen: dict[int, int] = {}  # member -> its last step
+        self.last_step: dict[int, int] = {}  # member -> its last step
 
     def look(self) -> None:
         new = self.rows.read("log")
-        new = new[new["step"] > new["member"].map(self.seen).fillna(-1)]
+        new = new[new["step"] > new["member"].map(self.last_step).fillna(-1)]
         for step, member in new[["step", "member"]].drop_duplicates().sort_values(["step", "member"]).to_numpy():
             rows = new[(new["step"] == step) & (new["member"] == member)]
             self.writer.write(int(member), int(step), dict(zip(rows["name"], rows["value"], strict=True)))
-            self.seen[int(member)] = int(step)
+            self.last_step[int(member)] = int(step)
 
 
 @contextmanager
@@ -121,4 +121,4 @@ def _watch(folder: Path, config: RunConfig, to: str, done: threading.Event) -> N
         follower.writer.close()
     except Exception as error:  # a tracker error must not stop the run
         what = f"{to} failed ({type(error).__name__}: {error})"
-        log.warning(f"{what}; training goes on, and its rows are kept as ever")
+        log.warning(f"{what}; training continues, and its rows are saved as usual")

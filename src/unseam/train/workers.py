@@ -1,4 +1,4 @@
-"""Groups of a cohort trained by several processes; a group whose process dies goes on in another."""
+"""Groups of a cohort trained by several processes; the group of a process that dies continues in another."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Worker:
 
 
 def resume_command(folder: Path) -> str:
-    """The command that goes on with a run, as a shell takes it.
+    """The command that resumes a run, quoted for the shell.
 
     >>> resume_command(Path("my runs/a"))
     "unseam train --resume 'my runs/a'"
@@ -95,16 +95,16 @@ class Interrupted(KeyboardInterrupt):
     """Training stopped by the user; the run folder holds all that is needed to go on."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(f"stopped; go on with: {resume_command(folder)}")
+        super().__init__(f"stopped; continue with: {resume_command(folder)}")
         self.folder = folder
 
 
 @contextmanager
 def without_resume() -> Iterator[None]:
-    """Around training in a folder that will be gone: errors do not say how to go on with a run in it.
+    """For training in a temporary folder: errors do not mention how to resume it.
 
     >>> with without_resume():
-    ...     raise Failed("the disk is full; then go on with: unseam train --resume /tmp/abc/run")
+    ...     raise Failed("the disk is full; then continue with: unseam train --resume /tmp/abc/run")
     Traceback (most recent call last):
     unseam.errors.Failed: the disk is full; then start it again
     """
@@ -113,7 +113,7 @@ def without_resume() -> Iterator[None]:
     except KeyboardInterrupt:
         raise KeyboardInterrupt("stopped; nothing was kept: start it again") from None
     except Failed as error:
-        raise Failed(re.sub(r"then go on with: .*", "then start it again", str(error))) from error
+        raise Failed(re.sub(r"then continue with: .*", "then start it again", str(error))) from error
 
 
 def train_in_processes(jobs: Sequence[Job], workers: int, advance: Any) -> None:
@@ -127,17 +127,17 @@ def train_in_processes(jobs: Sequence[Job], workers: int, advance: Any) -> None:
         return Worker(Process(WORK, *document, inbox=inbox))
 
     with interruptible() as interrupted:
-        staff = [start() for _ in range(workers)]
+        running = [start() for _ in range(workers)]
         try:
-            while not all(worker.idle for worker in staff):
+            while not all(worker.idle for worker in running):
                 done = 0
                 for process, message in messages(inbox, PAUSE):
-                    worker = next((w for w in staff if w.process is process), None)
+                    worker = next((w for w in running if w.process is process), None)
                     if worker is None or (message is None and worker.idle):
                         continue
                     if message is None:
                         todo.appendleft(requeue(worker, deaths, job.folder))
-                        staff[staff.index(worker)] = start()
+                        running[running.index(worker)] = start()
                     elif message[0] == "progress":
                         _, number, steps, *losses[number] = message
                         done += steps * len(jobs[number].members)
@@ -147,11 +147,11 @@ def train_in_processes(jobs: Sequence[Job], workers: int, advance: Any) -> None:
                 if interrupted.is_set():
                     raise Interrupted(job.folder)
         except BaseException:
-            for worker in staff:  # ask those still at work for a last checkpoint
+            for worker in running:  # ask those still at work for a last checkpoint
                 worker.process.terminate()
             raise
         finally:
-            for worker in staff:
+            for worker in running:
                 worker.process.join(60)
 
 
@@ -173,7 +173,7 @@ def requeue(worker: Worker, deaths: Counter[int], folder: Path) -> int:
     deaths[worker.group] += 1
     text = f"a training process died ({worker.process.death()})"
     if worker.group < 0 or deaths[worker.group] > 1:
-        raise Failed(f"{text}; fix this or use --workers 1, then go on with: {resume_command(folder)}")
+        raise Failed(f"{text}; fix this or use --workers 1, then continue with: {resume_command(folder)}")
     log.warning(f"{text}; another process continues its group")
     return worker.group
 
@@ -229,6 +229,6 @@ def _work(line: Line, document: dict[str, Any], objective: dict[str, str], folde
     except BadInput as error:
         line.send("BadInput", str(error))
     except ENVIRONMENT as error:
-        line.send("Failed", f"{error_text(error)}; then go on with: {resume_command(Path(folder))}")
+        line.send("Failed", f"{error_text(error)}; then continue with: {resume_command(Path(folder))}")
     except BaseException:
         line.send("bug", f"a training process failed:\n{traceback.format_exc()}")

@@ -13,7 +13,7 @@ from unseam.axes import Array
 from unseam.geometry.polarized import ACTIVE_STD, ACTIVE_VARIANCE
 from unseam.models import Autoencoder
 from unseam.run import Run
-from unseam.runs.diagnose import Seen, see
+from unseam.runs.diagnose import EncodedRows, see
 from unseam_papers.frame.exhibit import Work, beta_argument, both
 
 MODEL_SETUPS: dict[str, dict[str, Any]] = {
@@ -104,7 +104,7 @@ def members_at_beta(run: Run, beta: float) -> list[int]:
     return [m for m, member in enumerate(run.members) if member.hyper.get("beta", beta) == beta]
 
 
-def look_at_setup(run: Run, member: int, points: int, step: int | None = None) -> tuple[Autoencoder, Seen]:
+def look_at_setup(run: Run, member: int, points: int, step: int | None = None) -> tuple[Autoencoder, EncodedRows]:
     """A member in double precision, and what it says of held-out rows."""
     model = run.model(member, step).double()
     return model, see(run, model, points, seed=0)

@@ -245,7 +245,7 @@ def test_a_table_is_filmed_as_curves_and_has_no_gif(vectors):
     with served(open_gallery([vectors.folder], [0, None])) as ask:
         point = {"model": "0.0", "z": [0.0, 0.0]}
         assert ask("/api/film", {**point, "kind": "grid"}).content.startswith(b"\x89PNG")
-        assert b"no pictures" in ask("/api/film", {**point, "kind": "gif"}).content
+        assert b"not pictures" in ask("/api/film", {**point, "kind": "gif"}).content
 
 
 def test_the_range_of_the_codes_and_their_spacing_are_told(ask, gallery):

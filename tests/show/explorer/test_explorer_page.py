@@ -235,7 +235,7 @@ def test_the_users_own_picture_is_encoded(page, images):
     np.testing.assert_allclose(page.z(), code, atol=0.02)  # a PNG has 256 levels
     here = page.z()
     page.tab.set_input_files("#file", {**content, "buffer": b"no picture"})
-    page.until("() => document.querySelector('#notice').textContent.includes('no readable picture')")
+    page.until("() => document.querySelector('#notice').textContent.includes('not a readable picture')")
     np.testing.assert_array_equal(page.z(), here)
     page.wrong[:] = [text for text in page.wrong if "400 (Bad Request)" not in text]  # the browser's own note of it
 

@@ -28,7 +28,7 @@ _PATTERNS = ("data/cars/list.txt", "cars/list.txt", "list.txt")
 
 def _models(listing: Path) -> list[Path]:
     """The MATLAB files that list.txt names, all of which must be there."""
-    with refusing(f"file {str(listing)!r}", "no list of names"):
+    with refusing(f"file {str(listing)!r}", "not a list of names"):
         names = [
             Path(line.strip()).name.removesuffix(".mat") for line in listing.read_text().splitlines() if line.strip()
         ]
@@ -86,7 +86,7 @@ def model_views(path: Path, like: tuple[int, ...] | None = None) -> Array:  # (H
     where = f"file {str(path)!r}"
     if path.stat().st_size > _LARGEST:
         raise BadInput(f"{where} has {path.stat().st_size:,} bytes, too many for one car")
-    with refusing(where, "damaged or no MATLAB 5 file"):
+    with refusing(where, "damaged or not a MATLAB 5 file"):
         for name, kind, shape, (coded, values, _) in _matrices(path.read_bytes()):
             if name != "im":
                 continue

@@ -60,7 +60,7 @@ def _partition(path: Path, files: tuple[str, ...]) -> Array:  # (N,): 0 train, 1
 
 
 class Photographs:
-    """Pictures by row, decoded when asked for: the middle square, resized."""
+    """Pictures by row, decoded on demand: the middle square, resized."""
 
     def __init__(self, folder: Path, files: list[str], crop: int, size: int) -> None:
         self.folder, self.files, self.crop, self.size = folder, files, crop, size
@@ -69,12 +69,12 @@ class Photographs:
     @cached_property
     def archive(self) -> zipfile.ZipFile:
         path = self.folder / "img_align_celeba.zip"
-        with refusing(f"file {str(path)!r}", "damaged or no zip"):
+        with refusing(f"file {str(path)!r}", "damaged or not a zip"):
             return zipfile.ZipFile(path)
 
     def content(self, name: str) -> bytes:
         if Path(name).name != name:
-            raise BadInput(f"celeba: {name!r} is no plain file name")
+            raise BadInput(f"celeba: {name!r} is not a plain file name")
         path = self.folder / "img_align_celeba" / name
         with refusing(f"picture {name!r} of celeba", "not there, or damaged"):
             return path.read_bytes() if path.parent.is_dir() else self.archive.read(f"img_align_celeba/{name}")
@@ -120,9 +120,9 @@ class CelebA(TableDataset):
         folder, number = folder_of(self.path), _SPLITS[self.split]
         names, files, values = attributes(folder / "list_attr_celeba.txt")
         part = _partition(folder / "list_eval_partition.txt", files)
-        kept = np.flatnonzero(part == number) if number is not None else np.arange(len(files))
-        if not len(kept):
+        numbers = np.flatnonzero(part == number) if number is not None else np.arange(len(files))
+        if not len(numbers):
             raise BadInput(f"celeba: split={self.split!r} has no picture")
-        photographs = Photographs(folder, [files[row] for row in kept], self.crop, self.size)
+        photographs = Photographs(folder, [files[row] for row in numbers], self.crop, self.size)
         space = FactorSpace(tuple(Factor(name, 2, "categorical") for name in names))
-        return Table(photographs, "hwc", torch.from_numpy(values[kept]), space)
+        return Table(photographs, "hwc", torch.from_numpy(values[numbers]), space)

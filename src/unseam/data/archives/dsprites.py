@@ -1,6 +1,6 @@
 """`dsprites`: the official file, as HDF5 (which holds no pickle) or .npz (whose pickled member is never read).
 
-It unpacks to 3 GB. We read it once, in blocks, into one bit a pixel (377 MB on disk, memory-mapped), so that a batch
+It unpacks to 3 GB. We read it once, in blocks, into one bit per pixel (377 MB on disk, memory-mapped), so that a batch
 touches only its own rows.
 """
 

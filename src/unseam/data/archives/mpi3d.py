@@ -58,7 +58,7 @@ def read_mpi3d(path: Path) -> Any:
 
 
 def complaint(path: Path) -> str:
-    """Why the file is no MPI3D archive, read to its end (zipfile compares the CRC); empty if it is one."""
+    """Why the file is not an MPI3D archive, read to its end (zipfile compares the CRC); empty if it is one."""
     try:
         header = npz_header(path, "images", path.name)
         for _ in npz_blocks(path, "images", path.name, 3):

@@ -57,7 +57,9 @@ def cached(tag: str, sources: Sequence[Path], shape: tuple[int, ...], blocks: Ca
         try:
             _fill(path, shape, blocks(), tag)
         except OSError as error:
-            raise BadInput(f"unpacking {tag} into {path.parent} failed: {error.strerror}; make room there") from None
+            raise BadInput(
+                f"unpacking {tag} into {path.parent} failed: {error.strerror}; free some space there"
+            ) from None
     return load_array(path, f"file {str(path)!r}")
 
 
@@ -73,7 +75,9 @@ def _fill(path: Path, shape: tuple[int, ...], blocks: Iterator[Array], tag: str)
     path.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(path.parent).free
     if need > free:
-        raise BadInput(f"unpacking {tag} needs {need:,} bytes in {path.parent}, where {free:,} are free; make room")
+        raise BadInput(
+            f"unpacking {tag} needs {need:,} bytes in {path.parent}, where {free:,} are free; free some space"
+        )
     with atomic_file(path) as temporary, bar(f"unpacking {tag}, once", shape[0]) as advance:
         with temporary.open("wb") as out:  # not a memory map: on a full disk that would be a signal, not an error
             np.lib.format.write_array_header_1_0(out, {"descr": "|u1", "fortran_order": False, "shape": shape})

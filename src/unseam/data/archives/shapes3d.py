@@ -22,7 +22,7 @@ _FACTORS: tuple[tuple[str, FactorKind], ...] = (
     ("shape", "categorical"),
     ("orientation", "ordinal"),
 )
-COSTLY = 1 << 20  # bytes to unpack for one row, from which a copy on disk is worth its room
+COSTLY = 1 << 20  # bytes to unpack for one row, from which a copy on disk is worth its space
 
 
 @lru_cache(maxsize=2)

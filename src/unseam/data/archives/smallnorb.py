@@ -49,7 +49,7 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[A
             why = (
                 "its byte order is swapped" if swapped else f"it starts with {head[:1].tobytes().hex(' ') or 'nothing'}"
             )
-            raise BadInput(f"{where} is no NORB file of numbers: {why}")
+            raise BadInput(f"{where} is not a NORB file of numbers: {why}")
         axes = int(head[1])
         content = file.read(4 * max(3, axes)) if 0 < axes < 9 else b""
         lengths = np.frombuffer(content, "<i4") if len(content) == 4 * max(3, axes) else np.zeros(1, int)

@@ -1,8 +1,8 @@
 """Download the files of a data set, check what they hold, and put them into the data folder, whole or not at all.
 
 Why not pooch: it verifies and shows a bar, but does not go on where a download broke off (files have up to 12 GB),
-knows one address a file, and checks one hash. `NAME.part` keeps what came; a later call asks for the rest, from any
-mirror, and only what has the right size and hashes gets its name.
+knows one address per file, and checks one hash. `NAME.part` keeps what arrived; a later call requests the rest, from
+any mirror, and only what has the right size and hashes gets its name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from unseam.progress import bar
 
 TIMEOUT = 30  # seconds without a byte
 HEAD = 90  # seconds until an answer has begun, however many bytes of its head have come
-SLOWEST, STRETCH = 1000, 60.0  # bytes a second, over so many seconds: slower than that is no download
+SLOWEST, STRETCH = 1000, 60.0  # bytes a second, over so many seconds: slower than that counts as broken
 _BLOCK = 1 << 20
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR)
 UNPACKED = {"cars3d": "data/cars/"}  # the part of an archive that is unpacked beside it
@@ -105,14 +105,14 @@ def bring(folder: Path, file: File, addresses: list[str], later: tuple[File, ...
         except DOWNLOAD_ERRORS as error:
             if isinstance(error, OSError) and error.errno in NO_ROOM:
                 raise BadInput(
-                    f"{target} cannot be written: {error.strerror}; make room and run the same again"
+                    f"{target} cannot be written: {error.strerror}; free some space and run the same again"
                 ) from None
             failures.append(f"{address}: {reason(error)}")
-    kept = max([p.stat().st_size for p in map(partial(_part_of, target), (False, True)) if p.is_file()], default=0)
-    resume = f"; {kept:,} bytes are kept, the same command goes on from there" if kept else ""
+    on_disk = max([p.stat().st_size for p in map(partial(_part_of, target), (False, True)) if p.is_file()], default=0)
+    resume = f"; {on_disk:,} bytes are kept; run the same command to continue" if on_disk else ""
     also = " and ".join(["it", *(other.name for other in later if not (folder / other.name).is_file())])
     raise BadInput(
-        f"{file.name} could not be fetched ({'; '.join(failures)}){resume}; {'or ' if kept else ''}copy {also} to "
+        f"{file.name} could not be fetched ({'; '.join(failures)}){resume}; {'or ' if on_disk else ''}copy {also} to "
         f"{folder} yourself, or give the {'folder that holds them' if later else 'file'} with --from"
     )
 
@@ -170,7 +170,7 @@ def _part_of(target: Path, packed: bool) -> Path:
 
 
 def download(address: str, file: File, target: Path) -> Path:
-    """Go on with what is there; if the whole then turns out wrong, once more from the start."""
+    """Continue a partial download; if the complete file is wrong, start over once."""
     packed = address.endswith(".gz") and not file.name.endswith(".gz")
     part = _part_of(target, packed)
     part.parent.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,7 @@ def parse_idx(content: bytes, where: str) -> Array:
     array([7, 9], dtype=uint8)
     """
     if len(content) < 4 or content[:3] != b"\x00\x00\x08":
-        raise BadInput(f"{where} is no idx file of bytes (it starts with {content[:4].hex(' ') or 'nothing'})")
+        raise BadInput(f"{where} is not an idx file of bytes (it starts with {content[:4].hex(' ') or 'nothing'})")
     start = 4 + 4 * content[3]
     shape = tuple(np.frombuffer(content[4:start], ">u4").tolist()) if len(content) >= start else ()
     wanted = start + int(np.prod(shape, dtype=object))

@@ -104,13 +104,13 @@ class Perturbed(PassThrough):
         Read as plain JSON, before any data set is made: each would otherwise ask the next for its shape, until the
         interpreter's stack is full.
         """
-        place, seen = Path(self.folder).resolve(), set[Path]()
+        place, visited = Path(self.folder).resolve(), set[Path]()
         while (place / FILE).is_file():
-            if place in seen or len(seen) == LONGEST_CHAIN:
-                what = "comes back to" if place in seen else f"is longer than {LONGEST_CHAIN} folders at"
+            if place in visited or len(visited) == LONGEST_CHAIN:
+                what = "comes back to" if place in visited else f"is longer than {LONGEST_CHAIN} folders at"
                 remedy = f"name the data that was perturbed in {FILE}, or make the folder again: unseam perturb"
                 raise BadInput(f"data={self.folder!r}: the chain of bases {what} {str(place)!r}; {remedy}")
-            seen.add(place)
+            visited.add(place)
             place = Path(json.loads((place / FILE).read_bytes())["base"]["name"]).resolve()
 
     @property
@@ -197,7 +197,7 @@ def write_perturbed(
     scale: tuple[Tensor, Tensor] | None = None,  # middle and reach of the factors
     own: Array | None = None,  # (N, W) where there are none
 ) -> Perturbed:
-    """The folder of a perturbed data set; perturbed.json comes last, so that a folder that has it is whole."""
+    """The folder of a perturbed data set; perturbed.json is written last, so a folder that has it is complete."""
     weights = {name: tensor.detach().contiguous().clone() for name, tensor in mover.state_dict().items()}
     write_atomic(folder / "m.safetensors", save(weights))
     if own is not None:

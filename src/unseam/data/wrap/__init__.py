@@ -5,7 +5,6 @@ Each is a frozen dataclass like any other set; `load_data` wraps in the order of
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,20 +12,20 @@ from typing import Any
 from torch import Tensor
 
 from unseam.axes import FactorSpace
-from unseam.data.base import ORDER, Dataset, Wrapper, checked_rows
+from unseam.data.base import ORDER, Wrapper, checked_rows
 from unseam.data.table import factor_table
-from unseam.data.wrap.pixels import MADE, Dressed, Grey, Noise, Padded, Scaled, fold
+from unseam.data.wrap.pixels import DRAWN, Dressed, Grey, Noise, Padded, Scaled, fold
 from unseam.data.wrap.row_subsets import Correlated, Shared, Subset, Without, whole_data
 
 __all__ = [
-    "MADE", "ORDER", "WRAPPERS", "Correlated", "Dressed", "Grey", "Labelled", "Noise", "Padded", "Scaled", "Shared",
-    "Subset", "Without", "Wrapper", "fold", "options", "whole_data", "wrap",
+    "DRAWN", "ORDER", "WRAPPERS", "Correlated", "Dressed", "Grey", "Labelled", "Noise", "Padded", "Scaled", "Shared",
+    "Subset", "Without", "Wrapper", "fold", "whole_data",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Labelled(Wrapper):
-    """The same observations with factors from a table: one row an observation."""
+    """The same observations with factors from a table: one row per observation."""
 
     table: Any = None  # path, DataFrame or array
 
@@ -46,17 +45,3 @@ class Labelled(Wrapper):
 
 
 WRAPPERS: tuple[type[Wrapper], ...] = (Dressed, Grey, Noise, Padded, Scaled, Without, Shared, Correlated)  # as ORDER
-
-
-def options(kind: type[Wrapper]) -> dict[str, dataclasses.Field[Any]]:
-    """A wrapper's parameters."""
-    return {field.name: field for field in dataclasses.fields(kind) if field.name != "of"}
-
-
-def wrap(data: Dataset, asked: dict[str, Any]) -> Dataset:
-    """The data set in those wrappers for which something other than the default is asked."""
-    for kind in WRAPPERS:
-        own = {name: asked[name] for name in options(kind) if name in asked}
-        if any(value != options(kind)[name].default for name, value in own.items() if name != "subset_seed"):
-            data = kind(data, **own)
-    return data

@@ -18,7 +18,7 @@ from unseam import rng
 from unseam.data.base import Wrapper, within
 from unseam.data.cache import cached_array
 from unseam.data.images import read_picture
-from unseam.data.names import MADE, DataScale
+from unseam.data.names import DRAWN, DataScale
 from unseam.data.scaling import Scaling, scaling
 from unseam.errors import BadInput, unknown
 
@@ -48,7 +48,7 @@ class Repainted(Wrapper):
 
 @lru_cache(maxsize=4)
 def _picture(path: str) -> Tensor:  # (3, H, W)
-    pixels = cached_array("background-1.npy", (274, 350, 3), clouds) if path == MADE else read_picture(path)
+    pixels = cached_array("background-1.npy", (274, 350, 3), clouds) if path == DRAWN else read_picture(path)
     return torch.from_numpy(pixels.astype(np.float32)).permute(2, 0, 1) / 255
 
 
@@ -172,7 +172,7 @@ class Noise(Repainted):
 
 @dataclass(frozen=True)
 class Padded(Repainted):
-    """Black borders, so that both sides are multiples of `pad`: 16 lets a convolutional network see any image."""
+    """Black borders, so that both sides are multiples of `pad`: with 16, a convolutional network takes any image."""
 
     pad: int = 1
 

@@ -20,50 +20,50 @@ from unseam.data.base import Dataset, Wrapper, at_least, checked_rows
 from unseam.errors import BadInput, unknown
 from unseam.readers import is_number
 
-_BLOCK = 1 << 17  # rows whose factors are looked at together
+_BLOCK = 1 << 17  # rows whose factors are read together
 
 
 class Subset(Wrapper):
-    """Some of the rows. `observe` still shows any combination, so that a model can be asked about those left out."""
+    """Some of the rows. `observe` still renders any combination, so models can be tested on those left out."""
 
     @abstractmethod
     def keep(self, space: FactorSpace) -> Tensor:
         """Which rows of `of` stay: (N,) bool."""
 
     def check(self) -> None:
-        self.kept  # noqa: B018  a condition that cannot be read is refused now
+        self.row_numbers  # noqa: B018  a condition that cannot be read is refused now
 
     @cached_property
-    def kept(self) -> Tensor:  # (M,)
+    def row_numbers(self) -> Tensor:  # (M,)
         """The row numbers in `of`."""
         if self.of.space is None:
             raise BadInput(
                 f"{type(self).__name__.lower()}: the data set {self.of.name!r} has no factors; pass factors=FILE"
             )
-        kept = self.keep(self.of.space).nonzero().flatten()
-        if not len(kept):
-            raise BadInput(f"{self.asked()} leaves no row of the {len(self.of):,} of {self.of.name!r}")
-        return kept
+        row_numbers = self.keep(self.of.space).nonzero().flatten()
+        if not len(row_numbers):
+            raise BadInput(f"{self.condition_text()} leaves no row of the {len(self.of):,} of {self.of.name!r}")
+        return row_numbers
 
-    def asked(self) -> str:
+    def condition_text(self) -> str:
         """What the user wrote: without='x>3'."""
         return ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[1:2])
 
     @property
     def left_out(self) -> Tensor:  # (N - M,)
         """The row numbers in `of` that are not among these rows."""
-        gone = torch.ones(len(self.of), dtype=torch.bool)
-        gone[self.kept] = False
-        return gone.nonzero().flatten()
+        is_left_out = torch.ones(len(self.of), dtype=torch.bool)
+        is_left_out[self.row_numbers] = False
+        return is_left_out.nonzero().flatten()
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.row_numbers)
 
     def factors(self, index: Tensor) -> Tensor:
-        return self.of.factors(self.kept[checked_rows(index, len(self))])
+        return self.of.factors(self.row_numbers[checked_rows(index, len(self))])
 
     def batch(self, index: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return self.of.batch(self.kept[checked_rows(index, len(self))], generator)
+        return self.of.batch(self.row_numbers[checked_rows(index, len(self))], generator)
 
 
 def everywhere(data: Dataset, ask: Callable[[Tensor], Tensor]) -> Tensor:  # ask: (B, F) -> (B, ...)
@@ -82,7 +82,7 @@ def condition(text: str, space: FactorSpace) -> Callable[[Tensor], Tensor]:
     """`shape=2` -> a question to factors (B, F), answered by (B,) bool."""
     found = CONDITION.fullmatch(text)
     if found is None or not is_number(found["value"]):
-        raise BadInput(f"without: {text!r} is no condition; write NAME=2, NAME>3 and so on, joined by & and |")
+        raise BadInput(f"without: {text!r} is not a condition; write NAME=2, NAME>3 and so on, joined by & and |")
     if found["name"] not in space.names:
         raise unknown("without: factor", found["name"], space.names)
     column, compare = space.names.index(found["name"]), COMPARE[found["sign"].replace("==", "=")]
@@ -104,14 +104,14 @@ class Without(Subset):
         either = [[condition(part, space) for part in both.split("&")] for both in (self.without or "").split("|")]
 
         def stays(factors: Tensor) -> Tensor:
-            gone = [torch.stack([ask(factors) for ask in both]).all(0) for both in either]
-            return ~torch.stack(gone).any(0)
+            meets = [torch.stack([ask(factors) for ask in both]).all(0) for both in either]
+            return ~torch.stack(meets).any(0)
 
-        kept = everywhere(self.of, stays)
-        if kept.all():
+        mask = everywhere(self.of, stays)
+        if mask.all():
             ranges = ", ".join(f"{f.name} 0..{f.size - 1}" if f.size else f.name for f in space)
-            raise BadInput(f"{self.asked()} leaves nothing out; the factors and their codes: {ranges}")
-        return kept
+            raise BadInput(f"{self.condition_text()} leaves nothing out; the factors and their codes: {ranges}")
+        return mask
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _pairs(text: str, space: FactorSpace) -> list[tuple[int, int, float]]:
         one, comma, other = (word.strip() for word in names.partition(","))
         if not comma or not is_number(sigma):
             raise BadInput(
-                f"correlate: {part!r} is no pair; write x,y=0.1 (or x,*=0.1 for x with all), several joined by ;"
+                f"correlate: {part!r} is not a pair; write x,y=0.1 (or x,*=0.1 for x with all), several joined by ;"
             )
         at_least("correlate: sigma", float(sigma), 1e-3)
         for name in (one, other):
@@ -174,7 +174,7 @@ def _pairs(text: str, space: FactorSpace) -> list[tuple[int, int, float]]:
 class Correlated(Subset):
     """Rows kept with probability exp(-(a - b)^2 / 2 sigma^2) for each pair of factors a, b, both scaled to [0, 1].
 
-    So no row is seen twice and p(a, b) is as asked (times how often a and b occur together in `of`). sigma 0.1 keeps
+    So no row occurs twice and p(a, b) is as requested (times how often a and b occur together in `of`). sigma 0.1 keeps
     22 % of a grid of 32 x 32 values, 0.4 keeps 67 %.
 
     >>> from unseam.data import load_data
@@ -187,13 +187,13 @@ class Correlated(Subset):
     subset_seed: int = 0
 
     def keep(self, space: FactorSpace) -> Tensor:
-        asked = _pairs(self.correlate or "", space)
+        pairs = _pairs(self.correlate or "", space)
         low, span = self.reach()
         u = torch.rand(len(self.of), generator=rng.generator(self.subset_seed, "correlate"), dtype=torch.float64)
 
         def weight(factors: Tensor) -> Tensor:
             c = (factors.double() - low) / span
-            return torch.stack([((c[:, a] - c[:, b]) / sigma).square() for a, b, sigma in asked]).sum(0).div(-2).exp()
+            return torch.stack([((c[:, a] - c[:, b]) / sigma).square() for a, b, sigma in pairs]).sum(0).div(-2).exp()
 
         return u < everywhere(self.of, weight)
 
@@ -207,11 +207,11 @@ def whole_data(data: Dataset) -> tuple[Dataset, Tensor]:  # and (M,)
     """The data before any rows were left out, and the rows of it that were kept.
 
     >>> from unseam.data import load_data
-    >>> full, kept = whole_data(load_data("sprites", size=16, without="shape=2", share=0.5))
-    >>> len(full), len(kept)
+    >>> full, row_numbers = whole_data(load_data("sprites", size=16, without="shape=2", share=0.5))
+    >>> len(full), len(row_numbers)
     (737280, 245760)
     """
-    kept = torch.arange(len(data))
+    row_numbers = torch.arange(len(data))
     while isinstance(data, Subset):
-        kept, data = data.kept[kept], data.of
-    return data, kept
+        row_numbers, data = data.row_numbers[row_numbers], data.of
+    return data, row_numbers

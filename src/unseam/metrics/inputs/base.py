@@ -39,7 +39,7 @@ class Observations:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Checked input: the rows, the held-out rows if any, the space, and what had to be said about it."""
+    """Checked input: the rows, the held-out rows if any, the space, and notes."""
 
     rows: Observations
     space: FactorSpace
@@ -92,9 +92,9 @@ def computed_once(function: Callable[Concatenate[Inputs, _P], _T]) -> Callable[C
 
     @wraps(function)
     def once(inputs: Inputs, *args: _P.args, **settings: _P.kwargs) -> _T:
-        asked = signature.bind(inputs, *args, **settings)
-        asked.apply_defaults()
-        key = (function, *asked.args[1:])
+        bound = signature.bind(inputs, *args, **settings)
+        bound.apply_defaults()
+        key = (function, *bound.args[1:])
         if key not in inputs.memo:
             inputs.memo[key] = function(inputs, *args, **settings)
         return inputs.memo[key]

@@ -18,7 +18,7 @@ import numpy as np
 from unseam.axes import Array
 from unseam.errors import BadInput
 
-_KEPT = 0.95  # of a group's variance: less is said
+_VARIANCE = 0.95  # of a group's variance; a note reports less
 _SMALL = 0.05  # of the largest standard deviation: below it a latent looks unused
 USED_STD, USED_VARIANCE = 0.5, 0.8  # geometry.active_latents' rule; a test compares them
 
@@ -37,11 +37,11 @@ def active_mask(active: Any, k: int) -> Array:  # (K,) bool
     >>> active_mask([True, False], 2), active_mask([1], 2)
     (array([ True, False]), array([False,  True]))
     """
-    given = np.asarray(active)
-    if given.dtype == bool and given.shape == (k,):
-        return given
-    if given.dtype.kind in "iu" and given.ndim == 1 and not ((given < 0) | (given >= k)).any():
-        return np.isin(np.arange(k), given)
+    mask = np.asarray(active)
+    if mask.dtype == bool and mask.shape == (k,):
+        return mask
+    if mask.dtype.kind in "iu" and mask.ndim == 1 and not ((mask < 0) | (mask >= k)).any():
+        return np.isin(np.arange(k), mask)
     raise BadInput(f"active={active!r} must be {k} times True or False, or numbers of latents 0..{k - 1}")
 
 
@@ -79,7 +79,7 @@ def parse_groups(text: str) -> list[list[int]]:
         found = re.fullmatch(r"\s*(\d{1,6})(?:-(\d{1,6}))?\s*", part)
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
         if last < first:
-            raise BadInput(f"groups={text!r}: {part!r} is no group; write 0-3,4-7 (columns, counted from 0)")
+            raise BadInput(f"groups={text!r}: {part!r} is not a group; write 0-3,4-7 (columns, counted from 0)")
         out.append(list(range(first, last + 1)))
     return out
 
@@ -97,14 +97,14 @@ def loadings(codes: Array, groups: str | Sequence[Sequence[int]], components: in
     check_groups(chosen, codes.shape[1], components)
     columns, owner, notes = [], [], []
     for g, members in enumerate(chosen):
-        weights, kept = _principal(codes[:, members].astype(np.float64), components)
+        weights, share = _principal(codes[:, members].astype(np.float64), components)
         column = np.zeros((codes.shape[1], weights.shape[1]))
         column[members] = weights
         columns.append(column)
         owner += [g] * weights.shape[1]
-        if kept < _KEPT:
+        if share < _VARIANCE:
             where = f"{members[0]}-{members[-1]}" if members == list(range(members[0], members[-1] + 1)) else members
-            notes.append(f"group {g} (latents {where}): {components} component(s) keep {kept:.0%} of its variance")
+            notes.append(f"group {g} (latents {where}): {components} component(s) keep {share:.0%} of its variance")
     return Loadings(np.hstack(columns), np.array(owner), tuple(notes))
 
 
@@ -112,12 +112,12 @@ def check_groups(groups: Sequence[Sequence[int]], k: int, components: int) -> No
     """Every latent in one group and no other."""
     if components < 1:
         raise BadInput(f"components={components} must be at least 1: the numbers that a group becomes")
-    given = [j for group in groups for j in group]
-    if not all(groups) or len(set(given)) < len(given):
+    mask = [j for group in groups for j in group]
+    if not all(groups) or len(set(mask)) < len(mask):
         raise BadInput(f"groups={list(map(list, groups))} must be non-empty and share no latent")
-    if any(j < 0 or j >= k for j in given):
-        raise BadInput(f"groups name latent {next(j for j in given if j < 0 or j >= k)}; the codes have 0..{k - 1}")
-    left = sorted(set(range(k)) - set(given))
+    if any(j < 0 or j >= k for j in mask):
+        raise BadInput(f"groups name latent {next(j for j in mask if j < 0 or j >= k)}; the codes have 0..{k - 1}")
+    left = sorted(set(range(k)) - set(mask))
     if left:
         raise BadInput(
             f"groups leave out latent(s) {', '.join(map(str, left[:10]))}; give them as groups of their own, or "

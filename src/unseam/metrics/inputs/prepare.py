@@ -40,7 +40,7 @@ def prepare_inputs(
     seed: int = 0,
     workers: int | None = None,
 ) -> Inputs:
-    """Check everything once, at the door.
+    """Check all input once.
 
     >>> inputs = prepare_inputs([[0.1, 2.0], [0.3, 1.0], [0.2, 0.0]], [["red", 0.5], ["blue", 0.1], ["red", 0.7]])
     >>> inputs.space.kinds, inputs.rows.labels[:, 0]
@@ -58,13 +58,13 @@ def prepare_inputs(
     codes, factors, test_codes, test_factors = map(_known_kind, (codes, factors, test_codes, test_factors))
     notes: list[str] = []
     z = [check_codes(codes, "codes", notes)]
-    given, columns = columns_of(factors, len(z[0]), "factors")
+    column_names, columns = columns_of(factors, len(z[0]), "factors")
     parts = [columns]
     if test_codes is not None:
         z.append(check_codes(test_codes, "test_codes", []))
         parts.append(columns_of(test_factors, len(z[1]), "test_factors")[1])
         same_columns(z, parts)
-    named = name_factors(given, names, space, len(columns))
+    named = name_factors(column_names, names, space, len(columns))
     stated = [kind_of(space, kinds, f, len(columns)) for f in range(len(columns))]
     encoded = [encode(name, [p[f] for p in parts], stated[f], bin_continuous, notes) for f, name in enumerate(named)]
     spread = None if variances is None else check_variances(variances, z[0])
@@ -154,7 +154,7 @@ def check_codes(x: Any, what: str, notes: list[str]) -> Array:  # (N, K)
         raise BadInput(f"{what} have shape {z.shape}; give one row per observation and one column per latent (N, K)")
     if z.dtype.kind not in "fiub":
         try:
-            z = np.asarray(z, dtype=object).astype(np.float64)  # by way of Python: i and dates are no numbers
+            z = np.asarray(z, dtype=object).astype(np.float64)  # by way of Python: i and dates are not numbers
         except (TypeError, ValueError, OverflowError):
             raise BadInput(f"{what} are of type {z.dtype}, not numbers; give a real-valued (N, K) array") from None
     if z.dtype.kind != "f" or z.dtype.itemsize < 4:
@@ -228,19 +228,19 @@ def columns_of(x: Any, n: int, what: str) -> tuple[list[str] | None, list[Array]
     return names, columns
 
 
-# One factor column -> class labels or measurements; what was decided for the user is said in a note.
+# One factor column -> class labels or measurements; decisions made for the user become notes.
 #
 # Integers are ordinal classes, strings and booleans categorical ones, floats measurements (unless all are whole). A
-# continuous factor is never binned unless it was asked for.
+# continuous factor is binned only on request.
 
 
 Encoded = tuple[Factor, list[Array], list[Array], int]  # factor, values and labels of each half, number of classes
 
 
 def name_factors(
-    found: list[str] | None, asked: Sequence[str] | None, space: FactorSpace | None, count: int
+    found: list[str] | None, own_names: Sequence[str] | None, space: FactorSpace | None, count: int
 ) -> list[str]:
-    names = list(asked) if asked else list(space.names) if space is not None else found
+    names = list(own_names) if own_names else list(space.names) if space is not None else found
     if names is None:
         return [f"factor{f}" for f in range(count)]
     if len(names) != count and count:
@@ -298,7 +298,7 @@ def encode(
             )
         column = np.digitize(values, np.histogram_bin_edges(values, bins)[1:-1])
         kind, size = "ordinal", None
-        notes.append(f"factor {name!r} is continuous and was binned into {bins} equal widths, as asked")
+        notes.append(f"factor {name!r} is continuous and was binned into {bins} equal widths")
     elif not whole:
         raise BadInput(
             f"factor {name!r} is given as {kind} but holds {len(np.unique(column))} distinct values that are not "

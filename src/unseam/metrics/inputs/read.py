@@ -17,7 +17,7 @@ class Read(NamedTuple):
     """What a file held, and what to tell of it."""
 
     content: Any  # an array, or a DataFrame where the columns have names
-    said: str
+    reading_note: str
 
 
 def read_array(place: str, wanted: str) -> Read:
@@ -41,10 +41,10 @@ def read_array(place: str, wanted: str) -> Read:
         key = wanted if wanted in held else held[0]
     array = load_array(path, where, key or None)
     array = np.array(array[:] if isinstance(array, Hdf5Rows) else array)
-    said = f"{where}: {array.dtype} {array.shape}"
+    reading_note = f"{where}: {array.dtype} {array.shape}"
     if wanted.endswith("factors"):
-        return Read(frame(load_table(_words(array, where), where), wanted, where), said)
-    return Read(array, said)
+        return Read(frame(load_table(_words(array, where), where), wanted, where), reading_note)
+    return Read(array, reading_note)
 
 
 def _split(place: str, wanted: str) -> tuple[str, str]:
@@ -59,7 +59,7 @@ def _split(place: str, wanted: str) -> tuple[str, str]:
 
 def _members(path: str, where: str) -> list[str]:
     """The names of the arrays in an .npz."""
-    with refusing(where, "corrupt or no .npz file"), zipfile.ZipFile(path) as archive:
+    with refusing(where, "corrupt or not an .npz file"), zipfile.ZipFile(path) as archive:
         return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
 
 

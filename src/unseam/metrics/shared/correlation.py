@@ -33,8 +33,10 @@ def factor_correlations(inputs: Inputs, method: CorrelationMethod) -> Array:  # 
 
 def ordered_factors(inputs: Inputs, metric: str) -> tuple[Array, tuple[str, ...]]:
     """Which factors have an order (F,), and the note on those that do not."""
-    kept = np.array([f.kind != "categorical" for f in inputs.space])
-    if not kept.any():
+    is_ordered = np.array([f.kind != "categorical" for f in inputs.space])
+    if not is_ordered.any():
         raise BadInput(f"{metric} needs factors with an order; all of {', '.join(inputs.space.names)} are categorical")
     left = [f.name for f in inputs.space if f.kind == "categorical"]
-    return kept, (f"{metric} leaves out categorical factor(s) without an order: {', '.join(left)}",) if left else ()
+    return is_ordered, (
+        f"{metric} leaves out categorical factor(s) without an order: {', '.join(left)}",
+    ) if left else ()

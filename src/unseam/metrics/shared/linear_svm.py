@@ -34,12 +34,12 @@ class SortedFeature:
         True
         """
         n, counts = len(self.x), np.bincount(labels, minlength=classes)
-        seen = counts > 0
-        balanced = n / (seen.sum() * np.maximum(counts, 1))
+        present = counts > 0
+        balanced = n / (present.sum() * np.maximum(counts, 1))
         inside = c * balanced
         outside = c * balanced[::-1] if classes == 2 else np.full(classes, c)
         lines = Problem(self, labels[self.order], counts).solve(inside, outside)
-        return np.where(seen[:, None], lines, [0.0, -np.inf])
+        return np.where(present[:, None], lines, [0.0, -np.inf])
 
     def predict(self, lines: Array, x: Array) -> Array:
         return (lines[:, :1] * x + lines[:, 1:]).argmax(axis=0)

@@ -86,7 +86,7 @@ def fit_softmax(
 
 
 def log_partition(w: Array, a: Array, rows: Array, p: Array) -> tuple[float, Array]:
-    """sum_i rows_i log sum_c exp(w_c a_i) and its gradient (C, K + 1); p (C, n) is room to work in."""
+    """sum_i rows_i log sum_c exp(w_c a_i) and its gradient (C, K + 1); p (C, n) is workspace."""
     np.matmul(w, a, out=p)
     top = p.max(axis=0)
     np.subtract(p, top, out=p)

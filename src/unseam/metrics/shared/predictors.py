@@ -48,13 +48,13 @@ def fit_predictor(backend: str, x: Array, y: Array, discrete: bool, seed: int) -
     [1, 1, 1, 1, 1]
     """
     make = lookup(BACKENDS, backend, "backend")
-    seen, labels = np.unique(y, return_inverse=True) if discrete else (None, y)
-    if seen is not None and len(seen) == 1:
-        return FittedPredictor(np.zeros(x.shape[1]), lambda new: np.full(len(new), seen[0]))
+    values, labels = np.unique(y, return_inverse=True) if discrete else (None, y)
+    if values is not None and len(values) == 1:
+        return FittedPredictor(np.zeros(x.shape[1]), lambda new: np.full(len(new), values[0]))
     model = make(x, labels, discrete, seed)
     total = model.importances.sum()
     shares = model.importances / total if total > 0 else np.zeros(x.shape[1])
-    return FittedPredictor(shares, (lambda new: seen[model.predict(new)]) if seen is not None else model.predict)
+    return FittedPredictor(shares, (lambda new: values[model.predict(new)]) if values is not None else model.predict)
 
 
 def fit_lightgbm(x: Array, y: Array, discrete: bool, seed: int) -> FittedPredictor:

@@ -6,7 +6,7 @@ which would fool nearest neighbours and inflate mutual information. The interval
 cut to the metric's range: it is about the value at this number of rows.
 
 Bias: if E[value at N rows] = limit + c/N, half the rows have twice the bias, so mean over half-samples - value
-estimates c/N, by which the value lies above its limit. Only for metrics of which a measurement says so (`halving`).
+estimates c/N, by which the value lies above its limit. Only for metrics for which this was measured (`halving`).
 
 Chance level: the same metric after the rows of the codes are shuffled, so that nothing is left to find.
 """
@@ -39,7 +39,7 @@ def add_intervals(
     ci: bool = True,
     bias: bool = False,
 ) -> None:
-    """Fill in `ci` and `bias` of every score, as asked."""
+    """Fill in `ci` and `bias` of every score."""
     found = repeat(metrics, inputs, half_sample, rounds, _ROUNDS, "bootstrap")
     for metric in metrics:
         score, values = scores[metric.name], np.array(found[metric.name])

@@ -197,7 +197,7 @@ def _array(x: Any) -> Tensor:
 def encode_all(encode: Callable[[Tensor], Any], x: Any, module: Any = None) -> tuple[EncoderOutput, Tensor]:
     """The posterior of every observation, on the CPU, and the observations; a sampling encoder is refused."""
     parts: list[EncoderOutput] = []
-    kept: list[Tensor] = []
+    spreads: list[Tensor] = []
     for batch in _as_observations(x, module):
         try:
             out = read_encoder_output(encode(batch))
@@ -208,14 +208,14 @@ def encode_all(encode: Callable[[Tensor], Any], x: Any, module: Any = None) -> t
         if not parts:
             _check_encoder(encode, batch[:_PROBES])
         parts.append(EncoderOutput(*(None if t is None else t.detach().cpu() for t in out)))  # type: ignore[arg-type]
-        kept.append(batch.cpu())
+        spreads.append(batch.cpu())
         if len(out.mean) != len(batch):
             raise BadInput(
                 f"encoder turns {len(batch)} observations into codes of shape {tuple(out.mean.shape)}; it must keep "
                 "the batch axis: (B, ...) -> (B, K)"
             )
     joined = [None if part[0] is None else torch.cat(part) for part in zip(*parts, strict=True)]
-    return EncoderOutput(*joined), torch.cat(kept)  # type: ignore[arg-type]
+    return EncoderOutput(*joined), torch.cat(spreads)  # type: ignore[arg-type]
 
 
 def _check_encoder(encode: Callable[[Tensor], Any], probe: Tensor) -> None:

@@ -46,8 +46,8 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
     def generate(points: Tensor) -> Any:
         z, rest = points[:, :K], points[:, K:]
         pieces = rest.split([width for _, width in layout], -1)
-        given = {name: piece.to(kinds[name]) for (name, _), piece in zip(layout, pieces, strict=True)}
-        return module.generative(z=z, **given)["px"]
+        arguments = {name: piece.to(kinds[name]) for (name, _), piece in zip(layout, pieces, strict=True)}
+        return module.generative(z=z, **arguments)["px"]
 
     def decode(points: Tensor) -> Tensor:  # (B, K + c) -> (B, genes)
         mean = expected(generate(points))
@@ -70,7 +70,7 @@ def not_alone(x: Tensor) -> EncoderOutput:
 def last_weight(model: Any) -> float | None:
     """The weight that the KL had when training ended: scvi-tools warms it up, often for longer than it trains.
 
-    None, where its history does not say, so that it is estimated.
+    None where its history does not record it; it is then estimated.
     """
     history = getattr(model, "history", None)
     try:
@@ -100,7 +100,7 @@ def expected(px: Any) -> Tensor:
 
 
 def _likelihood_of(px: Any) -> tuple[Likelihood, tuple[str, ...]]:
-    """Ours with the dispersion of each gene; what it leaves out is said."""
+    """Our likelihood with the dispersion of each gene; a note says what it leaves out."""
     name = type(px).__name__
     if name == "Normal":
         return Gaussian(float(px.scale.square().mean())), ()

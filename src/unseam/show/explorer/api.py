@@ -21,7 +21,7 @@ from unseam.geometry import Alignment
 from unseam.matching import match_codes
 from unseam.show.explorer import checks
 from unseam.show.explorer.at_point import follow_direction, geometry
-from unseam.show.explorer.films import made
+from unseam.show.explorer.films import film_from
 from unseam.show.explorer.member import Broken, Subject, observe
 from unseam.show.explorer.open_runs import Gallery
 from unseam.show.explorer.upload import observation
@@ -92,7 +92,7 @@ class Api:
 
     async def model(self, request: Request) -> Response:
         """A model's latents, and its codes at the gallery's rows with their factors; of a broken one, what is wrong."""
-        return JSONResponse(await run_in_threadpool(self.described, *self.asked(request)))
+        return JSONResponse(await run_in_threadpool(self.described, *self.requested(request)))
 
     def described(self, model: str, aligned: bool) -> dict[str, Any]:
         g = self.gallery
@@ -116,13 +116,13 @@ class Api:
         }
 
     async def align(self, request: Request) -> Response:
-        model, _ = self.asked(request)
+        model, _ = self.requested(request)
         found = await run_in_threadpool(self.gallery.alignment, model)
         return JSONResponse({**axes_change(found), "helped": found.helped, "verdict": found.verdict})
 
     async def twins(self, request: Request) -> Response:
         """Which latent of another model each active one is."""
-        model, aligned = self.asked(request)
+        model, aligned = self.requested(request)
         other = str(checks.need(request.query_params, "other"))
         return JSONResponse(await run_in_threadpool(self.paired, model, other, aligned))
 
@@ -138,7 +138,7 @@ class Api:
 
     async def encode(self, request: Request) -> Response:
         """x, as bytes -> mean and variance of q(z|x)."""
-        model, aligned = self.asked(request)
+        model, aligned = self.requested(request)
         x = checks.raw_observation(await body(request, LARGEST_FILE), self.gallery.data.shape)
         z, variance = await run_in_threadpool(lambda: self.gallery.subject(model, aligned).place(x))
         return JSONResponse({"z": _rounded(z), "variance": _rounded(variance)})
@@ -174,10 +174,10 @@ class Api:
         to = fields.get("to")
         end = None if to is None else checks.latent_vector(to, subject.size)
         with self.gallery.lock:
-            return ("gif" if kind == "gif" else "png"), made(subject, z, end, kind, self.gallery.features or None)
+            return ("gif" if kind == "gif" else "png"), film_from(subject, z, end, kind, self.gallery.features or None)
 
     async def name(self, request: Request) -> Response:
-        """Keep a latent's name with the run; the one thing that a request can write."""
+        """Save the name of a latent with the run; nothing else can be written by a request."""
         fields = checks.document(await body(request, LARGEST_DOCUMENT))
         model, latent, name = (checks.need(fields, field) for field in ("model", "latent", "name"))
         names = await run_in_threadpool(self.gallery.name, str(model), latent, name)
@@ -194,7 +194,7 @@ class Api:
 
         return await run_in_threadpool(work)
 
-    def asked(self, request: Request) -> tuple[str, bool]:
+    def requested(self, request: Request) -> tuple[str, bool]:
         query = request.query_params
         return str(checks.need(query, "model")), checks.flag(query.get("aligned", "0"), "aligned")
 

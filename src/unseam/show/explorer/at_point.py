@@ -55,7 +55,7 @@ def geometry(subject: Subject, z: Tensor, along: str = "latents") -> PointView: 
 def follow_direction(subject: Subject, z: Tensor, component: int, sign: int) -> dict[str, Any]:  # (K,)
     """The integral curve of a singular vector from z, one way: points STEP apart, a first meeting, why it ends.
 
-    Where two singular values meet, their vectors are not defined; the curve goes on in the nearest direction.
+    Where two singular values meet, their vectors are not defined; the curve continues in the nearest direction.
     """
     curve = singular_curve(subject.mean, z[None], component, _LENGTH, _STEP, crossing=0.0, sign=sign)
     path = curve.z[0, : int(curve.steps[0])]

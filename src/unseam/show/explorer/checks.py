@@ -19,7 +19,7 @@ FILMS = ("grid", "gif")
 
 
 def document(body: bytes) -> dict[str, Any]:
-    """A JSON object; NaN and Infinity are no JSON.
+    """A JSON object; NaN and Infinity are not JSON.
 
     >>> document(b'{"z": [1]}')
     {'z': [1]}
@@ -27,7 +27,7 @@ def document(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise error if isinstance(error, BadInput) else BadInput("the request is no JSON document") from None
+        raise error if isinstance(error, BadInput) else BadInput("the request is not a JSON document") from None
     if not isinstance(found, dict):
         raise BadInput(f"the request is a JSON {type(found).__name__}; it must be an object")
     return found

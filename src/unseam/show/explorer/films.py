@@ -14,11 +14,13 @@ from unseam.show.traversals import latent_values, traversal_frames
 
 _STEPS = 11  # frames of a grid
 SMOOTH = 25  # frames of a moving picture
-_LEAST = 256  # pixels a side of a moving picture of one thing
+_LEAST = 256  # pixels per side of a moving picture
 
 
 @torch.no_grad()
-def made(subject: Subject, z: Tensor, to: Tensor | None, kind: str, features: tuple[str, ...] | None = None) -> bytes:
+def film_from(
+    subject: Subject, z: Tensor, to: Tensor | None, kind: str, features: tuple[str, ...] | None = None
+) -> bytes:
     """A PNG or, for kind "gif", a GIF: of each active latent from z, or of the straight way from z `to` a point."""
     steps = SMOOTH if kind == "gif" else _STEPS
     check_size(subject.size if to is None else 1, steps, tuple(subject.mean(z[None]).shape[1:]))
@@ -58,7 +60,9 @@ def enlarged(picture: Image.Image) -> Image.Image:
 
 
 def _drawn(shown: Film, kind: str, features: tuple[str, ...] | None) -> bytes:
-    """Data that are no pictures: curves of the columns that move most."""
+    """Data that are not pictures: curves of the columns that move most."""
     if kind == "gif":
-        raise BadInput("these data are no pictures, so nothing moves in a GIF; save the grid, which draws their curves")
+        raise BadInput(
+            "these data are not pictures, so nothing moves in a GIF; save the grid, which draws their curves"
+        )
     return content(curves(shown, features), "png", 150)

@@ -4,7 +4,7 @@ A page of another site can make the browser send requests here (cross-origin), a
 point at 127.0.0.1 (DNS rebinding). So the Host must be this server's, and an Origin, if there is one, this page's.
 
 Other users of this machine reach 127.0.0.1 too. So the address that `unseam explore` prints holds a token, as Jupyter's
-does; the page is then known by a cookie, and whoever has neither is refused.
+does; the page is then known by a cookie, and requests with neither are refused.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class Guard:
             await send(message)
 
         headers = Headers(scope=scope)
-        asked = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
-        by_address = bool(self.token) and compare_digest(asked.encode(), self.token.encode())
+        token_in_url = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
+        by_address = bool(self.token) and compare_digest(token_in_url.encode(), self.token.encode())
         known = not self.token or by_address or self._has_cookie(headers)
         found = refusal(scope["method"], scope["path"], headers, self.hosts)
         if len(headers.getlist("host")) > 1:
@@ -114,7 +114,7 @@ class Guard:
     def _has_cookie(self, headers: Headers) -> bool:
         """Whether the request comes from a page that was opened with the token."""
         try:
-            given = SimpleCookie("; ".join(headers.getlist("cookie"))).get(self.cookie)
+            sent = SimpleCookie("; ".join(headers.getlist("cookie"))).get(self.cookie)
         except CookieError:
             return False
-        return given is not None and compare_digest(given.value.encode(), self.token.encode())
+        return sent is not None and compare_digest(sent.value.encode(), self.token.encode())

@@ -21,7 +21,7 @@ from unseam.metrics import score
 from unseam.metrics.mig import normalised
 from unseam.models.likelihood import Likelihood
 from unseam.models.posterior import Posterior
-from unseam.runs.represent import ROWS_AT_ONCE, Seen, observation_chunks, represent, without_constants
+from unseam.runs.represent import ROWS_AT_ONCE, EncodedRows, observation_chunks, represent, without_constants
 from unseam.show.explorer.checks import FARTHEST
 
 REACH = 3.0  # a slider goes at least this far when the codes follow a N(0, 1) prior
@@ -32,7 +32,7 @@ _VARIES = 0.01  # a latent without a posterior is active if it varies by this sh
 
 
 class Broken(BadInput):
-    """A member that came to nothing in training: there is no place in it to start from."""
+    """A member whose training failed: it has no point to start from."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Subject:
     likelihood: Likelihood
     beta: float
     codes: Array  # (N, K)
-    latents: list[dict[str, Any]]  # one row a latent, in the order of the page
+    latents: list[dict[str, Any]]  # one row per latent, in the order of the page
 
     @property
     def size(self) -> int:
@@ -58,7 +58,7 @@ class Subject:
 
     @cached_property
     def near(self) -> float:
-        """Farther from every code than this is no place where data lies."""
+        """Farther from every code than this counts as a place without data."""
         return spacing(self.codes[:, self.active], self.codes[:, self.active].std(0))
 
     def mean(self, z: Tensor) -> Tensor:  # (B, K) -> xhat (B, *shape)
@@ -101,16 +101,16 @@ def look_at_member(
     rows: Tensor,  # (N,)
 ) -> Subject:
     """Encode the rows and put the latents in order."""
-    seen = without_constants(represent(encode, data, rows, chunk=chunk(data)))
-    codes, variances = (part.astype(np.float64) for part in (seen.codes, seen.variances))
+    encoded = without_constants(represent(encode, data, rows, chunk=chunk(data)))
+    codes, variances = (part.astype(np.float64) for part in (encoded.codes, encoded.variances))
     check_sound(codes, variances, decode)
-    named = factor_shares(codes, seen)
+    named = factor_shares(codes, encoded)
     return Subject(encode, decode, likelihood, beta, codes, describe_latents(codes, variances, named))
 
 
 @torch.no_grad()
 def check_sound(codes: Array, variances: Array, decode: Callable[[Tensor], Tensor]) -> None:
-    """Refuse a model that exploded, in words."""
+    """Refuse a model that exploded, with the reason."""
     remedy = "Train it again on scaled data or with a smaller --lr; other members may be sound."
     if not (np.isfinite(codes).all() and np.isfinite(variances).all()):
         raise Broken(f"Training broke this member: its codes or their variances are not finite. {remedy}")
@@ -136,7 +136,7 @@ def spacing(codes: Array, scale: Array) -> float:  # (N, K), (K,)
 
 
 def describe_latents(codes: Array, variances: Array, named: Shares | None = None) -> list[dict[str, Any]]:
-    """A row a latent: is it in use, how much it says, where its slider goes, which factor it knows most about.
+    """A row per latent: is it in use, how much it says, where its slider goes, which factor it knows most about.
 
     >>> rows = describe_latents(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[1.0, 0.01], [1.0, 0.01]]))
     >>> [(row["latent"], row["active"], row["high"]) for row in rows]
@@ -175,13 +175,13 @@ def best_factor(named: Shares | None, latent: int) -> dict[str, Any]:
     return {"factor": named[0][best], "share": float(named[1][best, latent])}
 
 
-def factor_shares(codes: Array, seen: Seen) -> Shares | None:
+def factor_shares(codes: Array, encoded: EncodedRows) -> Shares | None:
     """Mutual information over entropy, of the factors that vary; None when none does."""
-    if seen.space is None:
+    if encoded.space is None:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # which latents are passive is on the page
-        found = score(codes, seen.factors, seen.space, metrics="mig", chance=False)
+        found = score(codes, encoded.factors, encoded.space, metrics="mig", chance=False)
     matrix = found["mig"].matrix
     assert matrix is not None
-    return seen.space.names, np.nan_to_num(normalised(found.inputs, matrix))
+    return encoded.space.names, np.nan_to_num(normalised(found.inputs, matrix))

@@ -31,7 +31,7 @@ ALIGN_POINTS = 400  # at which `align` differentiates the decoder
 class Gallery:
     """One or two runs on data of one shape. A model is named "RUN.MEMBER": "0.3" is member 3 of the first run.
 
-    `lock` is held by whatever is slow, or differentiates: torch's forward mode is for one thread at a time.
+    `lock` is held during slow work and differentiation: torch's forward mode is for one thread at a time.
     """
 
     runs: tuple[Run, ...]
@@ -74,7 +74,7 @@ class Gallery:
         return self.sample.rows
 
     def subject(self, model: str, aligned: bool = False) -> Subject:
-        """A model, turned to its preferred axes when asked; made once."""
+        """A model, rotated to its preferred axes on request; built once."""
         if (model, aligned) not in self.subjects:
             run, member = lookup(self.models, model, "model")
             with self.lock:

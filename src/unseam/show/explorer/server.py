@@ -100,19 +100,19 @@ def warm(gallery: Gallery) -> None:
 
 
 def serve_explorer(gallery: Gallery, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C; `ready` is told the address, with its token, once the socket listens.
+    """Serve until Ctrl-C; `ready` is called with the address and its token once the socket listens.
 
-    Whatever holds the lock is waited for: a process that ends while a thread is inside torch aborts.
+    It waits for the lock: a process that ends while a thread is inside torch aborts.
     """
     with listen(port) as sock:
         sock.listen()
-        taken = sock.getsockname()[1]
+        port_number = sock.getsockname()[1]
         warming = Thread(target=warm, args=(gallery,))
         warming.start()
         token = secrets.token_urlsafe(16)
-        ready(f"http://{LOOPBACK}:{taken}/?token={token}")
+        ready(f"http://{LOOPBACK}:{port_number}/?token={token}")
         try:
-            server(gallery, taken, token).run(sockets=[sock])
+            server(gallery, port_number, token).run(sockets=[sock])
         except KeyboardInterrupt:  # the server has ended; Ctrl-C is how one ends it
             return
         finally:

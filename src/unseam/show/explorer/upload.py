@@ -44,7 +44,7 @@ def picture(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (C, H, W) in [
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         if isinstance(error, BadInput):
             raise
-        raise BadInput(f"the file is no readable picture ({', '.join(_FORMATS)})") from None
+        raise BadInput(f"the file is not a readable picture ({', '.join(_FORMATS)})") from None
     flat = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear).convert(_MODES[channels])
     small = ImageOps.fit(flat, (width, height), Image.Resampling.BILINEAR)
     pixels = np.asarray(small, dtype=np.float32).reshape(height, width, channels) / 255
@@ -59,8 +59,8 @@ def numbers_in_text(content: bytes, shape: tuple[int, ...]) -> Tensor:  # (n,)
     """
     try:
         values = [float(part) for part in content.decode().replace(",", " ").split()]
-    except ValueError:  # also what bytes that are no text raise
-        raise BadInput("the file is no list of numbers; write them separated by commas or spaces") from None
+    except ValueError:  # also what bytes that are not text raise
+        raise BadInput("the file is not a list of numbers; write them separated by commas or spaces") from None
     return vector(values, math.prod(shape), "the file").reshape(shape)
 
 

@@ -52,9 +52,9 @@ def objectives_page(data: Dataset, out: Path, names: Sequence[str], steps: int, 
 def traversals(run: Run, rows: int = 5, columns: int = 7) -> list[Tensor]:
     """Images (columns, C, H, W) along each of the `rows` latents that change them most."""
     model = run.model(0)
-    seen = represent(model, run.data, run.held_out()[:_CODES])
+    encoded = represent(model, run.data, run.held_out()[:_CODES])
     images = traversal_frames(
-        model.mean, seen.posterior.mean[0], latent_values(seen.codes, prior=False, frames=columns)
+        model.mean, encoded.posterior.mean[0], latent_values(encoded.codes, prior=False, frames=columns)
     )
     change = (images[:, 1:] - images[:, :-1]).square().flatten(1).sum(1)
     return [images[int(k)].clamp(0, 1) for k in change.argsort(descending=True)[:rows]]

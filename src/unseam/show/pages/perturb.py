@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from unseam.atomic import write_atomic
-from unseam.perturb.perturb_data import Made
+from unseam.perturb.perturb_data import PerturbResult
 from unseam.perturb.stress import Stress
 from unseam.run import Run
 from unseam.show.style import ACCENT, INK, new, save, styled, svg, template
@@ -20,20 +20,20 @@ _Pictures = NDArray[Any]
 
 
 @styled
-def gap_figure(made: Made) -> Figure:
+def gap_figure(result: PerturbResult) -> Figure:
     """L_ent - L_dis over the rounds."""
     figure, ax = new(5.2, 2.6)
-    ax.plot(made.found.rounds, made.found.gaps, color=ACCENT)
-    ax.axhline(made.found.gap_before, color=INK, lw=0.8, ls="--")
+    ax.plot(result.found.rounds, result.found.gaps, color=ACCENT)
+    ax.axhline(result.found.gap_before, color=INK, lw=0.8, ls="--")
     ax.axhline(0, color=INK, lw=0.5)
     ax.set(xlabel="rounds", ylabel="L_ent - L_dis, nats", title="dashed: on the original data")
     return figure
 
 
 @styled
-def sheet(made: Made) -> Figure:
+def sheet(result: PerturbResult) -> Figure:
     """Original, perturbed and their difference, enlarged so that eps is full scale; below, m along its scalar."""
-    shown, eps = made.pictures, made.data.eps
+    shown, eps = result.pictures, result.data.eps
     rows = [
         ("original", shown["original"], 0.0, 1.0),
         ("perturbed", shown["perturbed"], 0.0, 1.0),
@@ -64,16 +64,16 @@ def draw(ax: Any, image: _Pictures, low: float, high: float) -> None:
         ax.set_ylim(low, high)
 
 
-def write_perturb_page(made: Made, summary: dict[str, Any]) -> Path:
+def write_perturb_page(result: PerturbResult, summary: dict[str, Any]) -> Path:
     """The page, and its contact sheet as a picture beside it."""
-    folder = Path(made.data.folder)
-    pictures = sheet(made)
+    folder = Path(result.data.folder)
+    pictures = sheet(result)
     save(pictures, folder / "contact.png", dpi=150)
     page = template("perturb.html").render(
-        name=made.data.base.name,
+        name=result.data.base.name,
         folder=folder,
         s=summary,
-        gap=svg(gap_figure(made), "gap"),
+        gap=svg(gap_figure(result), "gap"),
         sheet=svg(pictures, "sheet"),
     )
     write_atomic(folder / "perturb.html", page)

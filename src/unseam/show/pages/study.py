@@ -24,7 +24,7 @@ from unseam.study.analyse.variance import PERMUTATIONS
 from unseam.study.table import Study, load
 
 _Tables = Mapping[str, pd.DataFrame]
-_MOST = 4  # data sets a figure has room for
+_MOST = 4  # data sets that fit into a figure
 SPACES = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'  # of a picture on its own
 JUDGE = "mean.factor-vae"  # the score that the paper's figures 3 and 6 show
 
@@ -34,14 +34,14 @@ def method_name(name: object) -> str:
 
 
 def colour_of(models: pd.DataFrame) -> dict[str, str]:
-    """A colour a method, the same in every figure."""
+    """A colour per method, the same in every figure."""
     names = [m for m in METHOD_TITLES if m in set(models["method"])]
     names += [m for m in models["method"].unique() if m not in METHOD_TITLES]
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
 def _panels(models: pd.DataFrame, rows: int = 1, height: float = 2.6) -> tuple[Figure, Any, list[str]]:
-    """A column a data set, as many as there is room for."""
+    """A column per data set, as many as fit."""
     names = list(models["data"].unique())[:_MOST]
     figure = Figure(figsize=(max(2.9 * len(names), 3.6), height * rows), layout="constrained")
     return figure, figure.subplots(rows, len(names), squeeze=False, sharey="row"), names
@@ -59,7 +59,7 @@ def judge_of(models: pd.DataFrame) -> str:
 
 @styled
 def correlation_figure(models: pd.DataFrame, tables: _Tables) -> Figure:
-    """Total correlation over strength, weakest to strongest; a line a method through the means of the seeds."""
+    """Total correlation over strength, weakest to strongest; a line per method through the means of the seeds."""
     codes = {code: column for code, column in CODES.items() if column in models}
     figure, axes, names = _panels(models, rows=len(codes), height=2.4)
     colours = colour_of(models)
@@ -125,7 +125,7 @@ def _strip(ax: Axes, place: float, y: Any, colour: str) -> None:
 
 @styled
 def variance_figure(models: pd.DataFrame, tables: _Tables) -> Figure:
-    """Adjusted shares, a bar a metric: objective, what strength adds, and the rest: seeds."""
+    """Adjusted shares, a bar per metric: objective, what strength adds, and the rest: seeds."""
     found = tables["variance"]
     wide = found.pivot_table("adjusted", ["data", "metric"], "by", sort=False)
     figure, axes, names = _panels(models, height=2.3)
@@ -200,7 +200,7 @@ def selector_name(name: str) -> str:
 
 @styled
 def efficiency_figure(models: pd.DataFrame, tables: _Tables) -> Figure:
-    """Efficiency against the score, a dot a model, a colour a method."""
+    """Efficiency against the score, a dot per model, a colour per method."""
     kinds = sizes(models)
     kind = "trees" if "trees" in kinds else next(iter(kinds))
     found, score, (figure, axes, names) = with_efficiency(models), judge_of(models), _panels(models)
@@ -227,7 +227,7 @@ FIGURES: dict[str, Callable[[pd.DataFrame, _Tables], Figure]] = {
 
 
 def grids(found: pd.DataFrame, both: bool = False) -> dict[str, pd.DataFrame]:
-    """data -> a matrix of rho with spoken names; `both`: every pair stands at both of its places."""
+    """data -> a matrix of rho with readable names; `both`: every pair appears at both of its places."""
     out = {}
     for data, part in found.groupby("data", sort=False):
         mirrored = part.rename(columns={"a": "b", "b": "a"}) if both else part[:0]
@@ -269,7 +269,7 @@ def versus(found: pd.DataFrame, models: pd.DataFrame) -> dict[str, pd.DataFrame]
 
 
 def _shares(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """by -> a row a data set, a column a metric: explained (adjusted; null's 95 % point), in per cent."""
+    """by -> a row per data set, a column per metric: explained (adjusted; null's 95 % point), in per cent."""
     parts = (100 * found[["explained", "adjusted", "null_high"]]).to_numpy()
     text = [f"{share:.0f} ({adjusted:.0f}; {null:.0f})" for share, adjusted, null in parts]
     out = {}

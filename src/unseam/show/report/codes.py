@@ -31,15 +31,15 @@ def write_codes(
     run: Run, path: Path, member: int | None, figures: Path | None, formats: Any, show: bool | None = None
 ) -> int:
     """Write the page; returns the member it shows, the first unless another is named."""
-    members, taken = run.finished_members(), rows_for(run)
+    members, row_sample = run.finished_members(), rows_for(run)
     rows = [row for row in records(run) if row["member"] in members]
     if not members or member not in (None, *members):
         raise BadInput(f"member={member} is not a finished member of this run; choose one of {members}")
     shown = members[0] if member is None else member
     scores: Mapping[int, Any] = {} if run.data.space is None else evaluate(run, _METRICS, members, show=show)
     agreed = seeds(run, members, show=show) if len(members) > 1 else {}
-    drawn = {"along": along(run, shown, taken)} if len(run.data.shape) == 3 else {}
-    found = scored(run, shown, taken)
+    drawn = {"along": along(run, shown, row_sample)} if len(run.data.shape) == 3 else {}
+    found = scored(run, shown, row_sample)
     if "share" in found:
         names = [str(k) for k in range(found["share"].shape[1])]
         drawn["information"] = heatmap(found["share"], found["factors"], names)
@@ -47,7 +47,7 @@ def write_codes(
         run=run,
         name=data_name(run),
         cannot=OBJECTIVES[run.config.objective].cannot,
-        taken=taken,
+        row_sample=row_sample,
         metrics=_METRICS if scores else (),
         rows=[_line(row, scores, agreed) for row in rows],
         shown=shown,
@@ -70,13 +70,13 @@ def _line(row: Mapping[str, Any], scores: Mapping[int, Any], agreed: Mapping[int
 
 
 @styled
-def along(run: Run, member: int, taken: RowSample) -> Figure:
-    """A row a latent: observations from its lowest to its highest value, evenly by rank."""
-    codes = represent(run.model(member), run.data, taken.rows).codes
+def along(run: Run, member: int, row_sample: RowSample) -> Figure:
+    """A row per latent: observations from its lowest to its highest value, evenly by rank."""
+    codes = represent(run.model(member), run.data, row_sample.rows).codes
     figure = Figure(figsize=(_COLUMNS * 0.62 + 1.2, codes.shape[1] * 0.66 + 0.1), layout="constrained")
     for k, axes in enumerate(figure.subplots(codes.shape[1], 1, squeeze=False)[:, 0]):
         order = torch.as_tensor(np.argsort(codes[:, k], kind="stable"))
-        images = run.data.batch(taken.rows[order[evenly(len(order), _COLUMNS)]])
+        images = run.data.batch(row_sample.rows[order[evenly(len(order), _COLUMNS)]])
         axes.imshow(strip(images, _COLUMNS, GAP), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
         axes.set_ylabel(f"latent {k}", rotation=0, ha="right", va="center")
         axes.set(xticks=[], yticks=[], frame_on=False)

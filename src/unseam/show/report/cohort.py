@@ -102,12 +102,12 @@ def in_order(name: str) -> tuple[bool, int, str]:
 
 
 def table_rows(run: Run, views: Sequence[View]) -> list[dict[str, Any]]:
-    """One row a member: what the demo prints and the report tabulates. Members that did not finish have a note."""
-    seen = {view.member: view for view in views}
+    """One row per member: what the demo prints and the report tabulates. Members that did not finish have a note."""
+    view_of = {view.member: view for view in views}
     rows = []
     for row in records(run):
         m = int(row["member"])
-        view, basic = seen.get(m), {"member": m, "seed": int(row["seed"]), **run.members[m].hyper}
+        view, basic = view_of.get(m), {"member": m, "seed": int(row["seed"]), **run.members[m].hyper}
         numbers = {} if view is None else member_numbers(view)
         rows.append({**basic, "status": row["status"], "note": row["note"], **numbers})
     return rows
@@ -134,7 +134,7 @@ def member_numbers(view: View) -> dict[str, Any]:
 RUNS = ("#0072b2", "#d55e00", "#00875f", "#8c5fb5", "#a06e00", "#bf4f86", "#5f6b7a", "#7a4b2a")  # white on each is read
 
 _MANY = 24  # members from which on points are small
-_FEW = 8  # values of a hyperparameter up to which each has a place of its own, evenly spaced: room for its seeds
+_FEW = 8  # values of a hyperparameter up to which each has its own position, evenly spaced, with space for its seeds
 
 
 def run_colour(number: int) -> str:

@@ -19,7 +19,7 @@ from unseam.runs.cache import CachedResult, once
 from unseam.runs.diagnose import diagnose, say_left_out
 from unseam.runs.evaluate import rows_for
 from unseam.runs.rank_members import Ranking, rank, relative_dto
-from unseam.runs.represent import RowSample, Seen, represent, without_constants
+from unseam.runs.represent import EncodedRows, RowSample, represent, without_constants
 
 
 @dataclass(frozen=True, eq=False)  # one member is itself: arrays have no equality
@@ -93,48 +93,48 @@ def _look(run: Run, members: Iterable[int] | None = None, show: bool | None = No
     finished = [row for row in rows if row["member"] in done]
     if not finished:
         state = "; ".join(f"member {row['member']} {row['status']}: {row['note']}" for row in rows if row["note"])
-        remedy = state or f"go on with: unseam train --resume {run.folder}"
+        remedy = state or f"continue with: unseam train --resume {run.folder}"
         raise BadInput(f"run={str(run.folder)!r} has no finished member ({remedy})")
     diagnoses = diagnose(run, [row["member"] for row in finished], show=show)
-    taken = rows_for(run)
+    row_sample = rows_for(run)
     with bar("scoring", len(finished), show) as advance:
         views = []
         for row in finished:
             member = int(row["member"])
             m = run.members[member]
-            views.append(View(member, m.seed, dict(m.hyper), row, diagnoses[member], **scored(run, member, taken)))
+            views.append(View(member, m.seed, dict(m.hyper), row, diagnoses[member], **scored(run, member, row_sample)))
             advance()
     agreed = seeds(run, [view.member for view in views], show=show) if len(views) > 1 else {}
     return [replace(view, seeds=agreed.get(view.member, NOTHING)) for view in views]
 
 
 def records(run: Run) -> list[dict[str, Any]]:
-    """The run's table, one dictionary a member."""
+    """The run's table, one dictionary per member."""
     return [{str(name): value for name, value in row.items()} for row in run.table().to_dict("records")]
 
 
-def seen_by(run: Run, member: int, taken: RowSample) -> Seen:
-    return without_constants(represent(run.model(member), run.data, taken.rows))
+def encode_member(run: Run, member: int, row_sample: RowSample) -> EncodedRows:
+    return without_constants(represent(run.model(member), run.data, row_sample.rows))
 
 
-def scored(run: Run, member: int, taken: RowSample) -> dict[str, Any]:
+def scored(run: Run, member: int, row_sample: RowSample) -> dict[str, Any]:
     """Codes and, where there are factors, MIG and what each latent knows of each of them; computed once."""
 
     def make() -> CachedResult:
-        seen = seen_by(run, member, taken)
-        if seen.space is None:
-            return CachedResult({}, {"codes": seen.codes})
-        found = score(seen.codes, seen.factors, seen.space, active=seen.active, metrics="mig")
+        encoded = encode_member(run, member, row_sample)
+        if encoded.space is None:
+            return CachedResult({}, {"codes": encoded.codes})
+        found = score(encoded.codes, encoded.factors, encoded.space, active=encoded.active, metrics="mig")
         mig = found["mig"]
         assert mig.matrix is not None
         document = {"mig": mig.value, "settings": dict(mig.settings), "factors": list(found.inputs.space.names)}
-        return CachedResult(document, {"codes": seen.codes, "share": normalised(found.inputs, mig.matrix)})
+        return CachedResult(document, {"codes": encoded.codes, "share": normalised(found.inputs, mig.matrix)})
 
-    told, arrays = once(run, "mig", member, {"rows": taken.to_json()}, make)
-    if "mig" not in told:
+    cached, arrays = once(run, "mig", member, {"rows": row_sample.to_json()}, make)
+    if "mig" not in cached:
         return {"codes": arrays["codes"]}
-    mig = Score("mig", told["mig"], settings=told["settings"])
-    return {"codes": arrays["codes"], "mig": mig, "share": arrays["share"], "factors": tuple(told["factors"])}
+    mig = Score("mig", cached["mig"], settings=cached["settings"])
+    return {"codes": arrays["codes"], "mig": mig, "share": arrays["share"], "factors": tuple(cached["factors"])}
 
 
 @dataclass(frozen=True)
@@ -151,36 +151,36 @@ def detail(run: Run, view: View) -> Detail | None:
     """The numbers of a member shown in full, computed once; None when the data has no factors."""
     if view.mig is None:
         return None
-    taken = rows_for(run)
-    sampled = not is_whole(run, taken)
+    row_sample = rows_for(run)
+    sampled = not is_whole(run, row_sample)
 
     def make() -> CachedResult:
-        seen = seen_by(run, view.member, taken)
-        mig = score(seen.codes, seen.factors, seen.space, active=seen.active, metrics="mig", ci=sampled, chance=True)[
-            "mig"
-        ]
-        parts = _dci(seen)
+        encoded = encode_member(run, view.member, row_sample)
+        mig = score(
+            encoded.codes, encoded.factors, encoded.space, active=encoded.active, metrics="mig", ci=sampled, chance=True
+        )["mig"]
+        parts = _dci(encoded)
         matrix = parts["disentanglement"].matrix if parts else None
         document = {"chance": mig.chance, "ci": mig.ci, "dci": {name: s.value for name, s in parts.items()}}
         return CachedResult(document, {} if matrix is None else {"importance": matrix})
 
-    told, arrays = once(run, "detail", view.member, {"rows": taken.to_json(), "interval": sampled}, make)
-    ci = None if told["ci"] is None else (told["ci"][0], told["ci"][1])
-    return Detail(told["chance"], ci, told["dci"], arrays.get("importance"))
+    cached, arrays = once(run, "detail", view.member, {"rows": row_sample.to_json(), "interval": sampled}, make)
+    ci = None if cached["ci"] is None else (cached["ci"][0], cached["ci"][1])
+    return Detail(cached["chance"], ci, cached["dci"], arrays.get("importance"))
 
 
-def is_whole(run: Run, taken: RowSample) -> bool:
+def is_whole(run: Run, row_sample: RowSample) -> bool:
     """Whether the rows are every combination of the factors: then nothing was drawn, and there is no interval."""
     space = run.data.space
-    return space is not None and space.discrete and len(taken.rows) == len(run.data) == space.count
+    return space is not None and space.discrete and len(row_sample.rows) == len(run.data) == space.count
 
 
-def _dci(seen: Seen) -> Mapping[str, Score]:
+def _dci(encoded: EncodedRows) -> Mapping[str, Score]:
     """DCI by its parts (disentanglement, completeness, informativeness); none where it is not defined."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of one factor the page shows no DCI
-            found = score(seen.codes, seen.factors, seen.space, active=seen.active, metrics="dci")
+            found = score(encoded.codes, encoded.factors, encoded.space, active=encoded.active, metrics="dci")
         return {name.removeprefix("dci-"): s for name, s in found.items()}
     except BadInput:  # too few rows of a class, too many classes: the report does without
         return {}

@@ -53,7 +53,7 @@ def importance(view: View, matrix: Array) -> Figure:  # (F, K)
 
 
 def by_factors(view: View, matrix: Array) -> Figure:  # (F, K)
-    """A row a factor, a column a latent, the most informative first."""
+    """A row per factor, a column per latent, the most informative first."""
     order = view.order()
     return heatmap(matrix[:, order], view.factors, [str(k) for k in order])
 
@@ -80,7 +80,7 @@ def by_pairs(view: View, matrix: Array, least: float = 1.0) -> Figure:  # (K, K)
 
 @styled
 def draw_sigma_law(d: Diagnosis) -> Figure:
-    """Learned against predicted posterior variance: one dot a latent and point; the line is the law."""
+    """Learned against predicted posterior variance: one dot per latent and point; the line is the law."""
     figure, axes = new(3.6, 3.0)
     law_scatter(axes, d, rasterized=True)
     axes.set_title("")
@@ -119,7 +119,7 @@ def draw_over_training(
     return figure
 
 
-# Views of data that are no pictures: a latent's path through the data, and which columns it moves, by name.
+# Views of data that are not pictures: a latent's path through the data, and which columns it moves, by name.
 
 
 _WIDTH, _HEIGHT, _MARGIN = 240.0, 150.0, 8.0  # of a drawing, in its own units
@@ -148,8 +148,8 @@ def drawing_plane(x: Tensor) -> Plane:  # (N, n)
     """The plane of the first two principal components (of one axis, when the data has only one).
 
     >>> import torch
-    >>> seen = drawing_plane(torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 1.0], [4.0, 1.0]]))
-    >>> sorted(set(seen.place(np.array([[0.0, 0.5], [4.0, 0.5]])).ravel().tolist()))
+    >>> plane = drawing_plane(torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 1.0], [4.0, 1.0]]))
+    >>> sorted(set(plane.place(np.array([[0.0, 0.5], [4.0, 0.5]])).ravel().tolist()))
     [8.0, 75.0, 232.0]
     """
     middle, axes = principal_plane(x)
@@ -157,7 +157,7 @@ def drawing_plane(x: Tensor) -> Plane:  # (N, n)
     return Plane(middle, axes, flat.min(0), flat.max(0))
 
 
-def loads(seen: Plane, names: Sequence[str], most: int = 3) -> tuple[str, str]:
+def loads(plane: Plane, names: Sequence[str], most: int = 3) -> tuple[str, str]:
     """What the drawing's two axes are made of: the columns with the largest weights.
 
     >>> axes = np.array([[0.9, 0.0], [-0.4, 0.1], [0.1, 1.0]])
@@ -165,11 +165,11 @@ def loads(seen: Plane, names: Sequence[str], most: int = 3) -> tuple[str, str]:
     ('+a −b', '+c +b')
     """
 
-    def told(weights: Array) -> str:
+    def named(weights: Array) -> str:
         large = np.argsort(-np.abs(weights), kind="stable")[:most]
         return " ".join(f"{'+' if weights[k] > 0 else '−'}{names[k]}" for k in large)
 
-    return told(seen.axes[:, 0]), told(seen.axes[:, 1])
+    return named(plane.axes[:, 0]), named(plane.axes[:, 1])
 
 
 class ColumnMove(NamedTuple):
@@ -193,24 +193,24 @@ def largest_moves(column: Tensor, largest: float, names: Sequence[str]) -> list[
     return [ColumnMove(names[k], float(column[k]), float(values[k])) for k in order if abs(values[k]) >= _FAINT]
 
 
-def path(seen: Plane, cloud: Array, curve: Array, colour: str) -> str:  # (N, n), (T, n)
+def path(plane: Plane, cloud: Array, curve: Array, colour: str) -> str:  # (N, n), (T, n)
     """SVG: the data as dots, the latent's path as a line, one ring a frame (the page shows the slider's)."""
-    places = seen.place(curve)
+    places = plane.place(curve)
     rings = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/>' for x, y in places)
-    return drawing(seen, cloud, f'{_line(places, colour, 2)}<g class="rings" fill="{colour}">{rings}</g>')
+    return drawing(plane, cloud, f'{_line(places, colour, 2)}<g class="rings" fill="{colour}">{rings}</g>')
 
 
-def mesh(seen: Plane, cloud: Array, net: Array, i: int, j: int) -> str:  # (N, n), (T, T, n)
+def mesh(plane: Plane, cloud: Array, net: Array, i: int, j: int) -> str:  # (N, n), (T, T, n)
     """SVG: the data as dots and a net over two latents, each changing along the lines of its colour."""
-    places = seen.place(net.reshape(-1, net.shape[-1])).reshape(*net.shape[:2], 2)
+    places = plane.place(net.reshape(-1, net.shape[-1])).reshape(*net.shape[:2], 2)
     along_i = "".join(_line(row, latent_colour(i), 1.2) for row in places)
     along_j = "".join(_line(column, latent_colour(j), 1.2) for column in places.swapaxes(0, 1))
-    return drawing(seen, cloud, along_i + along_j)
+    return drawing(plane, cloud, along_i + along_j)
 
 
-def drawing(seen: Plane, cloud: Array, content: str) -> str:
+def drawing(plane: Plane, cloud: Array, content: str) -> str:
     """Something drawn over the data's dots."""
-    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.3"/>' for x, y in seen.place(cloud[:CLOUD]))
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.3"/>' for x, y in plane.place(cloud[:CLOUD]))
     return (
         f'<svg class="path" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" style="overflow:hidden">'
         f'<g fill="{OTHER}" opacity="0.5">{dots}</g>{content}</svg>'

@@ -40,7 +40,7 @@ class Card:
     start: int  # the frame nearest to where the traversal starts
     film: str = ""  # picture: all frames side by side
     moves: str = ""  # picture: the Jacobian's column
-    path: str = ""  # drawing, for data that are no pictures
+    path: str = ""  # drawing, for data that are not pictures
     moved: Sequence[figures.ColumnMove] = ()  # columns of the data by name
     bars: str = ""  # all columns, where they have no names
     name: str = ""  # that a person gave it in the explorer
@@ -83,7 +83,7 @@ class MemberPage:
 
 
 def member_page(run: Run, view: View, album: Album, brief: bool = False) -> MemberPage:
-    """Look at one member; its pictures go to the album. Brief: without what only specialists look at."""
+    """Collect one member; its pictures go to the album. Brief: without details for specialists."""
     model = run.model(view.member)
     x, xhat = examples(run, model)
     picture = is_picture(run.data.shape)
@@ -113,8 +113,8 @@ def member_page(run: Run, view: View, album: Album, brief: bool = False) -> Memb
 @torch.no_grad()
 def examples(run: Run, model: Autoencoder, count: int = 400) -> tuple[Tensor, Tensor]:
     """Held-out rows (any, when none were held out) and their reconstructions from the posterior's mean."""
-    seen = represent(model, run.data, run.held_out()[:count])
-    return seen.x.float(), model.mean(seen.posterior.mean).float()
+    encoded = represent(model, run.data, run.held_out()[:count])
+    return encoded.x.float(), model.mean(encoded.posterior.mean).float()
 
 
 def background_rows(run: Run) -> Tensor:  # (N, n)
@@ -144,13 +144,13 @@ def cards(run: Run, model: Autoencoder, view: View, album: Album, x: Tensor) -> 
     with torch.no_grad():
         columns = jacobian(model.mean, z[None])[0].T.float()  # (K, n)
     largest = float(columns.abs().max())
-    seen, names = None if is_picture(run.data.shape) else figures.drawing_plane(x), column_names(run)
-    given = names_given(run, view.member)
+    encoded, names = None if is_picture(run.data.shape) else figures.drawing_plane(x), column_names(run)
+    latent_labels = names_in_report(run, view.member)
     out = []
     for k in view.order()[:CARDS]:
         name = f"{view.anchor}-z{k}"
         shown: dict[str, Any]
-        if seen is None:
+        if encoded is None:
             film = album.add(f"{name}-film", strip(frames[k]))
             moves = album.add(f"{name}-moves", signed(columns[k].reshape(run.data.shape), largest))
             shown = {"film": film, "moves": moves}
@@ -158,18 +158,20 @@ def cards(run: Run, model: Autoencoder, view: View, album: Album, x: Tensor) -> 
             points, curve = x.flatten(1).double().numpy(), frames[k].flatten(1).double().numpy()
             moved = figures.largest_moves(columns[k], largest, names)
             shown = {
-                "path": figures.path(seen, points, curve, shade(k, view.diagnosis.latents[k].active)),
+                "path": figures.path(encoded, points, curve, shade(k, view.diagnosis.latents[k].active)),
                 "moved": moved,
             }
             if not run.config.features and len(names) > figures.MOVES_SHOWN:
                 shown["bars"] = figures.bars(columns[k], largest)
         start = int((values[k] - z[k]).abs().argmin())
         steps = [round(float(v), 2) for v in values[k]]
-        out.append(Card(view.diagnosis.latents[k], view.best_factor(k), steps, start, name=given.get(k, ""), **shown))
+        out.append(
+            Card(view.diagnosis.latents[k], view.best_factor(k), steps, start, name=latent_labels.get(k, ""), **shown)
+        )
     return out
 
 
-def names_given(run: Run, member: int) -> dict[int, str]:
+def names_in_report(run: Run, member: int) -> dict[int, str]:
     """What a person called the latents; a file of names that is damaged stops no report."""
     try:
         return latent_names(run).get(member, {})
@@ -178,7 +180,7 @@ def names_given(run: Run, member: int) -> dict[int, str]:
 
 
 def pair_tables(model: Autoencoder, view: View, album: Album, cloud: Tensor | None = None) -> list[PairTable]:
-    """The costliest pairs of active latents, each latent over its range; over a cloud of data that are no pictures."""
+    """The costliest pairs of active latents, each latent over its range; over a cloud of data that are not pictures."""
     (z, values), out = start_of(view, model, TABLE_FRAMES), []
     for pair in view.diagnosis.pairs[:_PAIRS]:
         frames = traverse_pair(model.mean, z, pair.i, pair.j, values).float()

@@ -1,4 +1,4 @@
-"""What the reports share: one self-contained page from a template, and the members on it while there is room."""
+"""What the reports share: one self-contained page from a template, and as many members as fit."""
 
 import hashlib
 from base64 import b64encode
@@ -48,7 +48,7 @@ def member_pages(
     show: bool | None,
     used: int = 0,  # characters that are on the page already
 ) -> list[Shown]:
-    """Members in the given order, as long as there is room."""
+    """Members in this order, as many as fit."""
     pages: list[Shown] = []
     with bar("drawing", len(wanted), show) as advance:
         for run, view, brief in wanted:

@@ -1,4 +1,4 @@
-"""How a run was made, so that it can be made again: the command, the call, the versions, the settings."""
+"""How to reproduce a run: the command, the call, the versions, the settings."""
 
 import json
 import platform
@@ -27,7 +27,7 @@ def _swept(run: Run) -> dict[str, list[float]]:
 
 
 def lists(run: Run) -> dict[str, Any]:
-    """Hyperparameters as `fit` is told them: a number, or the list of those that were swept."""
+    """Hyperparameters as `fit` takes them: a number, or the list of those that were swept."""
     return {name: values[0] if len(values) == 1 else values for name, values in _swept(run).items()}
 
 
@@ -39,8 +39,8 @@ def changed(value: Any) -> dict[str, Any]:
 def data_options(run: Run) -> dict[str, Any]:
     """The data's parameters that differ from their defaults, by the names users say."""
     known = parameters(dataset_type(run.data_config["name"]))
-    given = {name: value for name, value in run.data_config.items() if name != "name"}
-    return {name: value for name, value in given.items() if value != _default(known[name])}
+    data_values = {name: value for name, value in run.data_config.items() if name != "name"}
+    return {name: value for name, value in data_values.items() if value != _default(known[name])}
 
 
 def _default(field: Any) -> Any:
@@ -48,7 +48,7 @@ def _default(field: Any) -> Any:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    """What `fit` was told, but for the data and the seeds."""
+    """The arguments of `fit`, except the data and the seeds."""
     config = run.config
     architecture = {k: v for k, v in changed(config.architecture).items() if k not in ("learned_s2", *NOT_A_FLAG)}
     optimiser = {("optimiser" if k == "name" else k): v for k, v in changed(config.optimiser).items()}
@@ -57,11 +57,11 @@ def _settings(run: Run) -> dict[str, Any]:
 
 def differing(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """For each run its hyperparameters, and the settings in which the runs are not all the same."""
-    told = [everything(run) for run in runs]
-    apart = {name for each in told for name in each if any(each[name] != other.get(name) for other in told)}
+    options = [everything(run) for run in runs]
+    apart = {name for each in options for name in each if any(each[name] != other.get(name) for other in options)}
     return [
         {name: value for name, value in each.items() if name in apart or name in run.members[0].hyper}
-        for run, each in zip(runs, told, strict=True)
+        for run, each in zip(runs, options, strict=True)
     ]
 
 
@@ -69,8 +69,8 @@ def everything(run: Run) -> dict[str, Any]:
     """Every setting that can change a result, with its value, but for the data and the seeds."""
     config = run.config
     parts = [asdict(part) for part in (config.architecture, config.training, config.optimiser)]
-    told = {("optimiser" if k == "name" else k): v for part in parts for k, v in part.items() if k not in NO_RESULT}
-    return {**lists(run), **config.static, **told}
+    options = {("optimiser" if k == "name" else k): v for part in parts for k, v in part.items() if k not in NO_RESULT}
+    return {**lists(run), **config.static, **options}
 
 
 def call(run: Run) -> str:
@@ -85,8 +85,8 @@ def call(run: Run) -> str:
 
 def command(run: Run) -> str | None:
     """The command that makes the run again; None when it was made with something that has no flag."""
-    told = _settings(run)
-    if run.config.objective not in OBJECTIVES or not set(told) <= set(FLAGS):
+    options = _settings(run)
+    if run.config.objective not in OBJECTIVES or not set(options) <= set(FLAGS):
         return None
     words = ["unseam", "train", str(run.data_config["name"])]
     for name, value in data_options(run).items():
@@ -94,7 +94,7 @@ def command(run: Run) -> str | None:
     seeds = list(dict.fromkeys(m.seed for m in run.members))
     words += ["--objective", run.config.objective, "--seeds", ",".join(map(str, seeds))]
     switches = {f.name for kind in (Architecture, Training) for f in fields(kind) if f.type in (bool, "bool")}
-    for name, value in told.items():
+    for name, value in options.items():
         words += _flag(name, value, name in switches)
     return shlex.join(words)
 

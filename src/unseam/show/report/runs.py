@@ -1,6 +1,6 @@
 """A folder of runs: which there are, what is found of each, and all members of one data set ordered without labels.
 
-What is wrong with one run (damaged, unfinished) is said in its row and does not hide the others. Only runs on the same
+What is wrong with one run (damaged, unfinished) is shown in its row and does not hide the others. Only runs on the same
 data are compared with each other.
 """
 
@@ -99,7 +99,7 @@ def look_at(name: str, folder: Path, number: int, show: bool | None) -> Entry:
         return Entry(name, number, collect_report(load_run(folder), show=show, number=number))
     except BadInput as error:
         return Entry(name, reason=str(error))
-    except Exception as error:  # whatever is wrong with one run, the others are shown
+    except Exception as error:  # one broken run does not hide the others
         text = str(error).splitlines()[0] if str(error) else ""
         return Entry(name, reason=f"cannot be read ({type(error).__name__}: {text})")
 
@@ -115,8 +115,8 @@ def grouped(entries: Sequence[Entry]) -> list[_Group]:
     names = [data_name(each[0]) for each in runs]
     options = [provenance.data_options(each[0]) for each in runs]
     labels = [
-        name if names.count(name) == 1 else f"{name} ({settings_words(told) or data_place(each[0]) or 'as it comes'})"
-        for name, told, each in zip(names, options, runs, strict=True)
+        name if names.count(name) == 1 else f"{name} ({settings_words(option) or data_place(each[0]) or 'as it comes'})"
+        for name, option, each in zip(names, options, runs, strict=True)
     ]
     groups = [group(label, some) for label, some in zip(labels, by_data.values(), strict=True)]
     return sorted(groups, key=lambda g: -len(g.views))
@@ -137,17 +137,17 @@ def settings_words(settings: dict[str, Any]) -> str:
     'beta 0.5, 1.5; encoder 64-64; network mlp; steps 3000'
     """
 
-    def said(value: Any) -> str:
+    def option_text(value: Any) -> str:
         if isinstance(value, list):
-            return ", ".join(map(said, value))
+            return ", ".join(map(option_text, value))
         if isinstance(value, tuple):
-            return "-".join(map(said, value))
+            return "-".join(map(option_text, value))
         return f"{value:g}" if isinstance(value, float) else str(value)
 
-    return "; ".join(f"{name} {said(value)}" for name, value in settings.items())
+    return "; ".join(f"{name} {option_text(value)}" for name, value in settings.items())
 
 
-# The page of a folder of runs: what stands in its tables, figures and sentences.
+# The page of a folder of runs: its tables, figures and sentences.
 
 
 _FIRST = 10  # members of a ranking that are shown at once
@@ -161,7 +161,7 @@ def report_runs(
     formats: Sequence[str] = ("pdf",),
     show: bool | None = None,
 ) -> tuple[View, Run]:
-    """Look at every run, put them on one page and write it, whole or not at all; returns the first data set's best."""
+    """Write one page on all runs, atomically; returns the best member of the first data set."""
     entries = look_at_all(folder, runs, show)
     groups = grouped(entries)
     if not groups:
@@ -230,8 +230,8 @@ def _render(
 
 def run_rows(group: _Group) -> dict[int, dict[str, Any]]:
     """The rows of the table for runs on one data set, by the run's number."""
-    told = provenance.differing([entry.found.run for entry in group.entries if entry.found])
-    return {entry.number: run_row(entry, settings) for entry, settings in zip(group.entries, told, strict=True)}
+    option = provenance.differing([entry.found.run for entry in group.entries if entry.found])
+    return {entry.number: run_row(entry, settings) for entry, settings in zip(group.entries, option, strict=True)}
 
 
 def run_row(entry: Entry, settings: dict[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Held(NamedTuple):
 
 
 def factor_answers(view: View) -> list[Held]:
-    """One row a factor; empty when the data has no factors."""
+    """One row per factor; empty when the data has no factors."""
     if view.share is None:
         return []
     rows = []
@@ -89,10 +89,10 @@ def headline(view: View) -> str:
     """The first line of a report: which latents hold which factors; without factors, what is in use and mixed."""
     d = view.diagnosis
     if not d.active:
-        kept = sum(z.kl or 0.0 for z in d.latents)
-        if kept < _COLLAPSED * len(d.latents):
+        nats = sum(z.kl or 0.0 for z in d.latents)
+        if nats < _COLLAPSED * len(d.latents):
             return "Nothing is encoded: every latent has collapsed onto the prior."
-        return f"No latent is active, although together they hold {kept:.2f} nats of KL."
+        return f"No latent is active, although together they hold {nats:.2f} nats of KL."
     if view.mig is None:
         mixed = [pair for pair in d.pairs if pair.mixed]
         how = f"{len(mixed)} pair{'s' if len(mixed) > 1 else ''} of them mixed" if mixed else "no two of them mixed"

@@ -21,11 +21,11 @@ class Tile:
     value: str
     beside: str
     read: str
-    first: str = ""  # why this one is to be looked at first
+    first: str = ""  # why this one comes first
 
 
 def tiles(run: Run, view: View) -> list[Tile]:
-    """A member's numbers, the one to look at first in front; those that mean nothing here (axes of one latent, DCI of
+    """A member's numbers, the most important first; those that mean nothing here (axes of one latent, DCI of
     one factor) are left out."""
     every = [*label_tiles(run, view), *geometry_tiles(view), loss_tile(run, view), *scores_on_file(run, view)]
     name, why = look_first(view)
@@ -93,7 +93,7 @@ def loss_tile(run: Run, view: View) -> Tile:
 
 
 def _within(values: Array | None) -> str:
-    """The interval of a mean over points, in words; nothing where the points are not known."""
+    """The interval of a mean over points as text; empty where the points are not known."""
     return "" if values is None or not len(values) else "95 % [{:.3f}, {:.3f}], ".format(*_interval(values))
 
 
@@ -109,18 +109,18 @@ def _interval(values: Array) -> tuple[float, float]:
 
 
 def scores_on_file(run: Run, view: View) -> list[Tile]:
-    """What `unseam evaluate` has written into the run's rows, but MIG and DCI, which stand above."""
+    """What `unseam evaluate` has written into the run's rows, except MIG and DCI, which are shown above."""
     rows = run.rows.read("scores")
     rows = rows[(rows["member"] == view.member) & ~rows["name"].str.fullmatch("mig|dci-.*")]
     read = "written by unseam evaluate"
-    return [Tile(r["name"], f"{r['value']:.3f}", rows_said(r["detail"]), read) for r in rows.to_dict("records")]
+    return [Tile(r["name"], f"{r['value']:.3f}", rows_text(r["detail"]), read) for r in rows.to_dict("records")]
 
 
-def rows_said(detail: str) -> str:
+def rows_text(detail: str) -> str:
     """On which rows a score on file was computed, where it says so.
 
-    >>> rows_said('{"rows": {"which": "held-out", "count": 700}}'), rows_said("{}")
+    >>> rows_text('{"rows": {"which": "held-out", "count": 700}}'), rows_text("{}")
     ('on 700 held-out rows', '')
     """
-    told = json.loads(detail or "{}").get("rows")
-    return f"on {told['count']} {'' if told['which'] == 'all' else told['which'] + ' '}rows" if told else ""
+    sample = json.loads(detail or "{}").get("rows")
+    return f"on {sample['count']} {'' if sample['which'] == 'all' else sample['which'] + ' '}rows" if sample else ""

@@ -120,7 +120,7 @@ def write_run_report(
         raise BadInput(f"member={member} is of one run, but {str(folder)!r} is a folder of runs; name a run folder")
     if several:
         best, home = report_runs(folder, several, path, place, formats, show)
-        return _told(path, best, home, len(several))
+        return _result(path, best, home, len(several))
     one = run if isinstance(run, Run) else load_run(run)
     kind = OBJECTIVES.get(one.config.objective)
     if kind is not None and not kind.decodes:
@@ -128,10 +128,10 @@ def write_run_report(
         return ReportFiles(path, None, one.folder, rows_for(one) if one.data.space else None, None)
     found = collect_report(one, member, show)
     write_report(found, path, place, formats, show)
-    return _told(path, found.chosen, found.run, len(found.run.members))
+    return _result(path, found.chosen, found.run, len(found.run.members))
 
 
-def _told(path: Path, chosen: View, run: Run, among: int) -> ReportFiles:
+def _result(path: Path, chosen: View, run: Run, among: int) -> ReportFiles:
     scored = rows_for(run) if chosen.mig else None
     return ReportFiles(path, chosen, run.folder, scored, rows_of(run, DIAGNOSIS_POINTS), among)
 
@@ -203,7 +203,7 @@ def _render(found: ReportData, album: Album, pages: Sequence[Shown], shared: Map
         by_hand=found.by_hand,
         rule=RULE,
         success=SUCCESS,
-        taken=rows_for(found.run),
+        row_sample=rows_for(found.run),
         enough=ENOUGH,
         at=rows_of(found.run, DIAGNOSIS_POINTS),
         headline=headline(found.shown),
@@ -230,7 +230,7 @@ _WIDTH = 6.5  # inches: the text of a page
 
 
 def plates(page: MemberPage, album: Album) -> dict[str, Figure]:
-    """By the names of their files; none for data that are no pictures, whose figures are drawn anyway."""
+    """By the names of their files; none for data that are not pictures, whose figures are drawn anyway."""
     if not page.examples:
         return {}
     active = [card for card in page.cards if card.latent.active]
@@ -244,7 +244,7 @@ def plates(page: MemberPage, album: Album) -> dict[str, Figure]:
 
 @styled
 def _traversals(cards: Sequence[Card], album: Album) -> Figure:
-    """A row a latent: its frames, and what it moves at the start (the column of the Jacobian)."""
+    """A row per latent: its frames, and what it moves at the start (the column of the Jacobian)."""
     films = [(album.image(card.film), album.image(card.moves)) for card in cards]
     height, long = films[0][0].shape[:2]
     short = films[0][1].shape[1]

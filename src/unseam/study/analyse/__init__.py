@@ -1,4 +1,4 @@
-"""What a study of many models says: pure functions from the tidy frame (one row a model) to tables, and one page.
+"""What a study of many models says: pure functions from the tidy frame (one row per model) to tables, and one page.
 
 columns            names, directions, the rows that count
 total_correlation  L2      agreement   L3      overlap     L4      variance    L5

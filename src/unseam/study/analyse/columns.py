@@ -55,7 +55,7 @@ def finished_models(frame: pd.DataFrame) -> pd.DataFrame:
     """
     missing = [name for name in _CELL if name not in frame]
     if missing:
-        raise BadInput(f"the table has no column {', '.join(missing)}; a study's has one row a model with {_CELL}")
+        raise BadInput(f"the table has no column {', '.join(missing)}; a study's has one row per model with {_CELL}")
     found = frame[frame["status"] == "finished"] if "status" in frame else frame
     numbers = {
         str(name): pd.to_numeric(found[name], errors="coerce").astype(float) for name in found if name not in _TEXT

@@ -109,9 +109,9 @@ def _scores(models: pd.DataFrame, columns: list[str], by: str) -> list[tuple[tup
     for data, group in models.groupby("data", sort=True):
         for metric in columns:
             parts = {name: part[metric].dropna().to_numpy() for name, part in group.groupby(by, sort=False)}
-            kept = {name: values for name, values in parts.items() if len(values) > 1}
-            if len(kept) > 1:
-                found.append(((data, metric), kept))
+            enough = {name: values for name, values in parts.items() if len(values) > 1}
+            if len(enough) > 1:
+                found.append(((data, metric), enough))
     return found
 
 

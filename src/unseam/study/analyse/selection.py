@@ -52,14 +52,14 @@ def selection_outcome(x: Array, y: Array) -> tuple[Array, Array, Array]:  # (n, 
     >>> [float(v.round(2)[0]) for v in selection_outcome(np.array([[3.0], [9.0], [1.0]]), np.array([0.5, 0.6, 0.8]))]
     [0.5, -0.03, 0.17]
     """
-    kept = np.isfinite(x) & np.isfinite(y)[:, None]
-    n = np.where(kept.sum(axis=0) > 1, kept.sum(axis=0), np.nan)
-    best = kept & (x == np.where(kept, x, -np.inf).max(axis=0))
+    known = np.isfinite(x) & np.isfinite(y)[:, None]
+    n = np.where(known.sum(axis=0) > 1, known.sum(axis=0), np.nan)
+    best = known & (x == np.where(known, x, -np.inf).max(axis=0))
     beaten = (y[:, None] > y) + 0.5 * (y[:, None] == y)
-    wins = (beaten @ kept - 0.5) / (n - 1)  # (n, P); a model ties with itself, which is taken off
+    wins = (beaten @ known - 0.5) / (n - 1)  # (n, P); a model ties with itself, which is taken off
     y = np.where(np.isfinite(y), y, 0.0)
-    mean, share = y @ kept / n, best / np.maximum(best.sum(axis=0), 1)
-    return (share * wins).sum(axis=0), y @ share - mean, np.where(kept, y[:, None], -np.inf).max(axis=0) - mean
+    mean, share = y @ known / n, best / np.maximum(best.sum(axis=0), 1)
+    return (share * wins).sum(axis=0), y @ share - mean, np.where(known, y[:, None], -np.inf).max(axis=0) - mean
 
 
 def selection(found: pd.DataFrame) -> pd.DataFrame:

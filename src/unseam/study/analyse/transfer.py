@@ -36,7 +36,7 @@ def transfer(models: pd.DataFrame, code: str = "mean") -> pd.DataFrame:
         mask = (np.eye(D, dtype=bool) == data)[:, None, :, None] & (np.eye(M, dtype=bool) == metric)[None, :, None, :]
         chosen = outcome.transpose(0, 1, 3, 4, 2, 5)[mask]  # (sources and targets, S, S)
         if np.isfinite(chosen).any():
-            low, high = by_leaving_out(lambda kept: _mean(chosen[:, kept][:, :, kept]), S)  # noqa: B023
+            low, high = by_leaving_out(lambda others: _mean(chosen[:, others][:, :, others]), S)  # noqa: B023
             rows.append([kind, _mean(chosen), *np.clip([low, high], 0, 1), int(np.isfinite(chosen).sum()), S])
     return pd.DataFrame(rows, columns=["kind", "rate", "low", "high", "comparisons", "seeds"])
 

@@ -48,14 +48,14 @@ def between(low: float, high: float) -> str:
 
 def _codes(tables: _Tables) -> str:
     found = tables["total-correlation"]
-    kept = found[found["method"] != ODD_METHOD]
-    if kept.empty:
+    regular = found[found["method"] != ODD_METHOD]
+    if regular.empty:
         return needs("total-correlation")
-    falls, rises = kept[kept["code"] == "sampled"], kept[kept["code"] == "mean"]
-    said = [f"the sampled code's falls in {(falls['high'] < 0).sum()} and rises in {(falls['low'] > 0).sum()} of "
+    falls, rises = regular[regular["code"] == "sampled"], regular[regular["code"] == "mean"]
+    sentences = [f"the sampled code's falls in {(falls['high'] < 0).sum()} and rises in {(falls['low'] > 0).sum()} of "
             f"{len(falls)} pairs of data set and method", f"the mean code's rises in {(rises['low'] > 0).sum()} and "
             f"falls in {(rises['high'] < 0).sum()} of {len(rises)}"]  # fmt: skip
-    return f"Over strength, {said[0]}; {said[1]} (95 % interval of the rank correlation without 0)."
+    return f"Over strength, {sentences[0]}; {sentences[1]} (95 % interval of the rank correlation without 0)."
 
 
 def metrics_agree(tables: _Tables) -> str:
@@ -64,38 +64,38 @@ def metrics_agree(tables: _Tables) -> str:
         return needs("agreement")
     kinds = found.assign(kind=agreement.kinds(found))
     pairs = kinds[kinds["kind"] == "strong"].groupby(["a", "b"], sort=False)["rho"].mean().reset_index()
-    said = [f"{label(r['a'])} and {label(r['b'])} {r['rho']:.2f}" for r in pairs.to_dict("records")]
+    sentences = [f"{label(r['a'])} and {label(r['b'])} {r['rho']:.2f}" for r in pairs.to_dict("records")]
     means = kinds.groupby("kind")["rho"].mean()
-    said += [f"other pairs without Modularity {means['mild']:.2f}"] if "mild" in means else []
-    said += [f"pairs with Modularity {means['apart']:.2f}"] if "apart" in means else []
-    return f"Mean rank correlation over {found['data'].nunique()} data set(s): {', '.join(said)}."
+    sentences += [f"other pairs without Modularity {means['mild']:.2f}"] if "mild" in means else []
+    sentences += [f"pairs with Modularity {means['apart']:.2f}"] if "apart" in means else []
+    return f"Mean rank correlation over {found['data'].nunique()} data set(s): {', '.join(sentences)}."
 
 
 def what_matters(tables: _Tables) -> str:
     found = tables["variance"]
-    said = []
+    sentences = []
     for by, part in found.groupby("by", sort=False):
         mean = part[["explained", "adjusted", "null"]].mean()
         beside = f"adjusted {percent(mean['adjusted'])}; shuffled scores {percent(mean['null'])}"
-        said.append(f"{by} explains {percent(mean['explained'])} of the variance ({beside})")
+        sentences.append(f"{by} explains {percent(mean['explained'])} of the variance ({beside})")
     strengths = tables["strengths"]
     if len(strengths):
         beside = f"shuffled scores {percent(strengths['null'].mean())}"
         rate = percent(strengths["p"].mean())
-        said.append(f"a run with a method's worst strength beats one with its best in {rate} ({beside})")
+        sentences.append(f"a run with a method's worst strength beats one with its best in {rate} ({beside})")
     methods = tables["methods"]
     if len(methods):
         shared = overlap.mutual(methods["p"]).mean()
-        said.append(f"two methods overlap by {percent(shared)} (100: each as likely to win)")
-    return f"Mean over metrics and data sets: {'; '.join(said)}." if said else needs("variance")
+        sentences.append(f"two methods overlap by {percent(shared)} (100: each as likely to win)")
+    return f"Mean over metrics and data sets: {'; '.join(sentences)}." if sentences else needs("variance")
 
 
 def recipes(tables: _Tables) -> str:
     found = tables["transfer"]
     if found.empty:
         return needs("transfer")
-    said = [f"{r['kind']} {percent(r['rate'])}{between(r['low'], r['high'])}" for r in found.to_dict("records")]
-    return f"The best setting of one seed beats another setting at another seed: {', '.join(said)}."
+    sentences = [f"{r['kind']} {percent(r['rate'])}{between(r['low'], r['high'])}" for r in found.to_dict("records")]
+    return f"The best setting of one seed beats another setting at another seed: {', '.join(sentences)}."
 
 
 def useful(tables: _Tables) -> str:
