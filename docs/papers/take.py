@@ -17,6 +17,7 @@ from unseam_papers.frame.page import markdown
 
 DOCS = Path(__file__).resolve().parents[1]
 KEPT = DOCS / "papers" / "exhibits.json"
+CHANGES = "[Rows that changed class](papers/changes.md) when the rules were made fairer."
 
 
 def take(out: Path) -> list[str]:
@@ -26,7 +27,7 @@ def take(out: Path) -> list[str]:
     entries = {e["id"]: e for e in (*kept, *found)}
     ordered = [entries[name] for name in EXHIBITS if name in entries]
     KEPT.write_text(json.dumps({"exhibits": ordered}, indent=1) + "\n", encoding="utf-8")
-    for name, text in markdown(ordered).items():
+    for name, text in markdown(ordered, CHANGES).items():
         (DOCS / name).write_text(text, encoding="utf-8")
     for entry in found:
         shutil.copy(out / "figures" / f"{entry['id']}.svg", DOCS / "figures")

@@ -30,7 +30,12 @@ from unseam_papers.locatello import (
     total_correlation,
     variance_explained,
 )
-from unseam_papers.newer import correlated_factors, interaction_and_orthogonality, posterior_ablation
+from unseam_papers.newer import (
+    bernoulli_columns,
+    correlated_factors,
+    interaction_and_orthogonality,
+    posterior_ablation,
+)
 from unseam_papers.vu import four_latents, hypothesis, three_latents
 from unseam_papers.zietlow import (
     cartesian_or_polar,
@@ -95,6 +100,7 @@ MODULES = (
     interaction_and_orthogonality,  # N1
     correlated_factors,  # N2
     posterior_ablation,  # N3
+    bernoulli_columns,  # N4
 )
 EXHIBITS: dict[str, Exhibit] = {exhibit.id: exhibit for exhibit in map(exhibit_of, MODULES)}
 

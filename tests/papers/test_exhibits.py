@@ -1,6 +1,7 @@
 """Every exhibit runs at a tiny scale, resumes, and says what it must; the framework is tested with a toy."""
 
 import json
+import runpy
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -270,7 +271,8 @@ def test_every_exhibit_has_one_source_and_every_source_its_figure():
 def test_the_docs_are_made_of_their_exhibits():
     docs = Path(__file__).parents[2] / "docs"
     entries = json.loads((docs / "papers" / "exhibits.json").read_text())["exhibits"]
-    for name, text in markdown(entries).items():
+    more = runpy.run_path(str(docs / "papers" / "take.py"))["CHANGES"]
+    for name, text in markdown(entries, more).items():
         assert (docs / name).read_text() == text, f"run `python docs/papers/take.py OUT` again: {name}"
     assert [e["id"] for e in entries if not (docs / "figures" / f"{e['id']}.svg").exists()] == []
 

@@ -90,15 +90,15 @@ def _rendered(name: str, html: bool = False, **known: Any) -> str:
     return environment.get_template(name).render(policy=POLICY, **known)
 
 
-def markdown(entries: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The pages of the entries as Markdown, by path; their figures stand beside them in figures/.
+def markdown(entries: Sequence[Mapping[str, Any]], more: str = "") -> dict[str, str]:
+    """The pages of the entries as Markdown, by path; figures stand beside them in figures/, `more` ends the first.
 
     >>> list(markdown([]))
     ['what-the-papers-show.md']
     """
     sources = [(source, [seen(e) for e in own], count_words(own)) for source, own in by_source(entries)]
     every = total(entry_rows(entries))
-    first = _rendered("summary.md", sources=sources, total=every, out_of_scope=OUT_OF_SCOPE)
+    first = _rendered("summary.md", sources=sources, total=every, out_of_scope=OUT_OF_SCOPE, more=more)
     pages = {f"papers/{source.page}.md": _of_source(source, own) for source, own in by_source(entries)}
     return {name: text.rstrip() + "\n" for name, text in {"what-the-papers-show.md": first, **pages}.items()}
 

@@ -40,8 +40,8 @@ _DATA, SEEDS, _TOGETHER, _STEPS = ("sprites", "sprites-noisy"), (0, 1, 2, 3), 4,
 _EVALUATION: dict[str, Any] = {"rows": 2000, "test": 1000, "labels": (100, 2000), "tree_labels": (100, 2000),
                               "points": 100, "kept": 500}  # fmt: skip
 CHOICES = (
-    "The data: seven sets at 64 x 64 in the paper, none of which can be fetched here. Ours: sprites that we draw, 16 x "
-    "16, plain, coloured and on noise.",
+    "The data: seven sets at 64 x 64 in the paper; `unseam data fetch` can get them, the machine that made these rows "
+    "could not. Ours: sprites that we draw, 16 x 16, plain, coloured and on noise.",
     "Networks, steps and strengths: convolutional, 300,000 steps (the paper; the slides print none). Ours: small MLPs, "
     "thousands of steps, and strengths for images whose loss is tens of nats.",
     "A second study: 600 models that learn their factors (`unseam study evening`: sprites of unequal reach and rooms, "
