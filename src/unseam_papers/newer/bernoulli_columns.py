@@ -134,9 +134,14 @@ def _of_shift(one: Mapping[str, Any]) -> list[VerdictRow]:
                          ".1f", " degrees"), "beyond the paper")  # fmt: skip
     if abs(one["A D"] - one["J"]) < 2:
         return [near, beyond(f"J {shift:g}", f"{what}, by J", f"{one['J']:.1f} degrees: the same as by A D")]
-    away = [np.abs(found - one[name]).tolist() for name in ("J", "A D")]
+    from_j, from_ad = (np.abs(found - one[name]) for name in ("J", "A D"))
     apart = paired(
-        f"J {shift:g}", f"{what}: farther from J's {one['J']:.1f} degrees than from A D's", "yes", *away, ".1f"
+        f"J {shift:g}",
+        f"{what}: farther from J's {one['J']:.1f} degrees than from A D's",
+        "yes",
+        from_j,
+        from_ad,
+        ".1f",
     )
     return [near, as_kind(apart, "beyond the paper")]
 
