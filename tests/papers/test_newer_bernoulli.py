@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unseam_papers.frame.rows import keyed
-from unseam_papers.newer.bernoulli_columns import conclude, judge, predicted_angle, probabilities
+from unseam_papers.newer.bernoulli_columns import conclude, judge, turn_of_least_cost, pixel_probabilities
 
 
 def principal(bright: float, dark: float) -> float:
@@ -17,16 +17,16 @@ def principal(bright: float, dark: float) -> float:
 @pytest.mark.parametrize(("bright", "dark"), [(0.25, 0.2), (0.25, 0.05), (1.0, 0.01)])
 def test_with_one_metric_everywhere_the_prediction_is_its_eigenvectors(bright, dark):
     weights = np.repeat([[bright, dark]], 60, axis=1)
-    assert predicted_angle(weights) == pytest.approx(principal(bright, dark), abs=0.051)  # a grid of 0.1 degrees
+    assert turn_of_least_cost(weights) == pytest.approx(principal(bright, dark), abs=0.051)  # a grid of 0.1 degrees
 
 
 def test_the_factors_are_white_in_the_sample_and_the_two_predictions_differ():
-    p = probabilities(-2.0)
+    p = pixel_probabilities(-2.0)
     w = np.linalg.lstsq(np.array([[0.4, 0.2]] * 60), np.log(p / (1 - p))[:, :60].T, rcond=None)[0]
     assert w.mean() == pytest.approx(0, abs=1e-9)
-    assert predicted_angle(p * (1 - p), 0.5) < predicted_angle((p * (1 - p)) ** 2) - 5
-    bright = probabilities(0.0)
-    assert abs(predicted_angle(bright * (1 - bright))) < 0.5
+    assert turn_of_least_cost(p * (1 - p), 0.5) < turn_of_least_cost((p * (1 - p)) ** 2) - 5
+    bright = pixel_probabilities(0.0)
+    assert abs(turn_of_least_cost(bright * (1 - bright))) < 0.5
 
 
 def test_angles_at_the_prediction_hold_and_those_at_the_other_fail():

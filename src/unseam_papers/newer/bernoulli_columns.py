@@ -60,7 +60,7 @@ SCALES = {
 }
 
 
-def probabilities(shift: float) -> Array:  # (rows, pixels)
+def pixel_probabilities(shift: float) -> Array:  # (rows, pixels)
     """The data: probabilities of pixels whose factors have mean 0 and covariance I in the sample."""
     w = np.random.default_rng(0).normal(size=(_ROWS, 2))
     w -= w.mean(0)
@@ -69,10 +69,10 @@ def probabilities(shift: float) -> Array:  # (rows, pixels)
     return 1 / (1 + np.exp(-eta))
 
 
-def predicted_angle(weights: Array, beta: float = 0.0) -> float:  # (rows, pixels)
+def turn_of_least_cost(weights: Array, beta: float = 0.0) -> float:  # (rows, pixels)
     """The rotation of the factors, in degrees, with the least mean 1/2 sum_j log(beta + M_jj), M = e^T diag(weights) e.
 
-    >>> round(predicted_angle(np.ones((1, 2 * _PIXELS))), 1)  # the columns of e are orthogonal
+    >>> round(turn_of_least_cost(np.ones((1, 2 * _PIXELS))), 1)  # the columns of e are orthogonal
     0.0
     """
     degrees = np.arange(-450, 451) / 10
@@ -104,7 +104,7 @@ def _matrix(run: Run, member: int) -> Array:  # (pixels, latents)
 
 
 def _at(settings: Settings, work: Work, shift: float) -> dict[str, Any]:
-    p = probabilities(shift)
+    p = pixel_probabilities(shift)
     how = length(settings.seeds, settings.steps) | {
         "seeds": list(range(settings.first, settings.first + settings.seeds))
     }
@@ -112,8 +112,8 @@ def _at(settings: Settings, work: Work, shift: float) -> dict[str, Any]:
                      network="linear", likelihood="bernoulli", **how)  # fmt: skip
     w = p * (1 - p)
     return {
-        "A D": predicted_angle(w, _BETA),
-        "J": predicted_angle(w**2),
+        "A D": turn_of_least_cost(w, _BETA),
+        "J": turn_of_least_cost(w**2),
         "found": [found_angle(_matrix(run, member)) for member in range(settings.seeds)],
     }
 
