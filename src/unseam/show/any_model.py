@@ -165,6 +165,17 @@ def explore(
         Where to listen on 127.0.0.1; 0 takes a free port.
     open_browser : bool, default=True
         Open the page.
+
+    Returns
+    -------
+    None
+        When the server has stopped.
+
+    Examples
+    --------
+    >>> explore((torch.sin, torch.cos))
+    Traceback (most recent call last):
+    unseam.errors.BadInput: tuple needs observations: data=, some of the data that it was trained on
     """
     import webbrowser
 
