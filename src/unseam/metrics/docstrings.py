@@ -45,8 +45,8 @@ PARAMETERS = {  # name -> (type, meaning); a name means the same for every metri
 def call_docstring(doc: str | None, parameters: Iterable[inspect.Parameter], returns: str = "Score") -> str:
     """The formula's docstring with the sections Parameters, Returns and Examples.
 
-    >>> mean = inspect.Parameter("seed", inspect.Parameter.KEYWORD_ONLY)
-    >>> print(call_docstring("One line.\\n\\n>>> 1\\n1", [mean]))
+    >>> seed = inspect.Parameter("seed", inspect.Parameter.KEYWORD_ONLY)
+    >>> print(call_docstring("One line.", [seed]))
     One line.
     <BLANKLINE>
     Parameters
@@ -58,11 +58,6 @@ def call_docstring(doc: str | None, parameters: Iterable[inspect.Parameter], ret
     -------
     Score
         Its value, with `per_factor`, `per_latent` and `matrix` where the metric has them.
-    <BLANKLINE>
-    Examples
-    --------
-    >>> 1
-    1
     """
     text = inspect.cleandoc(doc or "")
     summary, example = (text.partition(">>>")[0].strip(), "".join(text.partition(">>>")[1:]))
