@@ -227,6 +227,7 @@ def test_a_second_study_stands_beside_the_first_and_is_not_counted(module, table
     again = {key.removeprefix("second: "): row for key, row in rows.items() if key.startswith("second: ")}
     assert set(again) == counted
     assert {row.kind for row in again.values()} == {"beyond the paper"}
+    assert all(row.what == f"second study: {alone[key].what}" for key, row in again.items())
     assert all(row.ours == alone[key].ours for key, row in again.items())  # the same table twice
     numbers = module.compute(both, Work(tmp_path))
     assert module.conclude(numbers, rows).count(module.conclude(module.compute(table, Work(tmp_path)), alone)) == 2
