@@ -63,8 +63,8 @@ PAPER_SOURCES = (
         "locatello", "Locatello 2019", "Slides: 12,600 models without supervision", _ids("L", *range(1, 10)), "L5",
         "Seed and strength matter more than the objective; settings chosen by the labels of another run win a little "
         "more often than chance, less so on other data; scores do not reliably save labels.",
-        "MIG and DCI do not rank 972 weak models alike, and the total correlation of mean codes does not rise for every "
-        "method. Of 150 better models (second column) the beta-VAE's does rise, and scores do save labels.",
+        "MIG and DCI do not rank 972 weak models alike, and the total correlation of mean codes does not rise for "
+        "every method. Of 150 better models (second column) the beta-VAE's does rise, and scores do save a few labels.",
         "The published data sets, sizes and 300,000 steps: years here.",
     ),
     Source(
