@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unseam_papers.frame.rows import keyed
-from unseam_papers.newer.bernoulli_columns import conclude, judge, turn_of_least_cost, pixel_probabilities
+from unseam_papers.newer.bernoulli_columns import conclude, judge, pixel_probabilities, turn_of_least_cost
 
 
 def principal(bright: float, dark: float) -> float:
