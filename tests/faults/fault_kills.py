@@ -214,20 +214,9 @@ def cli(*args: str) -> Verb:
     return lambda: main(list(args))
 
 
-def found_again(find: Verb, out: Path) -> Verb:
-    """`find` refuses the folder of one that was killed and says what to do, which is done."""
-
-    def act() -> int:
-        if out.exists() and any(out.iterdir()):
-            with redirect_stderr(told := io.StringIO()):
-                code = find()
-            whole = (out / "findings.json").exists()
-            if code != 2 or ("if a find was killed there, remove it" in told.getvalue()) == whole:
-                raise RuntimeError(f"find did not refuse what a killed one left: {told.getvalue()}")
-            shutil.rmtree(out)
-        return find()
-
-    return act
+def has_found(out: Path) -> bool:
+    """`find` has ended: it refuses such a folder, and goes on in one that a killed find left."""
+    return (out / "findings.json").exists() and not (out / ".unfinished").exists()
 
 
 def exhibit() -> Any:
@@ -317,7 +306,7 @@ def acts(place: Path) -> list[Act]:
         reading("export", "exported/member-0/card.json", "exported/member-0/weights.safetensors",
                 more=("--to", "safetensors")),
         reading("stress", "stress-member-0.png", more=("--points", "20")),
-        Act("find", find, lambda out: found_again(find(out), out), findings, ("findings.html", "findings.json")),
+        Act("find", find, lambda out: done if has_found(out) else find(out), findings, ("findings.html", "findings.json")),
         Act("match", match, match, matched, ("pairs.csv", "pairs.svg")),
         Act("data pack", packed, lambda out: done if (out / "pack.json").exists() else packed(out), opened),
         Act("study", studied, studied, scored),
