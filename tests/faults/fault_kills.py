@@ -306,7 +306,8 @@ def acts(place: Path) -> list[Act]:
         reading("export", "exported/member-0/card.json", "exported/member-0/weights.safetensors",
                 more=("--to", "safetensors")),
         reading("stress", "stress-member-0.png", more=("--points", "20")),
-        Act("find", find, lambda out: done if has_found(out) else find(out), findings, ("findings.html", "findings.json")),
+        Act("find", find, lambda out: done if has_found(out) else find(out), findings,
+            ("findings.html", "findings.json")),
         Act("match", match, match, matched, ("pairs.csv", "pairs.svg")),
         Act("data pack", packed, lambda out: done if (out / "pack.json").exists() else packed(out), opened),
         Act("study", studied, studied, scored),
@@ -440,12 +441,12 @@ def run(place: Path, first: int, many: int, seconds: float = float("inf")) -> di
 def short(place: Path, apart: int) -> dict[str, Any]:
     """For CI: every `apart`-th event of train, some of other verbs, the first or all of several processes; what a
     killed worker and a signal leave is tested in tests/train/test_train_workers.py."""
-    warm(place, ("train", "find"))
-    campaign = Campaign(place, ("train", "evaluate", "align", "find", "train, 2 workers"))
-    train, evaluate, align, find, workers = campaign.acts.values()
+    warm(place, ("train",))
+    campaign = Campaign(place, ("train", "evaluate", "align", "train, 2 workers"))
+    train, evaluate, align, workers = campaign.acts.values()
     half = campaign.took[workers.name] / 2
     kills = [(train, {"die_at": point}) for point in range(1, campaign.events["train"] + 1, apart)]
-    kills += [(evaluate, {"die_at": 1}), (align, {"die_at": 8}), (find, {"die_at": 4})]
+    kills += [(evaluate, {"die_at": 1}), (align, {"die_at": 8})]
     kills += [(workers, {"after": half, "victim": victim}) for victim in ("first", "group")]
     kills += [(train, {"after": campaign.took["train"] / 2, "victim": "first", "by": "HUP"})]
     for act, how in kills:
