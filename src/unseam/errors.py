@@ -30,8 +30,8 @@ class BadInput(ValueError):
     >>> try:
     ...     unseam.load_data("sprties")
     ... except unseam.BadInput as error:
-    ...     print(str(error)[:60])
-    data='sprties' is not a data set, and there is no such file or folder; d
+    ...     print(str(error)[:33])
+    data='sprties' is not a data set,
     """
 
 
