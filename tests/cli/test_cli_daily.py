@@ -151,7 +151,7 @@ def test_scores_are_a_table_that_shows_itself():
 
 def test_scores_that_say_nothing_of_one_factor_say_so():
     noise, one = np.random.default_rng(0).normal(size=(300, 3)), np.arange(300) % 4
-    with pytest.warns(UserWarning, match="with one factor med is 1 whatever"):
+    with pytest.warns(UserWarning, match="with one factor med is 1 for any codes"):
         scores = unseam.score(noise, one[:, None], metrics="med,mig")
     assert scores["med"].value == 1
     assert not scores["mig"].notes

@@ -92,7 +92,7 @@ def test_binning_continuous_factors_is_a_choice_and_is_said():
     v = RNG.uniform(size=(200, 1))
     table = prepare_inputs(Z, v, bin_continuous=5)
     assert table.classes == (5,)
-    assert "binned into 5 equal widths, as asked" in table.notes[0]
+    assert "was binned into 5 equal widths" in table.notes[0]
 
 
 NAN = Z.copy()

@@ -125,7 +125,7 @@ def test_a_grid_survives_json(name: str) -> None:
         ("[data.ring]", "[data]\nring = 3\n[data.x]", "must be an object"),
         ("beta = [1, 4]", "beta = [1, 1.0]", "numbers that differ"),
         ('seeds = "0..2"', 'seeds = "0..99999999999"', "at most 100,000"),
-        ("= ", "", "is not a TOML"),
+        ("= ", "", "is not valid TOML"),
     ],
 )
 def test_bad_grids_are_refused(tmp_path: Path, old: str, new: str, why: str) -> None:

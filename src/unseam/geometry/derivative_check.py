@@ -38,7 +38,7 @@ def derivative_warnings(
     few = slice(None, None, max(1, len(z) // _POINTS))
     at = z[few][:_POINTS]
     k = torch.arange(z.shape[1], device=z.device).expand_as(at) if index is None else index[few][:_POINTS].to(z.device)
-    random = torch.randn(k.shape, generator=generator(0, "derivative"), dtype=torch.float64).to(at)
+    random = torch.randn(k.shape, generator=generator(0, "derivative"), dtype=torch.float64, device="cpu").to(at)
     size = random * z.std(0)[k]  # (B, k)
     v = torch.zeros_like(at).scatter(1, k, size)
     D = columns(at, k)[1]

@@ -178,7 +178,7 @@ def check_networks(
             )
         if wanted is not None and wanted != K:
             raise BadInput(f"latents={wanted}, but the encoder of networks has {K} latents; leave latents out")
-        z = _FAR * torch.randn(len(x), K, generator=torch.Generator().manual_seed(0))
+        z = _FAR * torch.randn(len(x), K, generator=torch.Generator().manual_seed(0), device="cpu")
         theta = _called("decoder", decoder, z)
         shape = tuple(x.shape[1:])
         if not isinstance(theta, Tensor):

@@ -47,7 +47,7 @@ def with_networks(
             f"networks are two modules, whose weights would be the same for all {seeds} seeds; give a function that "
             "makes them, so that every seed has its own: networks=lambda: (Encoder(), Decoder())"
         )
-    x = data.batch(torch.arange(min(4, len(data))))
+    x = data.batch(torch.arange(min(4, len(data)), device="cpu"))
     bernoulli = architecture.likelihood == "bernoulli"
     wanted = architecture.latents if architecture.latents != Architecture.latents else None
     K = check_networks(make, POSTERIORS[architecture.posterior], x, bernoulli, wanted)
@@ -111,7 +111,8 @@ def compare(name: str, player: str, state: State, forward: Forward, x: Tensor, n
     """Warn if a player's gradient is not the derivative of its loss."""
     stack = state.stacks[player]
     flat, gradient = stack.flat.clone(), stack.gradient.clone()
-    directions = torch.randn(_DIRECTIONS, len(flat), generator=generator(0, "check"), dtype=flat.dtype)
+    directions = torch.randn(_DIRECTIONS, len(flat), generator=generator(0, "check"), dtype=flat.dtype, device="cpu")
+    directions = directions.to(flat.device)
 
     def loss(weights: Tensor) -> Tensor:
         with torch.no_grad():
