@@ -21,7 +21,7 @@ from unseam.run.config import RunConfig, Training, sweep_members
 from unseam.train.batches import Feed
 from unseam.train.forward import Forward
 from unseam.train.job import Job, start
-from unseam.train.loop import update
+from unseam.train.step_by_step import update
 from unseam.train.torch_private import fast_bfloat16
 
 BATCH, LATENTS, ROUNDS, STEPS = 64, 10, 6, 3

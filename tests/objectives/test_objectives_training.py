@@ -5,11 +5,10 @@ import math
 import pytest
 import torch
 
-import unseam.train.loop as loop
 from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES, hyperparameters
 from unseam.run.checkpoint import load_checkpoint
-from unseam.train import Interrupted, fit, resume
+from unseam.train import Interrupted, fit, resume, step_by_step
 
 SPRITES = {"size": 16, "shapes": 1, "scales": 1, "orientations": 4, "xs": 8, "ys": 8}
 TINY = {"network": "mlp", "encoder": (24,), "decoder": (24,), "latents": 3, "batch": 32, "show": False, "workers": 1}
@@ -78,7 +77,7 @@ def test_a_cohort_is_its_members_and_resuming_changes_nothing(name, tmp_path, mo
     whole = train(name, tmp_path / "whole", **common, **swept)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "update", _stop_after(4, loop.update))
+        patch.setattr(step_by_step, "update", _stop_after(4, step_by_step.update))
         with pytest.raises(Interrupted):
             train(name, tmp_path / "stopped", checkpoint_steps=3, **common, **swept)
     resumed = resume(tmp_path / "stopped", show=False)

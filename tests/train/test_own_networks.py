@@ -15,8 +15,7 @@ from unseam.objectives.elbo import BetaVAE
 from unseam.run import Run, load_run
 from unseam.runs.align import align
 from unseam.runs.aligned_run import write_aligned_run
-from unseam.train import fit, resume
-from unseam.train import loop as loop_module
+from unseam.train import fit, resume, step_by_step
 
 X = np.random.default_rng(0).normal(size=(200, 2)) @ np.array([[2.0, 0, 1, 0], [0, 1.0, 0, 1]]) + 0.1
 X = (X + 0.05 * np.random.default_rng(1).normal(size=X.shape)).astype(np.float32)
@@ -100,14 +99,14 @@ def test_a_function_of_a_module_is_found_again(tmp_path: Path, monkeypatch: pyte
 
 def test_resumed_is_uninterrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = train(tmp_path / "whole", patience=20, log_every=5)
-    real, count = loop_module.update, iter(range(100))
+    real, count = step_by_step.update, iter(range(100))
 
     def dies(*args: Any) -> None:
         if next(count) == 13:
             raise RuntimeError("power cut")
         real(*args)
 
-    monkeypatch.setattr(loop_module, "update", dies)
+    monkeypatch.setattr(step_by_step, "update", dies)
     with pytest.raises(RuntimeError, match="power cut"):
         train(tmp_path / "cut", checkpoint_steps=5, patience=20, log_every=5)
     monkeypatch.undo()

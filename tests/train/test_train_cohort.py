@@ -19,8 +19,7 @@ from unseam.errors import BadInput
 from unseam.objectives import Context, Objective
 from unseam.run import Run, load_run
 from unseam.run.checkpoint import load_checkpoint, save_checkpoint
-from unseam.train import fit, resume
-from unseam.train import loop as loop_module
+from unseam.train import fit, resume, step_by_step
 
 SMALL = {"network": "mlp", "encoder": (8,), "decoder": (8,), "latents": 2, "batch": 16, "log_every": 10}
 DATA = {"size": 300}
@@ -65,14 +64,14 @@ def rows(run: Run) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("optimiser", ["adam", "adagrad", "sgd"])
 def test_resumed_is_uninterrupted_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimiser: str) -> None:
     whole = small(tmp_path / "whole", seeds=[0, 1], optimiser=optimiser)
-    real, count = loop_module.update, iter(range(10**9))
+    real, count = step_by_step.update, iter(range(10**9))
 
     def dies_at_25(*args: object) -> None:
         if next(count) == 25:
             raise RuntimeError("power cut")
         real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(loop_module, "update", dies_at_25)
+    monkeypatch.setattr(step_by_step, "update", dies_at_25)
     with pytest.raises(RuntimeError, match="power cut"):
         small(tmp_path / "cut", seeds=[0, 1], optimiser=optimiser, checkpoint_steps=10)
     monkeypatch.undo()

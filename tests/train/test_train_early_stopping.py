@@ -8,8 +8,7 @@ import torch
 
 from unseam.errors import BadInput
 from unseam.run import Run
-from unseam.train import fit, resume
-from unseam.train import loop as loop_module
+from unseam.train import fit, resume, step_by_step
 from unseam.train.stopping import LoggedStep
 
 SMALL = {"network": "mlp", "encoder": (32,), "decoder": (32,), "latents": 2, "batch": 16, "log_every": 10,
@@ -62,14 +61,14 @@ def test_a_stopped_member_is_the_same_in_a_cohort_and_alone(tmp_path: Path) -> N
 @pytest.mark.parametrize("dies_at", [25, 65, 125])
 def test_resumed_early_stopping_is_uninterrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_at: int) -> None:
     whole = train(tmp_path / "whole", seeds=[0, 1], patience=30)
-    real, count = loop_module.update, iter(range(10**9))
+    real, count = step_by_step.update, iter(range(10**9))
 
     def dies(*args: object) -> None:
         if next(count) == dies_at:
             raise RuntimeError("power cut")
         real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(loop_module, "update", dies)
+    monkeypatch.setattr(step_by_step, "update", dies)
     with pytest.raises(RuntimeError, match="power cut"):
         train(tmp_path / "cut", seeds=[0, 1], patience=30, checkpoint_steps=10)
     monkeypatch.undo()

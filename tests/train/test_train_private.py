@@ -79,11 +79,11 @@ def test_stepper_state_can_be_taken_up_by_another() -> None:
 def test_the_first_step_loads_nothing_it_does_not_need(tmp_path: Path) -> None:
     """torch's compiler (its optimisers load it, and so does writing a step out), pandas and most of SciPy."""
     code = (
-        "import sys; from unseam.train import fit, loop; update = loop.update\n"
+        "import sys; from unseam.train import fit, step_by_step; update = step_by_step.update\n"
         "def first(*given):\n"
         "    update(*given); print(*({'torch._dynamo', 'pandas', 'scipy.stats', 'scipy.optimize'} & {*sys.modules}))\n"
         "    sys.exit()\n"
-        "loop.update = first\n"
+        "step_by_step.update = first\n"
         f"fit('sprites', 'beta-vae', steps=1000, workers=1, out={str(tmp_path / 'run')!r}, show=False)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -11,7 +11,7 @@ from unseam.data import config, load_data
 from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES, Context, Objective, Optimiser
 from unseam.run.config import RunConfig, Training, sweep_members
-from unseam.train import compiled_step, fit, loop
+from unseam.train import compiled_step, fit, step_by_step
 from unseam.train.batches import Feed
 from unseam.train.compiled_step import LONG, agree, compile_step, trace_step
 from unseam.train.forward import Forward
@@ -96,7 +96,7 @@ def test_it_is_written_once_and_not_before_the_first_step(tmp_path: Path, monkey
     def counted(forward: Forward, state: State, feed: Feed) -> None:
         asked.append(state.step)
 
-    monkeypatch.setattr(loop, "compile_step", counted)
+    monkeypatch.setattr(step_by_step, "compile_step", counted)
     fit("synth-linear", "beta-vae", network="linear", latents=2, steps=7, batch=8, data_parameters={"size": 100},
         log_every=3, workers=1, out=tmp_path / "run")  # fmt: skip
     assert asked == [1]

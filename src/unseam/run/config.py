@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from unseam.objectives import Objective
 
 _LARGEST = 1 << 20  # samples of a batch
+Engine = Literal["auto", "eager", "written-out", "xla"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,9 @@ class Training:
     """auto (the fastest here), cpu, cuda (all GPUs), cuda:N or mps"""
     precision: Literal["auto", "float32", "bfloat16", "float64"] = "auto"
     """auto: bfloat16 networks for conv where the device has it (weights, loss, optimiser stay float32), else float32"""
+    engine: Engine = "auto"
+    """what runs a step: the objective as it is (eager), the list of its operations (written-out, from 1,000 steps on),
+    or many steps at once by XLA (needs the extra xla); auto: xla for long runs of stacked networks, else written-out"""
 
     def __post_init__(self) -> None:
         least_of = {"steps": 1, "batch": 1, "log_every": 1, "watch": 0, "checkpoint_steps": 0, "snapshots": 0,

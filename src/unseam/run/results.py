@@ -25,7 +25,7 @@ KEYS = {"runs": ("member",), "log": ("member", "step", "name"), "latents": ("mem
 TABLE_COLUMNS: dict[str, dict[str, str]] = {
     "runs": {"member": "integer", "seed": "integer", "hyper": "text", "status": "text", "step": "integer",
              "loss": "real", "reconstruction": "real", "kl": "real", "active": "integer", "seconds": "real",
-             "note": "text"},
+             "note": "text", "engine": "text"},
     "log": {"member": "integer", "step": "integer", "name": "text", "value": "real"},
     "latents": {"member": "integer", "step": "integer", "latent": "integer", "kl": "real", "mu_std": "real",
                 "mu2": "real", "sigma2": "real", "log_sigma2": "real"},

@@ -51,6 +51,7 @@ class Settings(TypedDict, total=False):
     workers: int
     device: str
     precision: Literal["auto", "float32", "bfloat16", "float64"]
+    engine: Literal["auto", "eager", "written-out", "xla"]
     # Optimiser (its name is the parameter `optimiser`)
     lr: float
     b1: float

@@ -15,6 +15,7 @@ from unseam.finding import Findings
 from unseam.finding import find as find_factors
 from unseam.rng import numpy_generator
 from unseam.run import Run, load_run
+from unseam.run.config import Engine
 from unseam.runs.evaluate import rows_for
 from unseam.show.pages.find import write_find_page
 from unseam.show.report.cohort import table_rows
@@ -43,6 +44,7 @@ class Plan:
     decoder: tuple[int, ...] = (128, 128)
     decoder_activation: str = "tanh"
     workers: int = 2  # fixed, because which members are stacked together decides the last bits of their arithmetic
+    engine: Engine = "written-out"  # and so does the engine: the table is the same with and without JAX
 
     def settings(self, seed: int) -> dict[str, Any]:
         """The arguments of `fit`."""

@@ -5,7 +5,7 @@ Draws are made for blocks of steps at once, which keeps Python out of the traini
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -75,16 +75,45 @@ class Feed:
         self.memory, self.bare = self._rendered() if like is None else (like.memory, like.bare)
 
     def __call__(self, step: int, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Tensor, dict[str, Tensor]]:
-        number, within = divmod(step, self.block)
-        if number != self.number:
-            self._draw(number, shapes)
-        x = self._observe(self.index[:, within], step)
-        if self.pairing and x.shape[1] == self.batch:  # partners that are not rows
-            x = torch.cat([x, self._partners(self.seconds[:, within], step).to(x.device)], 1)
-        x, noises = x.to(self.device), {name: noise[:, within] for name, noise in self.noises.items()}
+        within = self._at(step, shapes)
+        x, noises = self._batch(within, step), {name: noise[:, within] for name, noise in self.noises.items()}
         if len(self.seeds) == len(self.members):
             return x, noises
         return x[self.members], {name: noise[self.members] for name, noise in noises.items()}
+
+    def ahead(self, step: int, count: int, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[list[Tensor]]:
+        """Samples and named noises of `count` steps, each (n, S', ...) for n steps and the S' distinct seeds.
+
+        Samples are rows of `memory` where they are there (`by_row`), else the observations themselves.
+        """
+        while count > 0:
+            within = self._at(step, shapes)
+            size = min(count, self.block - within)
+            span = slice(within, within + size)
+            if self.by_row:
+                x = self.index[:, span].transpose(0, 1)
+            else:
+                x = torch.stack([self._batch(i, step + i - within) for i in range(span.start, span.stop)])
+            yield [x, *(noise[:, span].transpose(0, 1) for noise in self.noises.values())]
+            step, count = step + size, count - size
+
+    @property
+    def by_row(self) -> bool:
+        """Whether all samples of a batch are rows of the data in memory; asked after the first batch."""
+        return self.memory is not None and (self.pairing is None or self.index.shape[2] == 2 * self.batch)
+
+    def _at(self, step: int, shapes: Mapping[str, tuple[int, ...]]) -> int:
+        """The position of a step in its block, which is drawn if it is not the last one that was."""
+        number, within = divmod(step, self.block)
+        if number != self.number:
+            self._draw(number, shapes)
+        return within
+
+    def _batch(self, within: int, step: int) -> Tensor:  # (S', B', *shape)
+        x = self._observe(self.index[:, within], step)
+        if self.pairing and x.shape[1] == self.batch:  # partners that are not rows
+            x = torch.cat([x, self._partners(self.seconds[:, within], step).to(x.device)], 1)
+        return x.to(self.device)
 
     def _rendered(self) -> tuple[Tensor | None, Tensor | None]:
         """What fits into memory, once: the data, or its ingredients where every draw of it differs."""

@@ -23,7 +23,7 @@ from unseam.errors import ENVIRONMENT, BadInput, Failed, error_text
 from unseam.models.own_networks import MakeNetworks
 from unseam.objectives import Objective
 from unseam.progress import bar, log
-from unseam.run.config import RunConfig, Training
+from unseam.run.config import Engine, RunConfig, Training
 from unseam.run.results import Results
 from unseam.run.user_files import located_data
 from unseam.train.forward import Forward
@@ -32,8 +32,11 @@ from unseam.train.loop import loss_text, train_group
 from unseam.train.stopping import Callback
 from unseam.train.torch_private import fast_bfloat16
 from unseam.train.workers import Interrupted, address, resume_command, train_in_processes
+from unseam.train.xla import installed
 
 STACKABLE = 400_000  # parameters of one member up to which a stack is faster than one member at a time
+XLA_STARTS = 4.0  # seconds in which a step is translated and compiled
+XLA_SAVES = (5e-4, 8.5e-5)  # seconds that a step of a small stack is faster then, and more for each of its members
 WORTH_A_PROCESS = 20_000  # member-steps below which starting a process costs more than it saves
 
 
@@ -50,6 +53,7 @@ def plan(
             raise BadInput("how='stacked' takes networks of unseam; yours are trained side by side, one at a time")
         training = replace(training, how="side-by-side")
     if training.device != "cpu":
+        training = replace(training, engine=engine_for(training, worth=False))
         return on_accelerator(replace(config, training=training), objective, shape, networks)
     how = training.how if training.how != "auto" else ("stacked" if small else "side-by-side")
     enough = count * training.steps >= WORTH_A_PROCESS or (how == "side-by-side" and not small)
@@ -59,9 +63,33 @@ def plan(
     precision = (
         training.precision if training.precision != "auto" else ("bfloat16" if conv and fast_bfloat16() else "float32")
     )
-    return replace(
-        config, training=replace(training, how=how, workers=workers, precision=precision), groups=_cut(count, pieces)
+    training = replace(training, how=how, workers=workers, precision=precision)
+    training = replace(
+        training, engine=engine_for(training, how == "stacked" and small and worth_xla(training.steps, count / pieces))
     )
+    return replace(config, training=training, groups=_cut(count, pieces))
+
+
+def engine_for(training: Training, worth: bool) -> Engine:
+    """What runs the steps: what was asked for, or XLA where it is worth it and JAX is installed."""
+    if training.engine == "xla":
+        if not installed():
+            raise BadInput("engine='xla' needs JAX; install it with: pip install 'unseam[xla]', or use --engine auto")
+        if training.device != "cpu":
+            raise BadInput(f"engine='xla' runs on the CPU, not on device={training.device!r}; use --engine auto")
+    if training.engine != "auto":
+        return training.engine
+    return "xla" if worth and installed() else "written-out"
+
+
+def worth_xla(steps: int, members: float) -> bool:
+    """Whether a stack trains long enough to win back what XLA takes to start.
+
+    >>> worth_xla(3000, 1), worth_xla(3000, 10), worth_xla(10_000, 1)
+    (False, True, True)
+    """
+    each, more = XLA_SAVES
+    return steps * (each + more * members) > XLA_STARTS
 
 
 def where(training: Training) -> Training:

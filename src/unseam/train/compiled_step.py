@@ -13,7 +13,7 @@ the likelihood's constants ("convert all Tensors to FakeTensors"), so there is n
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -31,7 +31,10 @@ _LARGE = 4_000_000  # parameters of a group above which arithmetic rules, and th
 ATEN = torch.ops.aten
 SAME_SHAPE = {ATEN.view.default, ATEN._unsafe_view.default, ATEN.expand.default, ATEN.reshape.default}
 IDENTITY = {ATEN.detach.default, ATEN.alias.default, ATEN.lift_fresh_copy.default}
-SHAPE_ONLY = {ATEN.ones_like.default, ATEN.zeros_like.default}  # constants, whatever their argument holds
+SHAPE_ONLY = {  # constants, whatever their argument holds
+    ATEN.ones_like.default, ATEN.zeros_like.default, ATEN.full_like.default, ATEN.new_zeros.default,
+    ATEN._new_zeros_with_same_feature_meta.default,
+}  # fmt: skip
 _VIEWS = {
     ATEN.view.default,
     ATEN._unsafe_view.default,
@@ -86,14 +89,22 @@ def trace_step(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Te
     if torch_private.make_fx is None:
         state.why_not = "this torch has no make_fx"
         return None
-    names, players = list(noise), list(state.stacks)
-    sizes = [len(stack.leaves) for stack in state.stacks.values()]
+    try:
+        graph, inputs = step_graph(forward, state, x, noise), arguments(state, x, noise)
+        leaves = sum(len(stack.leaves) for stack in state.stacks.values())
+        return CompiledStep(by_torch(clean(graph, inputs, leaves)), list(state.stacks))
+    except Exception as error:  # a user's objective is any Python, and any of it may stand in the way; it can still run
+        state.why_not = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        return None
+
+
+def step_graph(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Tensor]) -> fx.GraphModule:
+    """losses, gradients = graph(leaves, x, noise, step), as watched once; a gradient is flat."""
+    players = list(state.stacks)
 
     def step(*flat: Tensor) -> list[Tensor]:
-        *leaves, x, step = (*flat[: sum(sizes)], flat[sum(sizes)], flat[-1])
-        split = iter(leaves)
-        parameters = {name: [next(split) for _ in range(size)] for name, size in zip(players, sizes, strict=True)}
-        losses, _ = forward.run(state, parameters, x, dict(zip(names, flat[sum(sizes) + 1 : -1], strict=True)), step)
+        losses, _ = forward.run(state, *(named := _named(state, list(noise), flat)))
+        parameters = named[0]
         gradients = [
             torch.autograd.grad(losses[name].sum(), parameters[name], retain_graph=True, allow_unused=True)
             for name in players
@@ -102,18 +113,42 @@ def trace_step(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Te
                  for name, gs in zip(players, gradients, strict=True)]  # fmt: skip
         return [*(losses[name].detach() for name in players), *(g.flatten() for gs in zeros for g in gs)]
 
-    inputs = arguments(state, x, noise)
-    try:
-        graph = torch_private.make_fx(step)(*inputs)
-        if any(is_mutable(node.target) for node in graph.graph.nodes):
-            with torch.no_grad():
-                graph = torch_private.make_fx(functionalize(graph))(*inputs)
-        return CompiledStep(clean(graph, inputs, sum(sizes)), players)
-    except (
-        Exception
-    ) as error:  # a user's objective is any Python, and any of it may fail here; it can still run eagerly
-        state.why_not = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        return None
+    return _watched(step, arguments(state, x, noise))
+
+
+def report_graph(
+    forward: Forward, state: State, x: Tensor, noise: Mapping[str, Tensor]
+) -> tuple[fx.GraphModule, list[str]]:
+    """What is logged of a batch, as a graph of the same arguments, and its names."""
+    names: list[str] = []
+
+    def look(*flat: Tensor) -> list[Tensor]:
+        _, report = forward.run(state, *_named(state, list(noise), flat), logging=True)
+        names[:] = report
+        return list(report.values())
+
+    with torch.no_grad():
+        return _watched(look, arguments(state, x, noise)), names
+
+
+def _named(
+    state: State, noises: list[str], flat: Sequence[Tensor]
+) -> tuple[dict[str, list[Tensor]], Tensor, dict[str, Tensor], Tensor]:
+    """Flat arguments -> parameters by player, x, noise by name, step."""
+    values = iter(flat)
+    parameters = {name: [next(values) for _ in stack.leaves] for name, stack in state.stacks.items()}
+    x, noise = next(values), {name: next(values) for name in noises}
+    return parameters, x, noise, next(values)
+
+
+def _watched(function: Callable[..., list[Tensor]], inputs: list[Tensor]) -> fx.GraphModule:
+    """Its operations as a graph, none of which writes into its arguments."""
+    assert torch_private.make_fx is not None
+    graph: fx.GraphModule = torch_private.make_fx(function)(*inputs)
+    if any(is_mutable(node.target) for node in graph.graph.nodes):
+        with torch.no_grad():
+            graph = torch_private.make_fx(functionalize(graph))(*inputs)
+    return graph
 
 
 def clean(module: fx.GraphModule, inputs: list[Tensor], leaves: int = 0) -> fx.GraphModule:
@@ -148,9 +183,16 @@ def clean(module: fx.GraphModule, inputs: list[Tensor], leaves: int = 0) -> fx.G
             parameters.add(keep(node, viewed))
         elif is_constant(node, values.of, parameters):
             keep(node, values.of[node].clone())
-        elif not node.kwargs:
-            node.target = DIRECT.get(node.target, node.target)
     graph.eliminate_dead_code()
+    return module
+
+
+def by_torch(module: fx.GraphModule) -> fx.GraphModule:
+    """A graph that runs as fast as torch can call it."""
+    graph = module.graph
+    for node in graph.nodes:
+        if node.op == "call_function" and not node.kwargs:
+            node.target = DIRECT.get(node.target, node.target)
     graph.set_codegen(fx.graph.CodeGen())  # arguments as they come: the list has no nested inputs
     module.recompile()
     return module

@@ -58,7 +58,8 @@ class State:
     held: dict[int, dict[str, list[Tensor]]] = field(default_factory=dict)  # its last finite parameters
     best: BestWeights | None = None  # with early stopping
     note: str = ""  # why all members stopped, if a callback stopped them
-    why_not: str = ""  # why the step was not written out (compiled_step.py), where it was tried
+    why_not: str = ""  # why the step was not written out (compiled_step.py) or not run by XLA, where it was tried
+    engine: str = ""  # what runs the steps: eager, written-out or xla
 
 
 def start(job: Job, objective: Objective, shape: tuple[int, ...]) -> State:
@@ -93,6 +94,7 @@ def checkpoint_state(job: Job, state: State, weights_only: bool = False) -> tupl
         "seconds": state.seconds,
         "frozen": {str(k): v for k, v in state.frozen.items()},
         "why_not_written_out": state.why_not,
+        "engine": state.engine,
         "versions": {"unseam": __version__, "torch": str(torch.__version__)},
     }
     return tensors, meta if state.best is None else {**meta, "best": state.best.meta()}
@@ -111,7 +113,7 @@ def resume_group(job: Job, state: State) -> State:
         moments = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
         if moments:
             state.optimisers[player].state = moments
-    state.step, state.seconds = meta["step"], meta["seconds"]
+    state.step, state.seconds, state.engine = meta["step"], meta["seconds"], str(meta.get("engine", ""))
     state.frozen = {int(k): v for k, v in meta["frozen"].items()}
     for position in state.frozen:
         hold(state, position)

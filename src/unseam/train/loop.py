@@ -1,9 +1,10 @@
 """Training, read downwards: a group of members, as one stack, from its first or last checkpoint to its last step.
 
-x, noise = feed(step)                          every member its own samples and noise
-losses   = lift(one member's forward pass)     one vmapped call
-backward                                       for each player (model, critic, ...) its own; a long run compiles both
-step                                           into one list of operations and runs that (compiled_step.py)
+report   = engine.report()                     at logged steps, with that of held-out samples
+done     = engine.run(count)                   one step (step_by_step.py) or many (xla.py):
+    x, noise = feed(step)                          every member its own samples and noise
+    losses   = lift(one member's forward pass)     one vmapped call
+    gradients, update                              for each player (model, critic, ...) its own
 """
 
 from __future__ import annotations
@@ -15,21 +16,22 @@ from contextlib import contextmanager
 from math import isfinite, nan
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from unseam.data.base import Dataset
 from unseam.device import retained_memory
 from unseam.geometry.polarized import active_latents
 from unseam.objectives import Objective
+from unseam.progress import log
 from unseam.run.checkpoint import save_checkpoint, weights_path
 from unseam.run.config import split
 from unseam.run.results import Results
 from unseam.train.batches import Feed
-from unseam.train.compiled_step import CompiledStep, compile_step
 from unseam.train.forward import Forward
-from unseam.train.job import Job, State, checkpoint_state, hold, resume_group, start
+from unseam.train.job import Job, State, checkpoint_state, resume_group, start
+from unseam.train.step_by_step import StepByStep, mean_report
 from unseam.train.stopping import LoggedStep, interruptible, stopped_by
+from unseam.train.xla import XLA, xla_engine
 
 _EVALUATION = 2048  # held-out samples behind the final numbers
 _SETTLING = 8192  # trained samples behind parameters that are set when training ends
@@ -45,8 +47,8 @@ _Row = dict[str, Any]
 def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
     """Train until the last step or an interrupt (which leaves a checkpoint), then write the final numbers.
 
-    `tick(1)` is called after every step, and at logged steps `tick(1, loss, held_out_loss)` with the mean losses of
-    the batch and of the held-out samples. It asks for an interrupt by returning True.
+    `tick(done)` is called after every step, or every few, and after a logged one `tick(done, loss, held_out_loss)` with
+    the mean losses of the batch and of the held-out samples. It asks for an interrupt by returning True.
     """
     training = job.config.training
     objective = job.objective(**job.config.members[job.members[0]].hyper, **job.config.static)
@@ -58,24 +60,22 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
     forward = Forward(job, objective, state, len(train_rows))
     watch = HeldOut(forward, feed, test_rows, training.watch) if training.watch and len(test_rows) else None
     journal = Journal(job, state)
-    gradients = Gradients(forward, state, feed, journal)
 
     with interruptible() as interrupted:
+        engine = choose_engine(job, forward, state, feed, journal)
         while state.step < training.steps and still_training(state, len(job.members)):
-            x, noise = feed(state.step, forward.shapes)
+            shown: tuple[float, ...] = ()
             if state.step % training.log_every == 0:
-                losses, report = gradients.with_report(x, noise)
-                held_out = watch(state) if watch else {}
+                report = engine.report()
+                held_out = watch(state, engine) if watch else {}
                 journal.record(report, held_out)
-                stop_early(state, held_out)
+                if stop_early(state, held_out):
+                    engine.members_held()
                 if call_back(job, state, report, held_out):
                     break
-                shown: tuple[float, ...] = (mean_loss(report), mean_loss(held_out))
-            else:
-                losses, shown = gradients(x, noise), ()
-            update(state, losses)
-            state.step += 1
-            if tick(1, *shown) is True:
+                shown = (mean_loss(report), mean_loss(held_out))
+            done = engine.run(journal.next_stop() - state.step)
+            if tick(done, *shown) is True:
                 interrupted.set()
             journal.after_step(interrupted.is_set())
             if interrupted.is_set():
@@ -90,33 +90,17 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
     finish(job, state, last(state), journal.results)
 
 
-class Gradients:
-    """The losses (S,) of each player at a batch; their gradients are left in the stacks.
-
-    Logged steps run the objective itself, which also reports its terms. The others run its compiled step where there
-    is one; it is compiled at the first of them, so that the first step, which is logged, does not wait for it.
-    """
-
-    def __init__(self, forward: Forward, state: State, feed: Feed, journal: Journal) -> None:
-        self.forward, self.state, self.feed, self.journal = forward, state, feed, journal
-        self.compiled: CompiledStep | None = None
-        self.is_compiled = False  # or was tried
-
-    def __call__(self, x: Tensor, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        if not self.is_compiled:
-            with self.journal.paused():
-                self.compiled = compile_step(self.forward, self.state, self.feed)
-            self.is_compiled = True
-        if self.compiled is not None:
-            return self.compiled(self.state, x, noise)
-        return self.with_report(x, noise, logging=False)[0]
-
-    def with_report(
-        self, x: Tensor, noise: Mapping[str, Tensor], logging: bool = True
-    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        losses, report = self.forward(self.state, x, noise, logging)
-        self.forward.backward(self.state, losses)
-        return losses, report
+def choose_engine(job: Job, forward: Forward, state: State, feed: Feed, journal: Journal) -> StepByStep | XLA:
+    """What the run asks for, where it can be had; a group that has begun with one goes on with it."""
+    training = job.config.training
+    if training.engine == "xla" and state.step < training.steps and state.engine in ("", "xla"):
+        with journal.paused():
+            found = xla_engine(forward, state, feed)
+        if found is not None:
+            return found
+        if job.number == 0:
+            log.warning(f"trained without XLA, which is slower: {state.why_not}")
+    return StepByStep(forward, state, feed, journal.paused, may_compile=training.engine != "eager")
 
 
 class Journal:
@@ -143,6 +127,13 @@ class Journal:
             key = {"member": member, "step": step}
             self.rows["log"] += [{**key, "name": name, "value": value[position]} for name, value in values.items()]
         self.rows["latents"] += latent_rows(self.job, step, held_out or report)
+
+    def next_stop(self) -> int:
+        """The step of the next logged row, snapshot or checkpoint, or the last one."""
+        step, training = self.state.step, self.job.config.training
+        every = [n for n in (training.log_every, training.checkpoint_steps) if n]
+        known = [snapshot for snapshot in self.snapshots if snapshot > step]
+        return min(training.steps, *(step - step % n + n for n in every), *known)
 
     def after_step(self, interrupted: bool) -> None:
         """Write a snapshot and a checkpoint where they are due."""
@@ -180,11 +171,13 @@ def still_training(state: State, members: int) -> bool:
     return len(stopped | set(state.frozen)) < members
 
 
-def stop_early(state: State, held_out: Mapping[str, Tensor]) -> None:
-    """With early stopping: members whose held-out loss no longer falls are held at their best weights."""
-    if state.best is not None and held_out:
-        for position in state.best.see(state.stacks, state.step, held_out["loss"], state.frozen):
-            state.held[position] = state.best.of(position)
+def stop_early(state: State, held_out: Mapping[str, Tensor]) -> list[int]:
+    """With early stopping: hold members whose held-out loss no longer falls at their best weights; who stops now."""
+    if state.best is None or not held_out:
+        return []
+    stopping = state.best.see(state.stacks, state.step, held_out["loss"], state.frozen)
+    state.held |= {position: state.best.of(position) for position in stopping}
+    return stopping
 
 
 def call_back(job: Job, state: State, report: Mapping[str, Tensor], held_out: Mapping[str, Tensor]) -> bool:
@@ -230,52 +223,6 @@ def _settle(state: State, trained: HeldOut) -> None:
             block.copy_(found[f"settled/{name}"])
 
 
-def update(state: State, losses: Mapping[str, Tensor]) -> None:
-    """One optimiser step of every player; a member whose loss, gradient or new weights are not finite is frozen
-    at its last finite weights."""
-    healthy = all(isfinite((losses[n].detach().sum() + state.stacks[n].gradient.sum()).item()) for n in losses)
-    if not healthy:
-        freeze(state, losses)
-    before = {name: state.stacks[name].before.copy_(state.stacks[name].flat) for name in losses}
-    for name in losses:
-        state.optimisers[name].step()
-    if not all(isfinite(state.stacks[name].flat.sum().item()) for name in losses):
-        step_back(state, before)
-    for position, held in state.held.items():
-        for name, stack in state.stacks.items():
-            for block, value in zip(stack.blocks, held[name], strict=True):
-                block[position] = value
-
-
-def step_back(state: State, before: Mapping[str, Tensor]) -> None:
-    """Members that the step itself took out of the finite numbers are held where they were before it."""
-    old = {name: stack.like(before[name]) for name, stack in state.stacks.items() if name in before}
-    for position in range(next(iter(state.stacks.values())).members):
-        here = [block[position] for stack in state.stacks.values() for block in stack.blocks]
-        if position in state.frozen or all(torch.isfinite(block).all() for block in here):
-            continue
-        for name, blocks in old.items():
-            for block, value in zip(state.stacks[name].blocks, blocks, strict=True):
-                block[position] = value[position]
-        state.frozen[position] = f"its weights were not finite after step {state.step}"
-        hold(state, position)
-
-
-def freeze(state: State, losses: Mapping[str, Tensor]) -> None:
-    """Hold the members that left the finite numbers at their last parameters and silence their gradients."""
-    for position in range(next(iter(losses.values())).shape[0]):
-        gradients = [g[position] for stack in state.stacks.values() for g in stack.gradients]
-        bad_loss = [name for name, loss in losses.items() if not torch.isfinite(loss[position])]
-        if not bad_loss and all(torch.isfinite(g.sum()) for g in gradients):
-            continue
-        for gradient in gradients:
-            gradient.zero_()
-        if position not in state.frozen:
-            what = "loss" if bad_loss else "gradient"
-            state.frozen[position] = f"its {what} was not finite at step {state.step}"
-            hold(state, position)
-
-
 class HeldOut:
     """What is logged, on the same samples every time: up to `count` of the rows, whole batches, each member its own."""
 
@@ -285,12 +232,12 @@ class HeldOut:
         same = (trained.data, rows, trained.member_seeds, batch, self.batches)
         self.feed = Feed(*same, trained.pairing, trained.device, like=trained)
 
-    @torch.no_grad()
-    def __call__(self, state: State) -> dict[str, Tensor]:
-        """Means over the samples; the spread of mu is that over all of them."""
-        shapes = self.forward.shapes
-        reports = [self.forward(state, *self.feed(i, shapes), logging=True)[1] for i in range(self.batches)]
-        mean = {name: torch.stack([r[name] for r in reports]).mean(0) for name in reports[0]}
+    def __call__(self, state: State, engine: StepByStep | XLA | None = None) -> dict[str, Tensor]:
+        """Means over the samples, by an engine or by the objective as it is; the spread of mu is that over all."""
+        if engine is None:
+            mean = mean_report(self.forward, state, self.feed, self.batches)
+        else:
+            mean = engine.held_out(self.feed, self.batches)
         mean["latent/mu_std"] = (mean["latent/mu2"] - mean["latent/mu"].square()).clamp_min(0).sqrt()
         return mean
 
@@ -330,7 +277,7 @@ def finish(job: Job, state: State, mean: Mapping[str, Tensor], results: Results)
         if not note and state.best is not None:
             note = state.best.note(position, state.step)
         note = note or state.note
-        row |= {"status": status, "note": note}
+        row |= {"status": status, "note": note, "engine": state.engine}
         rows.append(row | {"active": active[position], "seconds": state.seconds})
     results.write("runs", rows)
 
