@@ -172,7 +172,7 @@ class XLA:
         put_held(self.state)
         stacks, steppers = self.state.stacks, self.state.optimisers
         self.alive = np.array([i not in self.state.held for i in range(self.forward.members)])
-        self.counts = {name: int(steppers[name].moments.get("step", torch.zeros(()))) for name in stacks}
+        self.counts = {name: int(steppers[name].moments.get("step", torch.zeros((), device="cpu"))) for name in stacks}
         weights = [[leaf.detach().numpy().copy() for leaf in stack.leaves] for stack in stacks.values()]
         moments = [[[part.numpy().copy() for part in parts] for parts in self._moments(name)] for name in stacks]
         with self.context():
