@@ -23,15 +23,16 @@ from unseam.study.analyse.intervals import of_mean
 
 LONG = True
 SPLITS = 20  # random halves
-POOLS = {"settings": ["data", "seed"], "restarts": ["data", "method", "strength"]}
+POOLS = {"settings": ["table", "data", "seed"], "restarts": ["table", "data", "method", "strength"]}
 SHOWN = ("free.rank", "free.dto-over-chance", "free.udr", "unsup.elbo")  # unfitted rules beside the fitted ones
 
 
 def tables(folder: Path | None = None) -> pd.DataFrame:
-    """The finished models of all shipped tables, one below the other; `table` says which."""
+    """The finished models of the shipped study `sprites16`, or of all tables of a folder; `table` says which."""
     here = Path(__file__).resolve().parent
     places = [here.parents[1] / "unseam_papers" / "studies", here.parent / "studies"] if folder is None else [folder]
-    found = {path.stem: pd.read_parquet(path) for place in places for path in sorted(place.glob("*.parquet"))}
+    pattern = "sprites16.parquet" if folder is None else "*.parquet"
+    found = {path.stem: pd.read_parquet(path) for place in places for path in sorted(place.glob(pattern))}
     parts = [finished_models(t).assign(table=name) for name, t in found.items() if "all-scores" not in name]
     return pd.concat(parts, ignore_index=True)
 
