@@ -44,7 +44,7 @@ TURNS = 7
 PARTS = ("mlp", "wide", "conv")
 USUAL = {"mlp": 10, "wide": 4, "conv": 2}  # members of the ratios without a number in their name
 MEMBERS = (2, 10, 40, 100)
-WORK = {"mlp": 40_000, "wide": 800, "conv": 80}  # member-steps of a turn of ours; more where each step has many members
+WORK = {"mlp": 80_000, "wide": 800, "conv": 80}  # member-steps of a turn of ours; more where each step has many members
 LEAST = {"mlp": 2_000, "wide": 40, "conv": 8}  # steps of each member
 THEIRS = {"mlp": {"plain": 400, "tuned": 400, "jax": 1_000}, "wide": {"plain": 60, "tuned": 60, "jax": 60},
           "conv": {"plain": 12, "tuned": 12}}  # fmt: skip
