@@ -73,6 +73,7 @@ def test_the_verbs(result: DemoResult, monkeypatch: pytest.MonkeyPatch, capsys: 
     text = capsys.readouterr().out.replace("\n", " ")
     assert "are made of 3 factors: 3 found" in text
     assert result.tumours.sentence.replace(" ", "") in text.replace(" ", "")
+    assert "None" not in text
     assert main(["report", str(result.run.folder), "--json", "--out", str(result.run.folder / "again.html")]) == 0
     assert json.loads(capsys.readouterr().out)["bytes"] > 10_000
     assert main(["report", str(result.run.folder / "nowhere")]) == 2

@@ -64,7 +64,8 @@ class Command:
         stdout.print(f"report: {result.found.paths['report']}", soft_wrap=True)
         stdout.print("\nAnd on a real one, the cell nuclei of 569 tumours (scikit-learn's breast_cancer):")
         stdout.print(Text(result.tumours.sentence))
-        stdout.print("", _loadings(result.tumours), "", sep="\n")
+        if (loadings := _loadings(result.tumours)) is not None:  # None above ten factors
+            stdout.print("", loadings, "", sep="\n")
         stdout.print(f"report: {result.tumours.paths['report']}", soft_wrap=True)
 
 
