@@ -95,6 +95,16 @@ def items(g: Rng, rows: int, correlation: float = 0.0, most: int = 5) -> Items:
     return Items(z @ L.T + noise * g.standard_normal((rows, n)), z, L)
 
 
+def with_minor_factors(g: Rng, x: Array) -> Array:
+    """Fifty minor factors beside the few that a table is about, each weaker than the last, dense, 5 to 20 % of every
+    column's variance in all: real tables have them (Tucker, Koopman and Linn 1969; MacCallum and Tucker 1991)."""
+    (rows, n), many = x.shape, 50
+    M = g.standard_normal((n, many)) * (1 - choice(g, 0.1, 0.2, 0.3)) ** np.arange(many)
+    M *= np.sqrt(g.uniform(0.05, 0.2, n) / (M**2).sum(1))[:, None]
+    own = np.sqrt((M**2).sum(1))
+    return standard(x) * np.sqrt(1 - own**2) + g.standard_normal((rows, many)) @ M.T
+
+
 def levels(g: Rng, x: Array, count: int) -> Array:
     """Cut each column into levels 1..count at thresholds of its own."""
     cuts = np.linspace(-1.3, 1.3, count - 1) if count > 2 else np.zeros(1)
@@ -272,6 +282,12 @@ def compositions(g: Rng, rows: int) -> Simulated:
     return Simulated(frame(parts / parts.sum(1, keepdims=True)), None, family)
 
 
+def minor_dense(g: Rng, rows: int) -> Simulated:
+    """Gaussian factors with dense loadings, and minor factors beside them."""
+    x, z, k = dense(g, rows)
+    return Simulated(frame(with_minor_factors(g, x)), k, f"{k} factors", z)
+
+
 # --- an answer exists ------------------------------------------------------------------------------------------------
 
 
@@ -286,6 +302,13 @@ def questionnaire(g: Rng, rows: int) -> Simulated:
         x[:, :-1] += shared
         return Simulated(frame(x), k, "neighbours share noise", made.z, made.loadings)
     return Simulated(frame(made.x * np.exp(0.5 * g.standard_normal(n))), k, "own noise", made.z, made.loadings)
+
+
+def minor_items(g: Rng, rows: int) -> Simulated:
+    """A questionnaire with minor factors."""
+    made = items(g, rows, correlation=choice(g, 0.0, 0.3), most=4)
+    x, k = with_minor_factors(g, made.x), made.z.shape[1]
+    return Simulated(frame(levels(g, x, 5) if g.uniform() < 0.5 else x), k, f"{k} factors", made.z, made.loadings)
 
 
 def likert(g: Rng, rows: int) -> Simulated:
@@ -477,10 +500,12 @@ KINDS: dict[str, Kind] = {
     "exp-columns": Kind(exp_columns, "none"),
     "compositions": Kind(compositions, "none"),
     "positive-nongaussian": Kind(positive_nongaussian, "possible"),
+    "minor-dense": Kind(minor_dense, "none"),
     "items": Kind(questionnaire, "known"),
     "likert": Kind(likert, "known"),
     "binary": Kind(binary, "known", (700, 1000, 1500)),
     "oblique": Kind(oblique, "known"),
+    "minor-items": Kind(minor_items, "known"),
     "mixed": Kind(mixed, "known"),
     "one-factor": Kind(one_factor, "known"),
     "nongaussian": Kind(nongaussian, "known"),

@@ -258,7 +258,7 @@ def test_weak_factors_that_move_every_column_are_counted() -> None:
     L = np.concatenate([np.full((1, 8), 0.8), 0.3 * signs])
     x = g.standard_normal((1500, 3)) @ L + 0.4 * g.standard_normal((1500, 8))
     assert parallel_analysis(x).number == 1
-    assert clear_factors(x, 1) == 3
+    assert clear_factors(x, 1) == (3, 3)
     assert count_factors(x, np.zeros(x.shape, bool), 1).major == 3
 
 
@@ -267,7 +267,7 @@ def test_heavy_tails_make_bic_more_careful() -> None:
     g = np.random.default_rng(6)
     x = g.standard_normal((1000, 1)) + g.standard_normal((1000, 10))
     x *= np.sqrt(5 / g.chisquare(5, (1000, 1)))
-    assert clear_factors(x, 1) == 1
+    assert clear_factors(x, 1) == (1, 1)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

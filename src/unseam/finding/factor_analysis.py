@@ -156,6 +156,20 @@ def explains(found: Factors, rows: float) -> _Fit:
     return _Fit(float(statistic), freedom, float(chi2.sf(statistic, freedom)) if freedom > 0 else 1.0)
 
 
+def approximation_error(found: Factors, rows: float) -> float:
+    """RMSEA (Steiger 1990), ((F - m / N) / m)^1/2 with m degrees of freedom, of what k factors leave unexplained beyond
+    what chance does; 0 where there are no degrees of freedom left.
+
+    >>> l = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
+    >>> one = fit_factors(np.outer(l, l) + np.diag(1 - l**2), 1)
+    >>> approximation_error(one, 500), round(approximation_error(one._replace(discrepancy=0.11), 500), 3)
+    (0.0, 0.141)
+    """
+    n, k = found.loadings.shape
+    m = ((n - k) ** 2 - n - k) // 2
+    return float(np.sqrt(max(found.discrepancy - m / rows, 0.0) / m)) if m > 0 else 0.0
+
+
 @dataclass(frozen=True)
 class FactorModel:
     """Factor analysis in any axes, of rows in model units."""

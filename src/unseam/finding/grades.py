@@ -65,15 +65,26 @@ class Answer:
 
     def grades(self, enough: bool) -> list[Grade]:
         """A grade for each: found if it comes back and a clue decides, pair if its group does, else unstable."""
-        back = self.comes_back
+        back, bars = self.comes_back, self.bars()
         grouped = np.bincount(back.group)[back.group] > 1
         return [
             grade_of(
-                float(back.alone[j]), back.chance, bool(self.identified[j]), float(back.together[j]),
-                bool(grouped[j] or not self.identified[j]), enough, back.agrees,
+                float(back.alone[j]), float(bars[j]), bool(self.identified[j]), float(back.together[j]),
+                bool(grouped[j] or not self.identified[j]), enough,
             )
             for j in range(len(self.nats))
         ]  # fmt: skip
+
+    def bars(self) -> Array:  # (k,)
+        """From which on each factor counts as coming back: where chance would not bring it back, and it is called the
+        same at all. Beside others that are all found the last one cannot turn any more, so that chance gives nothing.
+        """
+        back = self.comes_back
+        bars = np.full(len(self.nats), max(back.agrees, back.chance))
+        short = np.flatnonzero(~(self.identified & (back.alone >= bars)))
+        if len(short) == 1 < len(bars):
+            bars[short] = back.agrees
+        return bars
 
 
 def join_groups(back: Agreement, linked: Array) -> Agreement:  # (d, d) bool
@@ -86,6 +97,7 @@ def join_groups(back: Agreement, linked: Array) -> Agreement:  # (d, d) bool
 def grade_factors(answer: Answer, prepared: Prepared, enough: bool) -> tuple[FoundFactor, ...]:
     """The factors of an answer with their grades."""
     back, out, grades, known = answer.comes_back, [], answer.grades(enough), answer.determinacy
+    bars = answer.bars()
     for j, grade in enumerate(grades):
         beside = tuple(int(i) for i in np.flatnonzero(back.group == back.group[j]) if i != j)
         out.append(
@@ -93,24 +105,22 @@ def grade_factors(answer: Answer, prepared: Prepared, enough: bool) -> tuple[Fou
                 j, grade, float(answer.nats[j]), float(back.alone[j]), back.chance, _moves_of(answer.W[:, j], prepared),
                 beside if grade == "pair" else (), float(answer.separation[j]), answer.by[j], answer.certificate(j),
                 float(known[j]), float(back.together[j]) if beside else None, back.measure,
-                max(back.agrees, back.chance),
+                float(bars[j]),
             )
         )  # fmt: skip
     return tuple(out)
 
 
-def grade_of(
-    alone: float, chance: float, identified: bool, together: float, grouped: bool, enough: bool, agrees: float = AGREES
-) -> Grade:
+def grade_of(alone: float, bar: float, identified: bool, together: float, grouped: bool, enough: bool) -> Grade:
     """
-    >>> grade_of(0.99, 0.6, True, 0.99, False, True), grade_of(0.5, 0.6, True, 0.95, True, True)
+    >>> grade_of(0.99, 0.9, True, 0.99, False, True), grade_of(0.5, 0.9, True, 0.95, True, True)
     ('found', 'pair')
-    >>> grade_of(0.99, 0.6, True, 0.99, False, enough=False)
+    >>> grade_of(0.99, 0.9, True, 0.99, False, enough=False)
     'unstable'
     """
     if not enough:
         return "unstable"
-    if identified and alone >= max(agrees, chance):
+    if identified and alone >= bar:
         return "found"
     return "pair" if grouped and together >= AGREES else "unstable"
 

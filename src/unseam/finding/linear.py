@@ -34,7 +34,8 @@ _SPLITS = 10
 _SOME = 4000  # rows that densities are compared on
 _LEVELS = 7  # values up to which a column is levels: its shape is that of its thresholds
 _FITS = 0.01  # p-value from which on as many factors explain the correlations
-_ATOM = 0.05  # share of rows with one and the same value from which on a column has no shape to ask for
+_LIMIT = 0.05  # share of rows at the least or the largest value from which on a column is stopped there
+_ATOM = 0.2  # share of rows with any other one value from which on a column has no shape to ask for
 
 
 class LinearInput(NamedTuple):
@@ -53,16 +54,20 @@ class LinearInput(NamedTuple):
 
 
 def shaped_columns(x: Array, gaps: Array) -> Array:  # (N, n) -> (n,) bool
-    """Columns whose distribution is their own: neither levels (2 to 7 values) nor stopped at a limit.
+    """Columns whose distribution is their own: neither levels (2 to 7 values) nor stopped at a limit. A value in the
+    middle that many rows have is rounding.
 
-    >>> x = np.column_stack([np.arange(100) % 5, np.arange(100), np.minimum(np.arange(100), 80)]).astype(float)
+    >>> t = np.arange(100.0)
+    >>> x = np.column_stack([t % 5, t, np.minimum(t, 80), np.round(4 * np.arctanh(t / 50 - 0.99))])
     >>> shaped_columns(x, np.zeros(x.shape, bool))
-    array([False,  True, False])
+    array([False,  True, False,  True])
     """
     out = []
     for column, gone in zip(x.T, gaps.T, strict=True):
         _, counts = np.unique(column[~gone], return_counts=True)
-        out.append(len(counts) > _LEVELS and counts.max() <= max(_ATOM * counts.sum(), 2))
+        total = counts.sum()
+        stops = max(counts[:1].max(initial=0), counts[-1:].max(initial=0)) > max(_LIMIT * total, 2)
+        out.append(bool(len(counts) > _LEVELS and not stops and counts.max() <= max(_ATOM * total, 2)))
     return np.array(out)
 
 

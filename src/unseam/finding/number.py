@@ -3,7 +3,8 @@
 parallel   eigenvalues of the correlations above the 95 % quantile of those of shuffled columns (Horn 1965)
 map        the m with the smallest mean squared partial correlation once m components are taken out (Velicer 1976)
 gap        the place of the largest ratio l_m / l_{m+1} of neighbouring eigenvalues, of those above the noise
-bic        factor analysis gains factors beyond those of parallel analysis while BIC falls and the weakest one is clear
+bic        factor analysis gains factors beyond those of parallel analysis while BIC falls and the weakest one is clear;
+           of these the first that make the model fit closely are taken
 evidence   directions that are not noise, by PPCA's evidence or the likelihood of unseen rows
 
 Parallel analysis compares the second eigenvalue with that of a table in which nothing is shared, although a strong
@@ -11,6 +12,14 @@ first factor has taken most of the variance, and so it misses weak factors that 
 has the strong ones already does not. Its weakest direction is as clear as the smallest eigenvalue of L' psi^-1 L says:
 at 1 the columns determine the direction to a squared correlation of 1/2. It moves 1 / sum u_i^4 columns, u the unit
 eigenvector of psi^-1/2 R psi^-1/2; what one or two columns have for themselves is not a factor.
+
+Real tables have many minor factors, each weaker than the last, and BIC counts them one by one without an end. Where
+parallel analysis missed a major one, a few more factors leave nothing: with them the model fits closely,
+
+    RMSEA = ((F - m / N) / m)^1/2 <= 0.05,   m degrees of freedom
+
+(Browne & Cudeck 1993; MacCallum & Tucker 1991). Factors beyond parallel analysis are major only up to the number that
+fits closely; where no number that BIC allows does, they are minor.
 """
 
 from __future__ import annotations
@@ -22,7 +31,13 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.finding.dimension import MOST_ANALYSED, SURE
-from unseam.finding.factor_analysis import canonical_directions, correlation_matrix, fit_factors, standardised_columns
+from unseam.finding.factor_analysis import (
+    approximation_error,
+    canonical_directions,
+    correlation_matrix,
+    fit_factors,
+    standardised_columns,
+)
 from unseam.rng import numpy_generator
 
 _QUANTILE = 0.95
@@ -30,6 +45,7 @@ _SHUFFLES = 60  # tables; fewer where they are large
 _CELLS = 4e6  # of all shuffled tables together
 CLEAR = 1.0  # smallest eigenvalue of L' psi^-1 L from which on a direction is more signal than noise
 _COLUMNS = 2.5  # columns that a direction must move: more than two
+_CLOSE = 0.05  # root mean square error of approximation (RMSEA) up to which a model fits closely
 _GAP = 4.0  # ratio of neighbouring eigenvalues from which on a spectrum has a gap
 WIDE = 300  # columns above which partial correlations are not looked at
 
@@ -71,8 +87,9 @@ class FactorCounts:
 
 
 def count_factors(x: Array, gaps: Array, evidence: int, seed: int = 0) -> FactorCounts:  # (N, n), (N, n) bool
-    """The major factors: parallel analysis, or more where BIC sees clear factors beyond it, where MAP and evidence
-    agree on it, or where the eigenvalues fall by GAP beyond it (little noise: even a weak factor stands out).
+    """The major factors: parallel analysis, or more where MAP and evidence agree on it, where clear factors beyond it
+    make the model fit closely, or where the eigenvalues fall by GAP beyond it (little noise: even a weak factor stands
+    out) and what lies between moves several columns.
 
     With missing cells BIC is not asked: correlations over different rows do not fit together where noise is small.
 
@@ -85,16 +102,17 @@ def count_factors(x: Array, gaps: Array, evidence: int, seed: int = 0) -> Factor
     found = parallel_analysis(x, gaps, seed)
     l, parallel = found.eigenvalues, found.number
     partial = minimum_partial(correlation_matrix(x, gaps)) if n <= WIDE else None
-    bic = clear_factors(x, parallel) if found.sure and n <= MOST_ANALYSED and not gaps.any() else None
+    asked = found.sure and n <= MOST_ANALYSED and not gaps.any()
+    bic, close = clear_factors(x, parallel) if asked else (None, 0)
     place, ratio = _spectrum_gap(l, max(evidence, parallel))
     if not found.sure:
         major = evidence if evidence == n else 0  # nothing correlates; all columns where they depend on each other
-    elif partial is not None and partial == evidence > max(parallel, bic or 0):
+    elif partial is not None and partial == evidence > max(parallel, close):
         major = partial
-    elif parallel < place <= min(evidence, n - 2) and ratio >= _GAP:
-        major = max(place, bic or 0)
+    elif parallel < place <= min(evidence, n - 2) and ratio >= _GAP and _moves_several(x, gaps, parallel, place):
+        major = max(place, close)
     else:
-        major = max(parallel, bic or 0, 1)
+        major = max(parallel, close, 1)
     return FactorCounts(major, parallel, partial, place, bic, max(evidence, major), l, found.null)
 
 
@@ -165,8 +183,16 @@ def minimum_partial(R: Array) -> int | None:  # (n, n)
     return best
 
 
-def clear_factors(x: Array, first: int) -> int:  # (N, n)
-    """The number of factors, from `first` on, while one more lowers BIC and its weakest direction is clear.
+class _Clear(NamedTuple):
+    """Up to how many factors BIC falls, and with how many of them, from the first on, the model fits closely; the first
+    where it never does."""
+
+    bic: int
+    close: int
+
+
+def clear_factors(x: Array, first: int) -> _Clear:  # (N, n)
+    """How many factors, from `first` on, while one more lowers BIC and its weakest direction is clear.
 
     BIC falls if N / eta (F_k - F_{k+1}) > (n - k) log N, F the discrepancy of factor analysis. eta is the relative
     kurtosis of the rows, by which heavy tails inflate F (Browne 1984); 1 for Gaussian rows.
@@ -175,19 +201,42 @@ def clear_factors(x: Array, first: int) -> int:  # (N, n)
     >>> x = g.normal(size=(600, 3)) @ [[1.5] * 9, [0.5, -0.5, 0] * 3, [0.4, 0.4, -0.8] * 3]
     >>> x = x + 0.4 * g.normal(size=(600, 9))
     >>> parallel_analysis(x).number, clear_factors(x, 1)
-    (1, 3)
+    (1, _Clear(bic=3, close=3))
     """
     R, n, k = correlation_matrix(x), x.shape[1], max(first, 1)
     rows = len(x) / max(relative_kurtosis(x), 1.0)
     found = fit_factors(R, k)
+    close = k if approximation_error(found, rows) <= _CLOSE else None
     while (n - k - 1) ** 2 >= n + k + 1:  # a model with k + 1 factors has degrees of freedom left
         more = fit_factors(R, k + 1)
         l, U = canonical_directions(R, more.unique)
-        clear = l[k] - 1 >= CLEAR and 1 / (U[:, k] ** 4).sum() >= _COLUMNS
+        clear = l[k] - 1 >= CLEAR and _columns_moved(U[:, k : k + 1])[0] >= _COLUMNS
         if not clear or rows * (found.discrepancy - more.discrepancy) <= (n - k) * np.log(len(x)):
             break
         found, k = more, k + 1
-    return k
+        if close is None and approximation_error(found, rows) <= _CLOSE:
+            close = k
+    return _Clear(k, max(first, 1) if close is None else close)
+
+
+def _columns_moved(U: Array) -> Array:  # (n, k) unit vectors -> (k,)
+    return np.asarray(1 / (U**4).sum(0))
+
+
+def _moves_several(x: Array, gaps: Array, low: int, high: int) -> bool:  # (N, n)
+    """Whether each of the principal directions low + 1 .. high moves more than two columns.
+
+    >>> g = np.random.default_rng(0)
+    >>> x = g.normal(size=(500, 2)) @ g.normal(size=(2, 6))
+    >>> x = np.column_stack([x, x[:, 0] + g.normal(size=500)])
+    >>> none = np.zeros(x.shape, bool)
+    >>> _moves_several(x, none, 0, 2), _moves_several(x, none, 2, 3)
+    (True, False)
+    """
+    if x.shape[1] > WIDE:
+        return True
+    U = np.linalg.eigh(correlation_matrix(x, gaps))[1][:, ::-1]
+    return bool((_columns_moved(U[:, low:high]) >= _COLUMNS).all())
 
 
 def relative_kurtosis(x: Array) -> float:  # (N, n)
