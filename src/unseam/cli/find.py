@@ -130,17 +130,13 @@ def _pairs(text: str | None) -> dict[str, str]:
 
 def factors(findings: Findings) -> Table:
     """One line for each factor: its grade, the number that it rests on, and what it moves."""
-    from unseam.finding.findings import measured_text
+    from unseam.finding.findings import compared_text, measured_text
 
     table = _plain_table("factor", "grade", "clue", "comes back (needs)", "determined", "nats", "moves")
     for f in findings.factors:
         moved = Text(", ".join(map(str, f.moves[:3])) if findings.prepared.shape is None else "see the page's pictures")
-        _, value, bar = f.rests_on
-        numbers = (
-            f"{measured_text(value)} ({measured_text(bar)})",
-            measured_text(f.determinacy),
-            measured_text(f.nats),
-        )
+        value, bar = compared_text(*f.rests_on[1:])
+        numbers = (f"{value} ({bar})", measured_text(f.determinacy), measured_text(f.nats))
         table.add_row(str(f.latent), f.graded(), f.clue, *numbers, moved)
     return table
 

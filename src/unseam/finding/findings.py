@@ -40,6 +40,16 @@ def measured_text(value: float | None, digits: int = 2) -> str:
     return "not measured" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
+def compared_text(value: float, bar: float) -> tuple[str, str]:
+    """A number and what it is compared with, with as many digits as tell them apart.
+
+    >>> compared_text(0.991, 0.95), compared_text(0.9483, 0.95)
+    (('0.99', '0.95'), ('0.948', '0.950'))
+    """
+    digits = next((d for d in (2, 3, 4) if round(value, d) != round(bar, d)), 2)
+    return measured_text(value, digits), measured_text(bar, digits)
+
+
 def _null_for_nan(document: Any) -> Any:
     """A JSON document in which what was not measured is null.
 
@@ -306,11 +316,11 @@ class Findings:
             moved = (
                 f"; moves {', '.join(map(str, f.moves[:5])) or 'nothing much'}" if self.prepared.shape is None else ""
             )
-            what, value, bar = f.rests_on
+            what, *numbers = f.rests_on
+            value, bar = compared_text(*numbers)
             decided = f" by {f.clue}" if f.grade == "found" else ""
             lines.append(
-                f"  factor {f.latent}: {f.graded()}{decided}, {what} {measured_text(value)} "
-                f"(needs {measured_text(bar)}), "
+                f"  factor {f.latent}: {f.graded()}{decided}, {what} {value} (needs {bar}), "
                 f"determinacy {measured_text(f.determinacy)}, {measured_text(f.nats)} nats{moved}"
             )
         for name, row in self.rivals.items():

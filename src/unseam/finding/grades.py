@@ -80,7 +80,7 @@ class Answer:
         same at all. Beside others that are all found the last one cannot turn any more, so that chance gives nothing.
         """
         back = self.comes_back
-        bars = np.full(len(self.nats), max(back.agrees, back.chance))
+        bars = np.full(len(self.nats), back.bar)
         short = np.flatnonzero(~(self.identified & (back.alone >= bars)))
         if len(short) == 1 < len(bars):
             bars[short] = back.agrees

@@ -21,13 +21,14 @@ from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Unseen, join_groups
 from unseam.finding.number import CLEAR
 from unseam.finding.separation import separations
 from unseam.finding.simple import SECOND, simplicity_answer
-from unseam.finding.stability import Twice, agreement, halves
+from unseam.finding.stability import Twice, agreement, group_correlation, halves, not_alone
 from unseam.finding.table_warnings import KNOWS
 from unseam.rng import numpy_generator
 from unseam.stats import matched_codes, normal_scores, rank_correlations
 
 _FAINT = 0.02  # HSIC below which dependence may be chance (curved tables that the rules were tuned on: mostly above)
 _SIZES = 0.02  # level of the test that sizes |u| of components are correlated
+_SLIGHT = 0.025  # correlation of sizes up to which dependence is too slight for a cloud, whose is 0.03 or more
 _STRICT = 4.0  # deviations of HSIC above shuffled columns: what ICA leaves of independent ones reaches 3
 _SHAPE = 0.001  # level at which a component of normal scores is called non-Gaussian
 _SPLITS = 10
@@ -130,14 +131,15 @@ def independence_answer(table: LinearInput, d: int, orthogonal: bool, seed: int)
         faint = hsic(codes).max() < _FAINT and less.mean > -less.error
         axes = axes if faint and asked else principal
     splits = _SPLITS if table.enough and not linked.any() and not axes.gaussian.all() else 1
-    back = agreement(axes.encode(x[test]), _halves(x, axes, train, test, splits, seed), seed)
+    own, twice = axes.encode(x[test]), _halves(x, axes, train, test, splits, seed)
+    back = agreement(own, twice, seed)
     alone = axes.gaussian & (axes.gaussian.sum() > 1)
     if table.enough and d < x.shape[1] and not linked.any() and not axes.gaussian.all():
         alone = alone | _shape_of_columns(x[rows], axes, seed)
     back = join_groups(back, np.outer(alone, alone) | linked)
     W = axes.W
     apart = separations((W.T @ W)[None])
-    same = matched_codes(axes.encode(x[test]), (x[test] - axes.mean) @ axes.U).values
+    same = matched_codes(own, (x[test] - axes.mean) @ axes.U).values
     by = tuple(
         sentences.FEW if a and axes.likelier else sentences.clue_sentence(not a, p > SAME, s > TOO_CLOSE)
         for a, p, s in zip(alone, same, apart, strict=True)
@@ -147,6 +149,7 @@ def independence_answer(table: LinearInput, d: int, orthogonal: bool, seed: int)
     by = tuple(sentences.HIDES if hides and not a else words for a, words in zip(alone, by, strict=True))
     alone = alone | hides
     identified = (~alone | (orthogonal & (apart > TOO_CLOSE))) & (not linked.any()) & (d > 1)
+    back = not_alone(back, identified, lambda group: group_correlation(own, twice, group))
     some = fit_axes(x[train], d, seed, principal=axes.cloud)
     unseen = Unseen(some, train, test, (x[train], x[test]), float(some.log_likelihood(x[test]).mean()))
     certificates = tuple(
@@ -191,7 +194,8 @@ def _shape_of_columns(x: Array, axes: Axes, seed: int) -> Array:  # (N, n) -> (d
 def depend(u: Array, seed: int) -> Array:  # (N, d) -> (d, d) bool
     """Which components depend on each other, tested on the same rows as their shapes: by HSIC, and by the correlation
     of their sizes |u|, which all rotations of one cloud share (a row's common scale); of ranks, so that tails do no
-    harm. The mean over pairs tells a common scale best.
+    harm. The mean over pairs tells a common scale best. In many rows a correlation below SLIGHT is significant at times
+    without being a common scale.
 
     >>> g = np.random.default_rng(0)
     >>> cloud, scale = g.normal(size=(2000, 3)), g.gamma(4.0, size=(2000, 1)) ** -0.5
@@ -202,9 +206,9 @@ def depend(u: Array, seed: int) -> Array:  # (N, d) -> (d, d) bool
     if d < 2:
         return np.zeros((d, d), bool)
     i, j = np.triu_indices(d, 1)
-    z = rank_correlations(np.abs(u), np.abs(u)) * np.sqrt(N)
-    pairs = np.abs(z) > norm.isf(_SIZES / (2 * len(i)))
-    common = z[i, j].mean() * np.sqrt(len(i)) > norm.isf(_SIZES)
+    sizes, error = rank_correlations(np.abs(u), np.abs(u)), 1 / np.sqrt(N)
+    pairs = np.abs(sizes) > max(norm.isf(_SIZES / (2 * len(i))) * error, _SLIGHT)
+    common = sizes[i, j].mean() > max(norm.isf(_SIZES) * error / np.sqrt(len(i)), _SLIGHT)
     return np.asarray((pairs | common | dependent(u, seed, sure=_STRICT)) & ~np.eye(d, dtype=bool))
 
 

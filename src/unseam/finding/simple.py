@@ -23,7 +23,15 @@ from unseam.finding.factor_analysis import (
 )
 from unseam.finding.grades import Answer, Unseen, join_groups
 from unseam.finding.simplicity import SimpleStructure, promax, simple_structure
-from unseam.finding.stability import Agreement, Twice, congruence_agreement, halves
+from unseam.finding.stability import (
+    Agreement,
+    Twice,
+    congruence_agreement,
+    group_congruence,
+    halves,
+    loadings_in_order,
+    not_alone,
+)
 from unseam.finding.table_warnings import KNOWS
 
 _OBLIQUE = 0.15  # correlation of two factors from which on axes are not kept at right angles
@@ -71,7 +79,9 @@ def simplicity_answer(
         _one_factor(whole.factors, len(rows)) if k == 1 else _several(structure, few, back)
     )
     if k > 1:
+        ordered = loadings_in_order(L, twice)
         back = join_groups(back, structure.undecided)
+        back = not_alone(back, identified, lambda group: group_congruence(ordered, group))
     some = _fit_simple(x[train], gaps[train], k, seed, structure.rotation).model
     unseen = Unseen(some, train, test, (x[train], x[test]), float(some.log_likelihood(x[test]).mean()))
     certificates = tuple(
@@ -96,7 +106,7 @@ def _fit_simple(
     L = factors.loadings
     clear = (L**2).sum(1) >= max(_FAINT, 4 * k / len(x))
     size = {} if draws is None else {"draws": draws}
-    structure = simple_structure(np.where(clear[:, None], L, 0.0), seed=seed, start=start, **size)
+    structure = simple_structure(np.where(clear[:, None], L, 0.0), seed=seed, start=start, oblique=True, **size)
     turned, Phi = L @ structure.rotation, np.eye(k)
     if k > 1 and oblique is not False:
         pattern, between = promax(turned)
@@ -133,7 +143,7 @@ def _several(structure: SimpleStructure, few: Array, back: Agreement) -> _Tested
     identified = ~linked & ~few
     tests = [
         ClueTest("simplicity", bool(i), structure.criterion, structure.bar, structure.p_value, False,
-                 "varimax criterion of unit rows")
+                 "varimax criterion of unit rows in oblique axes")
         for i in identified
     ]  # fmt: skip
     by = tuple(_SIMPLE if identified[j] else _PLANE if structure.simple else _NOT_SIMPLE for j in range(k))

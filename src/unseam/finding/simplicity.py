@@ -14,6 +14,8 @@ for rows drawn uniformly on the sphere in R^k. In the plane of factors i and j w
 is large if the rows cluster at the two axes: T^2 is Rayleigh's statistic of the fourfold angles, exp(-T^2) its p-value
 if the plane's angles are uniform. A plane that is no clearer than that has no axes of its own, whatever the other
 planes have. T is taken in oblique axes (promax): clusters of factors that correlate are less than 90 degrees apart.
+For the same reason the whole is tested in oblique axes where they are allowed: V of the unit rows after promax, in the
+table and in each draw.
 
 A Jacobian that differs from point to point is a stack L (p, n, k): squares are then means over the points, and the
 null turns each column's stack by a rotation of its own.
@@ -69,8 +71,9 @@ class SimpleStructure:
 
 
 def simple_structure(
-    loadings: Any, *, draws: int | None = None, starts: int = _STARTS, seed: int = 0, start: Array | None = None
-) -> SimpleStructure:
+    loadings: Any, *, draws: int | None = None, starts: int = _STARTS, seed: int = 0, start: Array | None = None,
+    oblique: bool = False,
+) -> SimpleStructure:  # fmt: skip
     """Turn loadings to simple structure and test whether it is simpler than chance.
 
     Parameters
@@ -85,6 +88,8 @@ def simple_structure(
         Of starts and draws.
     start : array (k, k), optional
         A rotation to begin with as well.
+    oblique : bool
+        Measure the criterion after promax, in the table and in the null alike: factors that correlate may be simple.
 
     Returns
     -------
@@ -114,9 +119,11 @@ def simple_structure(
     turned, R = _varimax(np.stack([rows @ r for r in begin]), np.stack(begin))
     values = criterion(turned)
     best = int(values.argmax())
-    null = _null(rows, draws, starts, seed)
-    p = (1 + int((null >= values[best]).sum())) / (1 + len(null)) if draws else 1.0
-    return SimpleStructure(R[best], float(values[best]), null, p, _planes(_slanted(turned[best : best + 1]))[0])
+    slanted = _slanted(turned[best : best + 1])
+    value = float(criterion(slanted)[0] if oblique else values[best])
+    null = _null(rows, draws, starts, seed, oblique)
+    p = (1 + int((null >= value).sum())) / (1 + len(null)) if draws else 1.0
+    return SimpleStructure(R[best], value, null, p, _planes(slanted)[0])
 
 
 def _unit_rows(L: Array) -> Array:  # (p, n, k)
@@ -196,28 +203,33 @@ def _rotations(generator: np.random.Generator, count: int, k: int) -> Array:  # 
     return np.asarray(Q * np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None])
 
 
-def _null(rows: Array, draws: int, starts: int, seed: int) -> Array:  # (p, n, k) -> (draws,)
+def _null(rows: Array, draws: int, starts: int, seed: int, oblique: bool) -> Array:  # (p, n, k) -> (draws,)
     """The criterion of tables without axes, maximised in the same way."""
     p, n, k = rows.shape
     if not draws:
         return np.zeros(0)
     if p == 1:
-        return _sphere(int((np.abs(rows[0]).sum(1) > 0).sum()), k, draws, starts, seed)
+        return _sphere(int((np.abs(rows[0]).sum(1) > 0).sum()), k, draws, starts, seed, oblique)
     turns = _rotations(numpy_generator(seed, "null"), draws * n, k).reshape(draws, n, k, k)
-    return _maximised(np.einsum("pna,dnab->dpnb", rows, turns), starts, seed)
+    return _maximised(np.einsum("pna,dnab->dpnb", rows, turns), starts, seed, oblique)
 
 
 @lru_cache(maxsize=64)
-def _sphere(n: int, k: int, draws: int, starts: int, seed: int) -> Array:
+def _sphere(n: int, k: int, draws: int, starts: int, seed: int, oblique: bool) -> Array:
     rows = numpy_generator(seed, "null").standard_normal((draws, 1, n, k))
-    return _maximised(rows / np.linalg.norm(rows, axis=3, keepdims=True), starts, seed)
+    return _maximised(rows / np.linalg.norm(rows, axis=3, keepdims=True), starts, seed, oblique)
 
 
-def _maximised(rows: Array, starts: int, seed: int) -> Array:  # (D, p, n, k) -> (D,)
+def _maximised(rows: Array, starts: int, seed: int, oblique: bool) -> Array:  # (D, p, n, k) -> (D,)
     k = rows.shape[-1]
     begin = [np.eye(k), *_rotations(numpy_generator(seed, "starts"), starts, k)]
     own = np.tile(np.eye(k), (len(rows), 1, 1))
-    return np.asarray(np.max([criterion(_varimax(rows @ turn, own, 1e-4)[0]) for turn in begin], axis=0))
+    turned = [_varimax(rows @ turn, own, 1e-4)[0] for turn in begin]
+    values = np.stack([criterion(B) for B in turned])
+    if not oblique:
+        return np.asarray(values.max(0))
+    slanted = np.stack([criterion(_slanted(B)) for B in turned])
+    return np.asarray(np.take_along_axis(slanted, values.argmax(0)[None], axis=0)[0])
 
 
 def promax(loadings: Array, power: int = _POWER) -> tuple[Array, Array]:  # (n, k) -> (n, k), (k, k)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,6 +30,11 @@ class Agreement(NamedTuple):
     agrees: float = AGREES  # from which on `alone` is called coming back
 
     @property
+    def bar(self) -> float:
+        """From which on a factor comes back by itself."""
+        return max(self.agrees, self.chance)
+
+    @property
     def mean(self) -> float:
         return float(self.alone.mean()) if len(self.alone) else 0.0
 
@@ -47,7 +52,7 @@ def agreement(codes: Array, twice: Sequence[Twice], seed: int = 0) -> Agreement:
     alone = np.median(cross[:, np.arange(d), np.arange(d)], axis=0)
     mixing = np.maximum(np.mean(cross, 0), np.mean(cross, 0).T)
     group = groups(np.where(np.minimum.outer(alone, alone) < AGREES, mixing, 0) > _MIXES)
-    together = np.median([_together(codes, a, b, group) for a, b in twice], axis=0)
+    together = group_correlation(codes, twice, group)
     return Agreement(alone, chance_quantile(d, len(twice)), group, together)
 
 
@@ -60,23 +65,47 @@ def congruence_agreement(L: Array, twice: Sequence[Twice]) -> Agreement:  # (n, 
     """
     from unseam.finding.simplicity import congruences
 
-    def in_order(other: Array) -> Array:
-        found = matched(congruences(L, other)).columns
-        return np.where(found >= 0, other[:, found], 0.0)
-
-    d = L.shape[1]
-    ordered = [(in_order(a), in_order(b)) for a, b in twice]
+    d, ordered = L.shape[1], loadings_in_order(L, twice)
     cross = np.stack([congruences(a, b) for a, b in ordered])
     alone = np.median(cross[:, np.arange(d), np.arange(d)], axis=0)
     mixing = np.maximum(np.mean(cross, 0), np.mean(cross, 0).T)
     group = groups(np.where(np.minimum.outer(alone, alone) < AGREES, mixing, 0) > _MIXES)
     return Agreement(
-        alone, chance_quantile(d, len(twice)), group, _group_congruence(ordered, group),
+        alone, chance_quantile(d, len(twice)), group, group_congruence(ordered, group),
         "Tucker congruence of loadings", _CONGRUENT,
     )  # fmt: skip
 
 
-def _group_congruence(ordered: Sequence[Twice], group: Array) -> Array:  # -> (d,)
+def not_alone(back: Agreement, identified: Array, together: Callable[[Array], Array]) -> Agreement:  # (d,) bool
+    """Factors that a clue singles out, but that do not come back by themselves, have no known axes either: they are one
+    group with the others without an axis, as far as that group's space comes back. `together(group)` says how well each
+    factor is given by its whole group.
+    """
+    short = identified & (back.alone < back.bar)
+    loose = short | ~identified
+    if not short.any() or loose.sum() < 2:
+        return back
+
+    def joined(chosen: Array) -> Agreement:
+        group = groups(np.outer(chosen, chosen) | (back.group[:, None] == back.group))
+        return back._replace(group=group, together=together(group))
+
+    comes_back = loose & (joined(loose).together >= AGREES)
+    return joined(comes_back) if (comes_back & short).any() else back
+
+
+def loadings_in_order(L: Array, twice: Sequence[Twice]) -> list[Twice]:  # (n, k)
+    """Both loadings of each search with their columns in the order of L's; a factor it does not have is 0."""
+    from unseam.finding.simplicity import congruences
+
+    def in_order(other: Array) -> Array:
+        found = matched(congruences(L, other)).columns
+        return np.where(found >= 0, other[:, found], 0.0)
+
+    return [(in_order(a), in_order(b)) for a, b in twice]
+
+
+def group_congruence(ordered: Sequence[Twice], group: Array) -> Array:  # -> (d,)
     """How well each factor's loadings are given by those of its whole group in the other search, the median."""
 
     def each(a: Array, b: Array) -> list[float]:
@@ -100,6 +129,11 @@ def _in_order(codes: Array, other: Array) -> Array:  # (M, d), (M, k) -> (M, d)
 
 def _cross(codes: Array, a: Array, b: Array) -> Array:
     return np.abs(rank_correlations(_in_order(codes, a), _in_order(codes, b)))
+
+
+def group_correlation(codes: Array, twice: Sequence[Twice], group: Array) -> Array:  # (M, d) -> (d,)
+    """How well each factor is given by its whole group in the other search, the median."""
+    return np.asarray(np.median([_together(codes, a, b, group) for a, b in twice], axis=0))
 
 
 def _together(codes: Array, a: Array, b: Array, group: Array) -> Array:  # -> (d,)

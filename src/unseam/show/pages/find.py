@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from unseam.atomic import write_atomic
 from unseam.finding import Findings
-from unseam.finding.findings import MEANING, measured_text
+from unseam.finding.findings import MEANING, compared_text, measured_text
 from unseam.finding.sentences import findings_headline
 from unseam.show.pictures import png, strip
 from unseam.show.style import ACCENT, CHOSEN, OTHER, new, styled, svg, template
@@ -73,7 +73,7 @@ def write_find_page(findings: Findings, name: str, path: Path) -> Path:
         strips=_strips(findings) if images else {}, loadings=[] if images else loadings_table(findings),
         left=max(0, len(findings.loadings) - _ROWS), scree=svg(_scree_figure(findings), "scree") if drawn else "",
         correlations=_correlations(findings), largest=_largest_share(findings), shown=measured_text,
-        headline=findings_headline(findings.factors), differ=differ[:1].upper() + differ[1:],
+        compared=compared_text, headline=findings_headline(findings.factors), differ=differ[:1].upper() + differ[1:],
         notes=[note for note in findings.notes if not drawn or note != differ],
     )  # fmt: skip
     write_atomic(path, page)
