@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.stats import expon, multivariate_normal, norm
 from sklearn.decomposition import FactorAnalysis
 
 import unseam
@@ -14,12 +14,20 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.finding.axes import fit_axes
 from unseam.finding.factor_analysis import FactorModel, correlation_matrix, explains, fit_factors
+from unseam.finding.grades import Answer
 from unseam.finding.linear import depend
 from unseam.finding.number import FactorCounts, clear_factors, count_factors, minimum_partial, parallel_analysis
 from unseam.finding.simple import power_of_second
 from unseam.finding.simplicity import congruences, criterion, promax, simple_structure
-from unseam.finding.stability import chance_quantile, congruence_agreement
-from unseam.stats import matched
+from unseam.finding.stability import (
+    Agreement,
+    agreement,
+    chance_quantile,
+    congruence_agreement,
+    group_correlation,
+    not_alone,
+)
+from unseam.stats import matched, rank_correlations
 
 
 def questionnaire(k: int = 3, each: int = 5, N: int = 800, r: float = 0.0, seed: int = 0) -> tuple[Array, Array, Array]:
@@ -292,3 +300,99 @@ def test_a_component_that_is_none_too_surely_gaussian_keeps_its_axis() -> None:
     assert axes.turned is not None
     assert axes.gaussian[~axes.turned].all() or not axes.gaussian.all()
     assert np.abs(np.corrcoef(axes.encode(x).T, s[:, 0])[-1, :3]).max() > 0.95
+
+
+def with_minor_factors(g: np.random.Generator, strong: np.ndarray, rows: int) -> np.ndarray:
+    """Three strong factors, and thirty weak ones of which each has 0.9 of the last one's strength."""
+    k, n = strong.shape
+    weak = 0.3 * g.standard_normal((30, n)) * 0.9 ** np.arange(30)[:, None]
+    return np.asarray(g.standard_normal((rows, k)) @ strong + g.standard_normal((rows, 30)) @ weak)
+
+
+def test_minor_factors_are_not_counted_although_bic_falls_with_them() -> None:
+    """A real table has no number of factors that leaves nothing; weak ones that are left out were never major."""
+    g = np.random.default_rng(3)
+    x = with_minor_factors(g, 1.2 * g.standard_normal((3, 14)), 2000)
+    x += 0.3 * g.standard_normal(x.shape)
+    found = count_factors(x, np.zeros(x.shape, bool), 8)
+    assert found.bic is not None
+    assert found.bic > 4
+    assert found.major == found.parallel == 3
+
+
+def test_what_two_columns_have_for_themselves_is_no_factor_behind_a_gap() -> None:
+    """Five columns nearly without noise and two with their own: the third eigenvalue stands out, but is no factor."""
+    g = np.random.default_rng(4)
+    z = g.standard_normal((2000, 4))
+    sizes = z[:, :1] + 0.1 * g.standard_normal((2000, 5))
+    two = np.stack([z[:, 1] + z[:, 2], -z[:, 1] + z[:, 3]], axis=1)
+    x = np.concatenate([sizes, two], axis=1)
+    found = count_factors(x, np.zeros(x.shape, bool), 6)
+    assert found.gap == 3
+    assert found.major == 2
+
+
+def test_correlated_factors_are_simple_in_oblique_axes_only() -> None:
+    """Two groups of columns 45 degrees apart."""
+    g = np.random.default_rng(5)
+    groups = np.repeat([[1.0, 0.0], [np.cos(np.pi / 4), np.sin(np.pi / 4)]], 7, axis=0)
+    L = (groups + 0.06 * g.standard_normal(groups.shape)) @ np.linalg.qr(g.standard_normal((2, 2)))[0]
+    assert simple_structure(L, oblique=True).simple
+    assert not simple_structure(L).simple
+
+
+def test_oblique_axes_are_tested_against_their_own_null() -> None:
+    g = np.random.default_rng(6)
+    chances = np.array([simple_structure(g.standard_normal((14, 3)), oblique=True).p_value for _ in range(60)])
+    assert 0.3 < chances.mean() < 0.7
+    assert (chances <= 0.05).mean() < 0.15
+    cone = [simple_structure(g.uniform(0.3, 1.0, (12, 3)), oblique=True).simple for _ in range(40)]
+    assert sum(cone) <= 2  # loadings of one sign are near each other, which is no axis
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_slight_dependence_in_many_rows_is_no_cloud(seed: int) -> None:
+    """Sizes that correlate by 0.02 are significant in 20,000 rows (2.8 standard errors) and nothing."""
+    g = np.random.default_rng(seed)
+    a = g.standard_normal((20_000, 3))
+    a[:, 1] = 0.025 * a[:, 0] + np.sqrt(1 - 0.025**2) * a[:, 1]
+    u = expon.isf(norm.sf(a)) * g.choice([-1, 1], size=a.shape)
+    assert 0.0195 < rank_correlations(np.abs(u), np.abs(u))[0, 1] < 0.025
+    assert not depend(u, 0).any()
+    cloud = g.standard_normal((20_000, 3)) * np.sqrt(12 / g.chisquare(12, (20_000, 1)))
+    assert depend(cloud, 0).any(1).all()
+
+
+def made_answer(alone: list[float], identified: list[bool]) -> Answer:
+    """An answer of which only what comes back is known; chance 0.97."""
+    back = Agreement(np.array(alone), 0.97, np.arange(len(alone)), np.array(alone))
+    k = len(alone)
+    return Answer(
+        "linear", None, np.eye(k), np.ones(k), np.ones(k), np.array(identified), ("",) * k, back, None,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_the_last_axis_beside_found_ones_cannot_turn() -> None:
+    assert made_answer([0.99, 0.92], [True, True]).grades(True) == ["found", "found"]
+    assert made_answer([0.96, 0.92], [True, True]).grades(True) == ["unstable", "unstable"]
+    assert made_answer([0.99, 0.85], [True, True]).grades(True) == ["found", "unstable"]
+    assert made_answer([0.99, 0.96], [True, False]).grades(True)[1] == "pair"
+    assert made_answer([0.92], [True]).grades(True) == ["unstable"]
+
+
+def test_factors_that_do_not_come_back_alone_are_a_group_if_their_space_does() -> None:
+    """Two factors turned a little between halves, a third that is noise, a fourth by itself."""
+    g = np.random.default_rng(7)
+    codes = g.standard_normal((400, 4))
+    c, s = np.cos(0.3), np.sin(0.3)
+    other = codes.copy()
+    other[:, 0], other[:, 1] = c * codes[:, 0] + s * codes[:, 1], c * codes[:, 1] - s * codes[:, 0]
+    other[:, 2] = g.standard_normal(400)
+    twice = [(codes, other)] * 5
+    back = agreement(codes, twice)._replace(agrees=0.97)
+    joined = not_alone(back, np.ones(4, bool), lambda group: group_correlation(codes, twice, group))
+    assert joined.group[0] == joined.group[1]
+    assert len(set(joined.group.tolist())) == 3
+    assert (joined.together[:2] > 0.95).all()
+    alone = not_alone(back, np.array([False, False, False, True]), lambda group: group_correlation(codes, twice, group))
+    assert alone is back  # what has no axis of its own was grouped before

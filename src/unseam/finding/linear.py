@@ -77,19 +77,22 @@ def linear_answer(
 ) -> Answer:
     """Both clues' answers with k factors, and the one of them that is given; of pictures only that of independence.
 
-    Where rules of the number of factors differ, the simplest axes are also asked with `fewer` factors: the number with
-    which more of them are found is taken.
+    Where rules of the number of factors differ, the simplest axes are also asked with `fewer` factors: a number with
+    which more are found, and all of them but one, is taken.
     """
     free = independence_answer(table, k, orthogonal, seed)
     if orthogonal or pictures:
         return free
     simple = simplicity_answer(table.x, table.gaps, table.rows, table.train, table.test, k, seed)
     found = [sum(g == "found" for g in answer.grades(table.enough)) for answer in (free, simple)]
-    for other in fewer if max(found) < k else ():
+    most, best = max(found), None
+    for other in fewer if most < k else ():
         answer = simplicity_answer(table.x, table.gaps, table.rows, table.train, table.test, other, seed)
         own = sum(g == "found" for g in answer.grades(table.enough))
-        if own == other > max(found):  # all of them
-            return replace(answer, certificates=_with_both_clues(answer, free, table.x[table.test], False))
+        if most < own and own >= other - 1:  # all of them but one
+            most, best = own, answer
+    if best is not None:
+        return replace(best, certificates=_with_both_clues(best, free, table.x[table.test], False))
     model = free.model
     shows = isinstance(model, Axes) and k > 1 and (model.likelier or not model.gaussian.all())
     kept = bool(shows and found[0] >= found[1])

@@ -216,7 +216,7 @@ def _linear(
             return every, replace(numbers, major=most)
     partial, most = numbers.map or 0, numbers.major
     alone = most == numbers.parallel and not fixed  # parallel analysis alone asks for so many
-    fewer = (partial,) if alone and 1 < partial < most <= partial + 3 else ()
+    fewer = range(most - 1, partial - 1, -1) if alone and 1 < partial < most <= partial + 3 else ()
     return linear_answer(table, numbers.major, orthogonal, seed, pictures, fewer), numbers
 
 
