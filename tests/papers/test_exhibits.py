@@ -18,6 +18,7 @@ from unseam_papers.frame.draw import figure
 from unseam_papers.frame.exhibit import Exhibit, Work, constants, exhibit_of
 from unseam_papers.frame.page import cell, markdown, page
 from unseam_papers.frame.policy import POLICY
+from unseam_papers.frame.reasons import reason_counts
 from unseam_papers.frame.rows import VERDICTS_OF_KIND, VerdictRow
 from unseam_papers.frame.run import finished_entries, select_exhibits
 from unseam_papers.frame.sources import PAPER_SOURCES
@@ -38,6 +39,7 @@ def test_every_exhibit_at_a_tiny_scale(name, tmp_path):
         assert row["ours"]
         assert row["verdict"] in VERDICTS_OF_KIND[row["kind"]]
         assert not row["published"].startswith(("not published", "expected", "theory", "predicted"))
+        assert bool(row["reason"] and row["why"]) == VerdictRow(**row).wants_reason, row
     assert " nan" not in json.dumps([entry["rows"], entry["conclusion"]]).lower()
     assert (tmp_path / "figures" / f"{name}.svg").read_text().startswith("<?xml")
     html = (tmp_path / "exhibits.html").read_text()
@@ -277,6 +279,19 @@ def test_the_docs_are_made_of_their_exhibits():
     assert [e["id"] for e in entries if not (docs / "figures" / f"{e['id']}.svg").exists()] == []
 
 
+def test_every_row_of_the_docs_that_does_not_agree_says_why():
+    docs = Path(__file__).parents[2] / "docs"
+    entries = json.loads((docs / "papers" / "exhibits.json").read_text())["exhibits"]
+    rows = [(entry["id"], VerdictRow(**row)) for entry in entries for row in entry["rows"]]
+    assert [(name, row.key) for name, row in rows if row.wants_reason and not (row.reason and row.why)] == []
+    left = sum(row.wants_reason for _, row in rows)
+    assert left == sum(sum(each) for _, _, each in reason_counts(row for _, row in rows))
+    pages = "\n".join(path.read_text() for path in (docs / "papers").glob("*.md"))
+    assert [
+        row.key for _, row in rows if row.wants_reason and str(escape(f"{row.reason}: {row.why}")) not in pages
+    ] == []
+
+
 def test_entries_of_an_older_version_are_made_again(tmp_path):
     reproduce({"T1": toy([])}, [], "tiny", tmp_path)
     path = tmp_path / "exhibits.json"
@@ -299,6 +314,7 @@ def test_a_step_that_is_not_a_number_is_not_kept(tmp_path):
 def test_cohorts_trained_by_earlier_versions_are_found(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr("unseam.train.fit", lambda data, objective, out, **_: asked.append(out.name))
+    monkeypatch.setattr(Work, "noted", lambda self, run: run)
     setups.search(Work(tmp_path, tmp_path), "Synth. Lin.", setups.TrainingSize(10, 600))
     assert asked == ["synth-linear-beta-vae-8211eb7594"]
 

@@ -9,6 +9,7 @@ from unseam_papers.frame.rows import VerdictRow, after_a_look, as_kind, counts, 
 from unseam_papers.frame.verdicts import (
     alike,
     attained,
+    because,
     beyond,
     central,
     control,
@@ -230,3 +231,59 @@ def test_rows_that_are_not_counted():
     assert (control("a", "x", "0", True).kind, control("a", "x", "0", False).verdict) == ("own control", "fails")
     assert beyond("a", "x", "0", True).verdict == "holds"
     assert unrun("a", "x", "3 %", "no data").verdict == "not comparable"
+
+
+def test_every_way_to_compare_gives_a_reason_where_it_does_not_agree():
+    wide, unlike = [0.0, 2.0] * 3, [5.0, 5.1, 5.2, 5.1, 5.0]
+    rows = [
+        number("a", "a", (0.5, 0.1, 10), wide, margin=0.1),
+        number("a", "a", (0.5, 0.1, 10), unlike, margin=0.1),
+        number("a", "a", (0.5, 0.1, 10), [0.5], margin=0.1),
+        repeated_value("a", "a", 0.5, wide, margin=0.1),
+        repeated_value("a", "a", 0.5, unlike, margin=0.1),
+        exact("a", "a", 1.0, 2.0, margin=0.1),
+        ordering("a", "a", "yes", [1, 2], [1, 3]),
+        ordering("a", "a", "yes", [0, 1, 2, 3], [4, 5, 6, 7]),
+        ordering("a", "a", "yes", [], [1]),
+        paired("a", "a", "yes", [1, 2], [0, 3]),
+        trend("a", "a", "rises", [1, 2, 3, 4, 5], [2, 1, 3, 2, 2], 1),
+        limit("a", "a", "small", [0.5, 2.0], below=1.0),
+        limit("a", "a", "small", [2.0] * 6, below=1.0),
+        limit("a", "a", "small", [], below=1.0),
+        share("a", "a", "mostly", 2, 4),
+        share("a", "a", "mostly", 0, 9),
+        alike("a", "a", "the same", wide, 1.0, margin=0.1),
+        alike("a", "a", "the same", unlike, 1.0, margin=0.1),
+        unrun("a", "a", "1", "5 of 50 epochs", reason="too long here"),
+    ]
+    assert all(found.wants_reason and found.reason and found.why for found in rows), [r for r in rows if not r.why]
+    assert [found.reason for found in rows[:6]] == [
+        "few restarts", "against the source", "few restarts", "spread of the source", "against the source",
+        "against the source",
+    ]  # fmt: skip
+    assert rows[12].reason == rows[15].reason == rows[17].reason == "our limit"
+    assert not as_kind(rows[1], "own control").reason
+    agrees = number("a", "a", (0.5, 0.1, 10), [0.5] * 6, margin=0.1)
+    assert agrees.verdict == "agrees"
+    assert not agrees.reason
+    assert because(agrees, "no file", "x") == agrees
+    with pytest.raises(BadInput, match="row 'a' agrees, so it has no reason"):
+        VerdictRow("a", "a", "1", "1", "published number", "agrees", reason="no file", why="none")
+    with pytest.raises(BadInput, match="reason='luck'; known: against the source"):
+        VerdictRow("a", "a", "1", "1", "published number", "open", reason="luck")
+
+
+@pytest.mark.parametrize("mean", [0.2, 0.3, 0.4])
+def test_the_number_of_restarts_that_a_row_asks_for_decides_it(mean):
+    """A row whose mean and spread stay is decided at the number it names, and not much below."""
+    found = number("a", "a", (0.0, 0.0, None), np.tile([-1.0, 1.0], 5) + mean, margin=0.05)
+    assert found.reason == "few restarts"
+    needed = int(found.why.split("about ")[1].split(" ")[0])
+    after = [number("a", "a", (0.0, 0.0, None), np.tile([-1.0, 1.0], k // 2) + mean, margin=0.05).verdict
+             for k in (int(0.4 * needed) * 2, needed + 8)]  # fmt: skip
+    assert after == ["open", "differs"]
+
+
+def test_a_printed_spread_that_no_restart_of_ours_can_narrow_is_the_reason():
+    found = number("a", "a", (0.5, 0.3, 10), np.tile([0.3, 0.45], 500), margin=0.1)
+    assert (found.verdict, found.reason) == ("open", "spread of the source")

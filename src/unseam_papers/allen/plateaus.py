@@ -19,7 +19,7 @@ from unseam_papers.allen.setups import LARGER, length, mlp
 from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, column, panels, ticks
 from unseam_papers.frame.exhibit import Numbers, Work, beta_argument, median, pick
 from unseam_papers.frame.rows import VerdictRow, VerdictRows
-from unseam_papers.frame.verdicts import as_kind, control, limit, ordering, paired
+from unseam_papers.frame.verdicts import as_kind, because, control, limit, ordering, paired
 
 ID, TITLE = "A10", "Optimal singular values: plateaus at the data points"
 CLAIM = (
@@ -144,7 +144,11 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
     return [
         flatter("few", points, few),
         ordering("many", more, RULES["data"], _ratios(many), _ratios(few)),
-        limit("deviation", f"{points}: posterior deviation", RULES["prior"], deviation, above=_WIDE, note=law),
+        because(
+            limit("deviation", f"{points}: posterior deviation", RULES["prior"], deviation, above=_WIDE, note=law),
+            "against the source",
+            "a posterior has to fit on the plateau of its point, so it stays narrower than the prior",
+        ),
         control("ae", what, free.ours, not shown, f"fails if it is; {free.rule}", free.note),
         as_kind(less, "own control"),
     ]

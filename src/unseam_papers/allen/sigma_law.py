@@ -159,7 +159,7 @@ def at_one(name: str, entry: Mapping[str, Any]) -> list[VerdictRow]:
 def _held(key: str, what: str, found: Sequence[Mapping[str, float]], note: str = "", law: str = EQ7) -> VerdictRow:
     """The law holds in more than half of the restarts."""
     if not found:
-        return unrun(key, what, law, "no latent is active", ours="-")
+        return unrun(key, what, law, "no latent is active", ours="-", reason="cannot be asked")
     good, narrow = (
         sum(f["r"] >= r and f["error"] <= error for f in found) for r, error in ((LEAST_R, MOST_ERROR), NARROWER)
     )

@@ -40,6 +40,8 @@ ExhibitScale = Literal["tiny", "quick", "large", "paper"]
 Numbers = dict[str, Any]  # what JSON can hold
 Name = TypeVar("Name", bound=Hashable)
 _SPOKEN = re.compile(r"ID|TITLE|CLAIM|SOURCE|SCALES|PAPER|RULE.*|.*CHOICES|[A-Z]\d+")  # words, not settings
+_ENGINES = "engines.json"
+_TWO_PROCESSES = 20_000  # member-steps from which a cohort is cut in two
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -166,23 +168,42 @@ class Work:
 
         folder = self._cohort(data, objective, settings)
         exists = (folder / "config.json").exists()
-        return resume(folder) if exists else fit(data, objective, out=folder, **settings)
+        return self.noted(resume(folder) if exists else fit(data, objective, out=folder, **cut_alike(settings)))
 
-    def grow(self, data: str | Array, objective: str, steps: int, **settings: Any) -> Run:
-        """The same, but a shorter training goes on to these steps, and a longer one is taken as it is."""
-        from unseam.run import load_run
-        from unseam.train import fit, resume
+    def noted(self, run: Run) -> Run:
+        """The run, with the engine that trained it kept among the finished steps."""
+        engines = {*self.engines(), *(str(name) for name in run.table()["engine"].dropna() if name)}
+        write_atomic(self.folder / _ENGINES, json.dumps(sorted(engines)))
+        return run
 
-        folder = self._cohort(data, objective, settings)
-        if not (folder / "config.json").exists():
-            return fit(data, objective, out=folder, steps=steps, **settings)
-        return resume(folder, steps=max(steps, load_run(folder).config.training.steps))
+    def engines(self) -> list[str]:
+        """The engines that trained the cohorts of this exhibit so far."""
+        with suppress(OSError, ValueError):
+            return [str(name) for name in json.loads((self.folder / _ENGINES).read_bytes())]
+        return []
 
     def _cohort(self, data: str | Array, objective: str, settings: Mapping[str, Any]) -> Path:
         """The folder of a cohort; its name holds what was asked."""
         label = data if isinstance(data, str) else "array"
         text = json.dumps([_named(data), objective, settings], sort_keys=True, default=_named)
         return self.runs / f"{label}-{objective}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def cut_alike(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with a fixed number of processes, so that a cohort is cut into the same stacks on every machine.
+
+    A stack of ten members and two of five agree up to rounding only, and over 100,000 steps rounding reaches the digits
+    that are printed. Convolutions are trained one member at a time, so they may take all cores.
+
+    >>> cut_alike({"seeds": [0, 1], "beta": [1.0, 2.0], "steps": 10_000})["workers"]
+    2
+    >>> cut_alike({"seeds": [0, 1], "steps": 100})["workers"]
+    1
+    """
+    if "workers" in settings or settings.get("network") == "conv":
+        return dict(settings)
+    members = int(np.prod([len(value) for value in settings.values() if isinstance(value, list)]))
+    return {**settings, "workers": 2 if members * settings.get("steps", 0) >= _TWO_PROCESSES else 1}
 
 
 def _named(value: Any) -> str:

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 
 from unseam_papers.frame.policy import POLICY
+from unseam_papers.frame.reasons import reason_counts
 from unseam_papers.frame.rows import SECOND_KEY, VerdictRow, counts, join_parts
 from unseam_papers.frame.sources import OUT_OF_SCOPE, by_source, entry_rows
 
@@ -80,7 +81,8 @@ def seen(entry: Mapping[str, Any], known: Sequence[str] = ()) -> dict[str, Any]:
 
 def _notes(rows: Sequence[VerdictRow]) -> list[str]:
     """Rule and note of each row that has one."""
-    texts = [(row.what, join_parts(row.rule, row.note)) for row in rows]
+    told = [(row.what, f"{row.reason}: {row.why}" if row.reason else "", row) for row in rows]
+    texts = [(what, join_parts(why, row.rule, row.note)) for what, why, row in told]
     return [f"{what}: {text}." for what, text in texts if text]
 
 
@@ -98,7 +100,8 @@ def markdown(entries: Sequence[Mapping[str, Any]], more: str = "") -> dict[str, 
     """
     sources = [(source, [seen(e) for e in own], count_words(own)) for source, own in by_source(entries)]
     every = total(entry_rows(entries))
-    first = _rendered("summary.md", sources=sources, total=every, out_of_scope=OUT_OF_SCOPE, more=more)
+    known = {"sources": sources, "total": every, "reasons": reason_counts(entry_rows(entries))}
+    first = _rendered("summary.md", **known, out_of_scope=OUT_OF_SCOPE, more=more)
     pages = {f"papers/{source.page}.md": _of_source(source, own) for source, own in by_source(entries)}
     return {name: text.rstrip() + "\n" for name, text in {"what-the-papers-show.md": first, **pages}.items()}
 

@@ -20,6 +20,20 @@ VERDICTS_OF_KIND: dict[RowKind, tuple[Verdict, ...]] = {
     "own control": _OURS,
     "beyond the paper": _OURS,
 }
+REASONS = {  # why a published row does not agree
+    "against the source": "measured, and it does not come out as printed",
+    "our limit": "the source prints words; what they come to in numbers is ours, and that is not met",
+    "few restarts": "more restarts than were trained would decide it",
+    "spread of the source": "the printed deviation is so wide that no number of our restarts decides",
+    "not printed": "it hangs on a setting that the source leaves open",
+    "stand-in": "measured on smaller data, networks or strengths than the source's",
+    "too long here": "the published length takes hours to years of a core; the row says how many",
+    "no file": "a data file that is not here",
+    "cannot be asked": "these settings cannot decide it, however long they run",
+    "slip of the source": "the source's own equations say otherwise",
+}
+Reason = Literal["against the source", "our limit", "few restarts", "spread of the source", "not printed", "stand-in",
+                 "too long here", "no file", "cannot be asked", "slip of the source"]  # fmt: skip
 SECOND_KEY = "second: "  # what the key of a row begins with that repeats another on a second study
 
 
@@ -36,17 +50,28 @@ class VerdictRow:
     note: str = ""
     rule: str = ""  # test, margin, n; and whether it was fixed after a look
     limit: str = ""  # what ours must be to agree, as a few words
+    reason: str = ""  # one of REASONS, of a counted row that does not agree
+    why: str = ""  # the same in a sentence
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS_OF_KIND.get(self.kind, ()):
             known = "; ".join(f"{kind}: {', '.join(verdicts)}" for kind, verdicts in VERDICTS_OF_KIND.items())
             raise BadInput(f"row {self.key!r} has kind={self.kind!r} and verdict={self.verdict!r}; known: {known}")
+        if self.reason and self.reason not in REASONS:
+            raise BadInput(f"row {self.key!r} has reason={self.reason!r}; known: {', '.join(REASONS)}")
+        if self.reason and not self.wants_reason:
+            raise BadInput(f"row {self.key!r} {self.verdict}, so it has no reason; leave reason and why empty")
         if self.counted and not self.published:
             raise BadInput(f"row {self.key!r} is a {self.kind} and prints none; call it beyond the paper")
 
     @property
     def counted(self) -> bool:
         return VERDICTS_OF_KIND[self.kind] is COMPARED
+
+    @property
+    def wants_reason(self) -> bool:
+        """A published row that does not agree says why."""
+        return self.counted and self.verdict != "agrees"
 
 
 VerdictRows = Mapping[str, VerdictRow]  # of an exhibit, by key
@@ -96,7 +121,9 @@ def as_kind(row: VerdictRow, kind: RowKind) -> VerdictRow:
     """
     verdict = dict(zip(COMPARED, _OURS, strict=True))[row.verdict]
     expected = f"expected: {row.published}" if row.published else ""
-    return replace(row, kind=kind, verdict=verdict, published="", note=join_parts(expected, row.note))
+    why = row.why if row.verdict == "not comparable" else ""
+    note = join_parts(expected, why, row.note)
+    return replace(row, kind=kind, verdict=verdict, published="", note=note, reason="", why="")
 
 
 def after_a_look(row: VerdictRow, why: str) -> VerdictRow:
@@ -104,15 +131,49 @@ def after_a_look(row: VerdictRow, why: str) -> VerdictRow:
     return replace(row, rule=join_parts(row.rule, f"fixed after a look at results: {why}"))
 
 
-def unless(why: str, row: VerdictRow) -> VerdictRow:
-    """The row, not judged where there is a reason not to (a shorter training, other data): the reason opens its note.
+def unless(why: str, row: VerdictRow, reason: Reason = "stand-in") -> VerdictRow:
+    """The row, not judged where there is a reason not to (a shorter training, other data): it is the row's reason.
 
     >>> row = VerdictRow("a", "a", "1", "1", "published number", "agrees")
     >>> unless("5 of 400 epochs", row).verdict, unless("", row).verdict
     ('not comparable', 'agrees')
     """
-    verdict: Verdict = "not comparable" if row.counted else "shown"
-    return replace(row, verdict=verdict, note=join_parts(why, row.note)) if why else row
+    if not why:
+        return row
+    if row.counted:
+        return replace(row, verdict="not comparable", reason=reason, why=why)
+    return replace(row, verdict="shown", note=join_parts(why, row.note))
+
+
+def unrun(
+    key: str, what: str, published: str, why: str, ours: str = "not run", kind: RowKind = "published number",
+    reason: Reason = "stand-in",
+) -> VerdictRow:  # fmt: skip
+    """A published row that cannot be compared, and why."""
+    return VerdictRow(key, what, published, ours, kind, "not comparable", reason=reason, why=why)
+
+
+def _ours(condition: bool | None) -> Verdict:
+    return "shown" if condition is None else "holds" if condition else "fails"
+
+
+def identity(
+    key: str, what: str, ours: str, condition: bool, rule: str, note: str = "", published: str = ""
+) -> VerdictRow:
+    """True by construction: only a fault in the program can break it."""
+    return VerdictRow(key, what, published, ours, "by construction", _ours(bool(condition)), note, rule)
+
+
+def control(
+    key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = ""
+) -> VerdictRow:
+    """A control of our own."""
+    return VerdictRow(key, what, "", ours, "own control", _ours(condition), note, rule)
+
+
+def beyond(key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = "") -> VerdictRow:
+    """Something the source does not print."""
+    return VerdictRow(key, what, "", ours, "beyond the paper", _ours(condition), note, rule)
 
 
 def join_parts(*parts: str) -> str:

@@ -50,6 +50,7 @@ def run_one(exhibit: Exhibit, scale: ExhibitScale, out: Path) -> dict[str, Any]:
         **describe_exhibit(exhibit),
         "scale": scale,
         "settings": asdict(settings),
+        "engines": work.engines(),  # what trained its cohorts; long ones of small networks: XLA, where JAX is installed
         "verdict": overall(rows.values()),
         "rows": [asdict(row) for row in rows.values()],
         "conclusion": exhibit.conclude(numbers, rows),

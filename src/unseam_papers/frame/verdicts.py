@@ -6,22 +6,32 @@ An ordering: a one-sided test at 5 % shows it: agrees; the same test shows the o
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest, mannwhitneyu, spearmanr, t, wilcoxon
 
 from unseam.axes import Array
-from unseam_papers.frame.rows import RowKind, Verdict, VerdictRow, join_parts, plus_minus
+from unseam_papers.frame.reasons import because as because
+from unseam_papers.frame.reasons import few_numbers, few_of_share, few_of_trend, few_pairs
+from unseam_papers.frame.rows import Verdict, VerdictRow, join_parts, plus_minus
 from unseam_papers.frame.rows import after_a_look as after_a_look
 from unseam_papers.frame.rows import as_kind as as_kind
+from unseam_papers.frame.rows import beyond as beyond
+from unseam_papers.frame.rows import control as control
+from unseam_papers.frame.rows import identity as identity
 from unseam_papers.frame.rows import unless as unless
+from unseam_papers.frame.rows import unrun as unrun
 
 LEVEL = 0.05
 ASSUMED = 10  # restarts of a source that does not print their number
 FEWEST = 5  # restarts that a mean and deviation need; with three, the spread itself is hardly known
 _FEW = "fewer than two restarts: no spread"
+_NONE = "no restarts to compare"
 _SHOWN = "shown at 5 %"
+_OUTSIDE = "the interval leaves out what is printed, by more than the margin"
+_OPPOSITE = "the same test shows the opposite at 5 %"
 Samples = Sequence[float] | Array
 
 
@@ -84,12 +94,17 @@ def number(
     widest = max(margin, deviation)
     within = f"within {margin:g}" + (f", or {widest:g} around 0" if widest > margin else "")
     if len(samples) < 2:
-        return VerdictRow(key, what, printed, ours, "published number", "open", note, _FEW, within)
+        row = VerdictRow(key, what, printed, ours, "published number", "open", note, _FEW, within)
+        return because(row, "few restarts", _FEW)
     low, high = welch(samples, mean, deviation, n or ASSUMED)
     theirs = f"n = {n:g} there" if n else f"n not printed, {ASSUMED} assumed"
     rule = f"Welch's 95 % interval of the difference {low:{form}} to {high:{form}}, {theirs}"
     verdict, few = enough(three_way(low, high, margin, deviation), len(samples))
-    return VerdictRow(key, what, printed, ours, "published number", verdict, note, join_parts(rule, few), within)
+    row = VerdictRow(key, what, printed, ours, "published number", verdict, note, join_parts(rule, few), within)
+    if verdict == "differs" or few:
+        return because(row, "few restarts", few) if few else because(row, "against the source", _OUTSIDE)
+    spread = deviation**2 / (n or ASSUMED)
+    return because(row, *few_numbers(samples, spread, partial(three_way, margin=margin, deviation=deviation), mean))
 
 
 def enough(verdict: Verdict, n: int) -> tuple[Verdict, str]:
@@ -128,7 +143,11 @@ def repeated_value(
         few,
     )
     within = f"within {margin:g}{unit}"
-    return VerdictRow(key, what, f"{value:{form}}{unit}", ours, "published number", verdict, note, rule, within)
+    row = VerdictRow(key, what, f"{value:{form}}{unit}", ours, "published number", verdict, note, rule, within)
+    if verdict == "differs":
+        return because(row, "against the source", _OUTSIDE)
+    wide = "one repetition spreads farther than the margin; more of them do not narrow that"
+    return because(row, *(("few restarts", few) if few else ("spread of the source", wide)))
 
 
 def attained(row: VerdictRow, value: float, settings: Sequence[Samples], best: int) -> VerdictRow:
@@ -148,7 +167,11 @@ def attained(row: VerdictRow, value: float, settings: Sequence[Samples], best: i
         f"{sum(gives)} of {len(gives)} settings that the source leaves open give it (central 95 % of repetitions); the "
         f"one that gives most of the table: {np.mean(settings[best]):.0f} ({low:.0f} to {high:.0f})",
     )
-    return replace(row, verdict=verdict, rule=rule, limit="given by the open setting that fits the table best")
+    best_limit = "given by the open setting that fits the table best"
+    row = replace(row, verdict=verdict, rule=rule, limit=best_limit, reason="", why="")
+    if any(gives):
+        return because(row, "not printed", "another setting that the source leaves open gives it, not the best one")
+    return because(row, "against the source", "none of the settings that the source leaves open gives it")
 
 
 def exact(
@@ -162,7 +185,8 @@ def exact(
     verdict: Verdict = "agrees" if abs(ours - published) <= margin else "differs"
     printed, found = f"{published:{form}}{unit}", f"{ours:{form}}{unit}"
     within = f"within {margin:g}{unit}"
-    return VerdictRow(key, what, printed, found, "published number", verdict, note, "nothing is random", within)
+    row = VerdictRow(key, what, printed, found, "published number", verdict, note, "nothing is random", within)
+    return because(row, "against the source", "nothing is random, and the two are not the same")
 
 
 def shown(p: float, opposite: float) -> Verdict:
@@ -187,12 +211,18 @@ def _leaning(p: float, opposite: float) -> str:
 
 def _ordered(
     key: str, what: str, published: str, ours: str, p: tuple[float, float], note: str, test: str, limit: str = _SHOWN,
-    least: float = 0.0,
+    least: float = 0.0, needs: str = "", words: bool = False,
 ) -> VerdictRow:  # fmt: skip
-    """A row of a one-sided test; p is that of the ordering and that of its opposite."""
+    """A row of a one-sided test; p is that of the ordering and that of its opposite. `needs`: how many restarts would
+    decide; `words`: the source prints words and the limit is ours."""
     few = "" if least < LEVEL else "too few restarts for any p below 0.05"
     rule = join_parts(f"{test}, p = {p[0]:.2g} (opposite {p[1]:.2g})", _leaning(*p), few)
-    return VerdictRow(key, what, published, ours, "published ordering", shown(*p), note, rule, limit)
+    row = VerdictRow(key, what, published, ours, "published ordering", shown(*p), note, rule, limit)
+    if row.verdict != "differs":
+        return because(row, "few restarts", needs or few)
+    if words:
+        return because(row, "our limit", f"the source prints words; by our limit ({limit}) {_OPPOSITE}")
+    return because(row, "against the source", _OPPOSITE)
 
 
 def p_above(high: Samples, low: Samples) -> float:
@@ -220,15 +250,15 @@ def ordering(
     'agrees'
     """
     if not (len(high) and len(low)):
-        none = "no restarts to compare"
-        return VerdictRow(key, what, published, "none", "published ordering", "not comparable", note, none, _SHOWN)
+        row = VerdictRow(key, what, published, "none", "published ordering", "not comparable", note, _NONE, _SHOWN)
+        return because(row, "few restarts", _NONE)
     ours = " against ".join(
         f"{name} {np.mean(group):{form}} (n = {len(group)})".strip()
         for name, group in zip(names, (high, low), strict=True)
     )
     least = p_above(np.arange(len(high)) + len(low), np.arange(len(low)))
     p, test = (p_above(high, low), p_above(low, high)), "one-sided Mann-Whitney test of the restarts"
-    return _ordered(key, what, published, ours, p, note, test, least=least)
+    return _ordered(key, what, published, ours, p, note, test, least=least, needs=few_pairs(high, low))
 
 
 def _p_paired(difference: Array) -> float:
@@ -249,7 +279,8 @@ def paired(
     above = f"above in {int((difference > 0).sum())} of {len(difference)} restarts"
     ours = f"mean {np.mean(high):{form}} against {np.mean(low):{form}}, {above}"
     test = "one-sided Wilcoxon signed-rank test"
-    return _ordered(key, what, published, ours, (p, opposite), note, test, least=0.5 ** len(difference))
+    least, needs = 0.5 ** len(difference), few_of_share(int((difference > 0).sum()), len(difference))
+    return _ordered(key, what, published, ours, (p, opposite), note, test, least=least, needs=needs)
 
 
 def p_trend(x: Samples, y: Samples, sign: int) -> tuple[float, float]:
@@ -276,7 +307,8 @@ def trend(
     opposite, few = p_trend(x, y, -sign)[1], len(x) < 5  # SciPy's p of four points is no more than a guess
     ours = f"rank correlation {rho:{form}} over {len(x)} points"
     test, both = "one-sided test of Spearman's rank correlation", (1.0, 1.0) if few else (p, opposite)
-    return _ordered(key, what, published, ours, both, note, test, least=float(few))
+    needs = "fewer than five points" if few else few_of_trend(rho, len(x))
+    return _ordered(key, what, published, ours, both, note, test, least=float(few), needs=needs)
 
 
 def limit(
@@ -296,13 +328,14 @@ def limit(
     'agrees'
     """
     if not len(samples):
-        none = "no restarts to compare"
-        return VerdictRow(key, what, published, "none", "published ordering", "not comparable", note, none)
+        row = VerdictRow(key, what, published, "none", "published ordering", "not comparable", note, _NONE)
+        return because(row, "few restarts", _NONE)
     end, sign, side = (below, -1, "below") if below is not None else (above, 1, "above")
     count, n = int((sign * (np.asarray(samples, float) - float(end or 0)) > 0).sum()), len(samples)
     ours = f"median {np.median(samples):{form}}{unit}, {side} {end:g}{unit} in {count} of {n} restarts"
     test, words = "one-sided sign test of the median", f"median {side} {end:g}{unit}"
-    return _ordered(key, what, published, ours, _p_share(count, n), note, test, words, 0.5**n)
+    needs = few_of_share(count, n)
+    return _ordered(key, what, published, ours, _p_share(count, n), note, test, words, 0.5**n, needs, words=True)
 
 
 def _p_share(count: int, n: int, above: float = 0.5) -> tuple[float, float]:
@@ -325,7 +358,8 @@ def share(
     """
     ours, test, words = f"{successes} of {n} restarts", "one-sided binomial test", f"in more than {above:.0%} of them"
     least = _p_share(n, n, above)[0]
-    return _ordered(key, what, published, ours, _p_share(successes, n, above), note, test, words, least)
+    p, needs = _p_share(successes, n, above), few_of_share(successes, n, above)
+    return _ordered(key, what, published, ours, p, note, test, words, least, needs, words=True)
 
 
 def alike(
@@ -347,38 +381,11 @@ def alike(
     ours = f"{plus_minus(samples, form)}{unit} (n = {len(samples)})"
     within = f"within {expected:{form}} +- {margin:{form}}{unit}"
     if len(samples) < 2:
-        return VerdictRow(key, what, published, ours, "published ordering", "open", note, _FEW, within)
+        row = VerdictRow(key, what, published, ours, "published ordering", "open", note, _FEW, within)
+        return because(row, "few restarts", _FEW)
     low, high = welch(samples, expected, 0.0, np.inf)
     rule = f"equivalence: the 95 % interval of the mean is {low + expected:{form}} to {high + expected:{form}}{unit}"
-    verdict = three_way(low, high, margin)
-    return VerdictRow(key, what, published, ours, "published ordering", verdict, note, rule, within)
-
-
-def unrun(
-    key: str, what: str, published: str, why: str, ours: str = "not run", kind: RowKind = "published number"
-) -> VerdictRow:
-    """A published row that cannot be compared, and why."""
-    return VerdictRow(key, what, published, ours, kind, "not comparable", why)
-
-
-def _ours(condition: bool | None) -> Verdict:
-    return "shown" if condition is None else "holds" if condition else "fails"
-
-
-def identity(
-    key: str, what: str, ours: str, condition: bool, rule: str, note: str = "", published: str = ""
-) -> VerdictRow:
-    """True by construction: only a fault in the program can break it."""
-    return VerdictRow(key, what, published, ours, "by construction", _ours(bool(condition)), note, rule)
-
-
-def control(
-    key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = ""
-) -> VerdictRow:
-    """A control of our own."""
-    return VerdictRow(key, what, "", ours, "own control", _ours(condition), note, rule)
-
-
-def beyond(key: str, what: str, ours: str, condition: bool | None = None, rule: str = "", note: str = "") -> VerdictRow:
-    """Something the source does not print."""
-    return VerdictRow(key, what, "", ours, "beyond the paper", _ours(condition), note, rule)
+    row = VerdictRow(key, what, published, ours, "published ordering", three_way(low, high, margin), note, rule, within)
+    if row.verdict == "differs":
+        return because(row, "our limit", f"the source prints words; {_OUTSIDE}, which is ours ({within})")
+    return because(row, *few_numbers(samples, 0.0, partial(three_way, margin=margin), expected))

@@ -19,8 +19,8 @@ from unseam.run import Run
 from unseam.stats import discrete_information, discretise, entropy
 from unseam_papers.frame.draw import BLUE, GREEN, ORANGE, RED, figure
 from unseam_papers.frame.exhibit import Numbers, Work, both, official, training_arguments
-from unseam_papers.frame.rows import VerdictRow, after_a_look
-from unseam_papers.frame.verdicts import beyond, paired, unrun
+from unseam_papers.frame.rows import Reason, VerdictRow, after_a_look
+from unseam_papers.frame.verdicts import because, beyond, paired, unrun
 
 ID, TITLE = "L9", "Capacity: what an AnnealedVAE takes up as C grows"
 CLAIM = "As the capacity grows place is taken up first, then scale, then shape, then rotation."
@@ -153,7 +153,8 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
     other = f"other data ({numbers['size']} x {numbers['size']}), networks and {numbers['steps']} steps"
     why = "the source reads it off reconstructions" if numbers.get("as published") else other
     for name, nats in PUBLISHED.items():
-        rows.append(unrun(name, f"{name} is taken up at", f"{nats} nats", why, _spoken(found[name])))
+        reason: Reason = "cannot be asked" if numbers.get("as published") else "stand-in"
+        rows.append(unrun(name, f"{name} is taken up at", f"{nats} nats", why, _spoken(found[name]), reason=reason))
     for earlier, later in zip(list(_FACTORS), list(_FACTORS)[1:], strict=False):
         rows.append(_order(earlier, later, found))
     final = np.array(numbers["shares"])[:, -1].mean(axis=0)
@@ -167,10 +168,11 @@ def _order(earlier: str, later: str, found: Mapping[str, Sequence[float]]) -> Ve
     published = f"{PUBLISHED[later]} against {PUBLISHED[earlier]} nats"
     late, early = (np.minimum(found[name], 2 * _MOST) for name in (later, earlier))
     if not np.isfinite([*found[earlier], *found[later]]).any():
-        return unrun(key, what, published, "neither is taken up by any restart", "none", kind="published ordering")
+        return unrun(key, what, published, "neither is taken up by any restart", "none", "published ordering")
     row = paired(key, what, published, late, early, form=".1f", note="never counts as 50 nats")
     if not np.isfinite(found[later]).any() and row.verdict == "agrees":
         row = replace(row, verdict="open", note=f"{later} is never taken up, which is not yet taken up later")
+        row = because(row, "stand-in", f"{later} is taken up by no restart of these small models")
     return after_a_look(row, "share and gamma, on two other restarts")
 
 

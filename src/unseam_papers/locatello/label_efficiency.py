@@ -12,9 +12,9 @@ from unseam.study.analyse.efficiency import efficiency, sizes, with_efficiency
 from unseam_papers.frame.draw import GREY, Figure, panel_each
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import VerdictRow, VerdictRows
-from unseam_papers.frame.verdicts import beyond, three_way
+from unseam_papers.frame.verdicts import because, beyond, three_way
 from unseam_papers.locatello import models as study
-from unseam_papers.locatello.models import COLOURS, Settings, models_text
+from unseam_papers.locatello.models import COLOURS, STANDS_IN, Settings, models_text
 
 ID, TITLE = "L8", "Scores and the number of labels that are needed"
 CLAIM = "Higher scores do not reliably lead to a higher sample efficiency."
@@ -65,14 +65,16 @@ def equivalent(what: str, found: Mapping[str, Any]) -> VerdictRow:
     """No reliable gain: the interval within the margin; a gain that is shown differs."""
     published = "not reliably higher"
     if found["value"] is None or not found["without"]:
-        return VerdictRow("mean", what, published, "none", "published ordering", "not comparable", "", "too few seeds")
+        row = VerdictRow("mean", what, published, "none", "published ordering", "not comparable", "", "too few seeds")
+        return because(row, "few restarts", "too few seeds")
     half, value = study.t_and_half(found)[1], found["value"]
     rule = f"equivalence of the 95 % interval; jackknife over {len(found['without'])} seeds"
     low, high = value - half, value + half
     ours, verdict = f"{value:.2f} ({low:.2f} to {high:.2f})", three_way(low, high, _MARGIN)
-    return VerdictRow(
-        "mean", what, published, ours, "published ordering", verdict, "", rule, f"within 0 +- {_MARGIN:g}"
-    )
+    row = VerdictRow("mean", what, published, ours, "published ordering", verdict, "", rule, f"within 0 +- {_MARGIN:g}")
+    if verdict == "differs":
+        return because(row, "stand-in", STANDS_IN)
+    return because(row, "few restarts", f"{len(found['without'])} seeds leave an interval wider than the margin")
 
 
 def _draw(numbers: Numbers) -> Figure:

@@ -13,9 +13,9 @@ from unseam.study.analyse.transfer import PUBLISHED, TRANSFERS, transfer
 from unseam_papers.frame.draw import BLUE, GREY, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Verdict, VerdictRow, VerdictRows, join_parts
-from unseam_papers.frame.verdicts import beyond, unrun
+from unseam_papers.frame.verdicts import because, beyond, unrun
 from unseam_papers.locatello import models as study
-from unseam_papers.locatello.models import OTHER_SETTING, Settings, above, models_text
+from unseam_papers.locatello.models import STANDS_IN, STUDY_HOURS, Settings, above, models_text
 
 ID, TITLE = "L6", "Choosing a model: without labels, and by what was good elsewhere"
 CLAIM = "Scores without labels show no clear pattern; good settings transfer between seeds, hardly between data sets."
@@ -77,7 +77,7 @@ def _judge(numbers: Numbers) -> list[VerdictRow]:
     tested, rows = numbers["tested"], []
     for kind, published in PUBLISHED.items():
         found = above(kind, f"{kind}: the chosen setting wins", f"{published} %", tested[kind], 50, form=".1f")
-        rows.append(unrun(f"{kind}, number", found.what, found.published, OTHER_SETTING, found.ours))
+        rows.append(unrun(f"{kind}, number", found.what, found.published, STUDY_HOURS, found.ours))
         rows.append(above(kind, f"{kind}: more often than chance", f"{published} % against 50 %", tested[kind], 50,
                           form=".1f"))  # fmt: skip
     rows += [
@@ -95,8 +95,11 @@ def pattern(found: list[str]) -> VerdictRow:
     ours = ", ".join(label(name) for name in found) or "none"
     rule = "one sign, 95 % interval without 0, for every metric but Modularity on every data set"
     verdict: Verdict = "differs" if found else "not comparable"
-    return VerdictRow("patterns", "unsupervised scores with a clear pattern", "no clear pattern emerges", ours,
-               "published ordering", verdict, "" if found else "none found shows nothing", rule)  # fmt: skip
+    row = VerdictRow("patterns", "unsupervised scores with a clear pattern", "no clear pattern emerges", ours,
+               "published ordering", verdict, rule=rule)  # fmt: skip
+    if found:
+        return because(row, "stand-in", STANDS_IN)
+    return because(row, "cannot be asked", "that none is found in these models does not show that there is none")
 
 
 def chosen(row: Mapping[str, float]) -> VerdictRow:

@@ -14,7 +14,7 @@ from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import VerdictRow, VerdictRows
 from unseam_papers.frame.verdicts import control, unrun
 from unseam_papers.locatello import models as study
-from unseam_papers.locatello.models import OTHER_SETTING, STANDS_FOR, Settings, above, models_text
+from unseam_papers.locatello.models import STANDS_FOR, STUDY_HOURS, Settings, above, models_text
 
 ID, TITLE = "L5", "Variance explained by the objective, and by objective and strength"
 CLAIM = "Seed and strength matter more than the objective."
@@ -75,7 +75,7 @@ def _judge(numbers: Numbers) -> list[VerdictRow]:
         for by, published in zip(BY, PUBLISHED.get(STANDS_FOR.get(data, ""), ()), strict=False):
             what = f"{data} for {STANDS_FOR[data]}, {by}: {', '.join(label(f'mean.{m}') for m in SIX_METRICS)}"
             printed = " / ".join(map(str, published)) + " %"
-            rows.append(unrun(f"{data} {by}", what, printed, OTHER_SETTING, _cells(numbers, data, by)))
+            rows.append(unrun(f"{data} {by}", what, printed, STUDY_HOURS, _cells(numbers, data, by)))
     ours = ", ".join(f"{100 * x:.1f} %" for x in numbers["shuffled"])
     note = "the seed of this shuffle was fixed before"
     low, what = all(abs(x) < 0.1 for x in numbers["shuffled"]), "adjusted shares of shuffled scores, by the same two"

@@ -10,7 +10,7 @@ from unseam.linear.scenarios import even_groups
 from unseam_papers.frame.draw import DARK, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts
-from unseam_papers.frame.verdicts import control, paired, trend
+from unseam_papers.frame.verdicts import because, control, paired, trend
 from unseam_papers.vu.solutions import CHOICES as SOLUTION_CHOICES
 from unseam_papers.vu.solutions import TRAININGS, measure_solutions
 from unseam_papers.vu.tables import SERIES
@@ -113,7 +113,8 @@ def _told_apart(trained: VerdictRow, untrained: VerdictRow) -> VerdictRow:
     if not trained.verdict == untrained.verdict == "agrees":
         return trained
     rule = join_parts(trained.rule, f"untrained codes show it too ({untrained.ours}; {untrained.rule.split(', ')[-1]})")
-    return replace(trained, verdict="not comparable", rule=rule)
+    why = "codes that nothing was learned for show it too: the metrics make the pattern, so no training can confirm it"
+    return because(replace(trained, verdict="not comparable", rule=rule), "cannot be asked", why)
 
 
 def draw(numbers: Numbers) -> Figure:

@@ -15,7 +15,16 @@ from unseam.linear.scenarios import published as published_groups
 from unseam_papers.frame.draw import BLUE, DARK, GREEN, GREY, ORANGE, RED, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts
-from unseam_papers.frame.verdicts import attained, beyond, central, control, identity, paired, repeated_value
+from unseam_papers.frame.verdicts import (
+    attained,
+    because,
+    beyond,
+    central,
+    control,
+    identity,
+    paired,
+    repeated_value,
+)
 from unseam_papers.vu.solutions import CHOICES, GAMMA, LAM, equal_variances, measure_solutions, percent_range, vary
 
 _Table = Mapping[str, tuple[float, ...]]  # metric -> the published rates of scenarios 1, 2, 3, in percent
@@ -158,7 +167,8 @@ def open_means(scenario: Mapping[str, Any], metric: str) -> list[float]:
 
 
 def undecided(row: VerdictRow) -> VerdictRow:
-    return replace(row, verdict="open", rule=join_parts(row.rule, "settings that the slides leave open turn it round"))
+    why = "settings that the slides leave open turn it round"
+    return because(replace(row, verdict="open", rule=join_parts(row.rule, why)), "not printed", why)
 
 
 def name(metric: str, m: int) -> str:

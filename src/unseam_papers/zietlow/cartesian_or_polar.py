@@ -23,8 +23,8 @@ from unseam.show.traversals import traverse_pair
 from unseam.stats import discrete_information, entropy
 from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work, as_in_the_study, both, official, pick, training_arguments
-from unseam_papers.frame.rows import RowKind, Verdict, VerdictRow, VerdictRows
-from unseam_papers.frame.verdicts import beyond, control, ordering, share, unrun
+from unseam_papers.frame.rows import RowKind, Verdict, VerdictRow, VerdictRows, join_parts
+from unseam_papers.frame.verdicts import because, beyond, control, ordering, share, unrun
 
 ID, TITLE = "Z14", "Cartesian or polar: two ways to encode a hue and an angle of view"
 CLAIM = (
@@ -218,7 +218,10 @@ def both_kinds(numbers: Numbers) -> VerdictRow:
     rule = f"both among the restarts in which a pair of latents holds both factors, of which {2 * EXTREME} are needed"
     note = f"a pair holds both factors in {len(members)} of {len(every)} restarts"
     what = "kinds of code among the restarts"
-    return VerdictRow("both", what, "cartesian and polar", spelled(members), ORDERING, verdict, note, rule)
+    row = VerdictRow("both", what, "cartesian and polar", spelled(members), ORDERING, verdict, note, rule)
+    if verdict == "differs":
+        return because(row, "stand-in", f"{len(members)} restarts of smaller networks on smaller images show one kind")
+    return because(row, "few restarts", f"{note}; {2 * EXTREME} such restarts would decide")
 
 
 def _gaps(numbers: Numbers) -> VerdictRow:
@@ -230,14 +233,15 @@ def _gaps(numbers: Numbers) -> VerdictRow:
     what, published = "MIG of cartesian above that of polar restarts", "highest against lowest MIG"
     if high and low:
         return ordering("mig", what, published, high, low, note=note)
-    return unrun("mig", what, published, note, "not both kinds found", ORDERING)
+    none = "not both kinds found"
+    return unrun("mig", what, published, join_parts("not both kinds occur", note), none, ORDERING, "few restarts")
 
 
 def counted(key: str, what: str, published: str, hits: Sequence[bool]) -> VerdictRow:
     """More than half of the restarts of one kind, where there are any."""
     if len(hits):
         return share(key, what, published, sum(hits), len(hits))
-    return unrun(key, what, published, "no restart of this kind", "none", ORDERING)
+    return unrun(key, what, published, "no restart of this kind", "none", ORDERING, "few restarts")
 
 
 def judge(numbers: Numbers) -> list[VerdictRow]:

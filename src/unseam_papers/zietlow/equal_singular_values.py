@@ -100,7 +100,7 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
         if "fitted" in point
         for score in PUBLISHED[ratio]
     ]
-    return [unless(short, row) for row in (*table, *boundary(points))] + fitted + strong
+    return [unless(short, row, "too long here") for row in (*table, *boundary(points))] + fitted + strong
 
 
 def _compared(ratio: float, score: str, found: Numbers, beta: float = 0.0) -> VerdictRow:

@@ -135,7 +135,7 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
                  abs(best) < 0.5, "below 0.5 degrees", "Hadamard's inequality for a diagonal covariance"),
     ]  # fmt: skip
     short = SETUPS[_NAME].short(numbers["epochs"])
-    rows += [unless(short, row) for entry in numbers["beta-vae"] for row in _trained(entry)]
+    rows += [unless(short, row, "too long here") for entry in numbers["beta-vae"] for row in _trained(entry)]
     return [*rows, *(free(kind, numbers[kind][0]) for kind in ("beta-vae-sigma", "ae"))]
 
 

@@ -33,7 +33,7 @@ CLAIM = (
 )
 SOURCE = "Zietlow 2022, Table 3.3"
 PAPER = "as published, dSprites in our drawing where its file is not here; batch size and restarts are not printed"
-_PRINTED = "dSprites"  # the cell that is trained as printed, as far as it goes, below the paper scale
+_PRUNED = ("Synth. Lin.", "Synth. Non-Lin.")  # where a VAE (beta = 1) prunes everything
 _MODELS = ("beta-VAE", "VAE", "AE", "beta-VAE_Sigma", "random")
 _COLOURS = dict(zip(_MODELS, (BLUE, GREEN, ORANGE, RED, GREY), strict=True))
 _TABLE: dict[tuple[str, str], tuple[tuple[float, float] | None, ...]] = {  # mean and deviation, in the order of MODELS
@@ -65,7 +65,6 @@ class Settings:
 
     sizes: dict[str, TrainingSize]
     centred: bool = True  # whether the readings with centred data are trained too
-    printed: float = 0.0  # epochs of one beta-VAE on dSprites as printed, where that set-up is not among the sizes
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
@@ -80,24 +79,12 @@ def compute(settings: Settings, work: Work) -> Numbers:
         readings = work.each(asked, partial(reading, work, name, size), step)
         return {"epochs": size.epochs, "models": models, "readings": readings, "chance": _chance(name)}
 
-    found = setups.over_sets(settings.sizes, one)
-    alone = {_PRINTED: TrainingSize(1, settings.printed)} if settings.printed else {}
-    printed = setups.over_sets(alone, partial(as_printed, work))
-    return {"sets": printed["sets"] | found["sets"]}
+    return setups.over_sets(settings.sizes, one)
 
 
 def _chance(name: str) -> float:
     """DtO of random axes in as many latents."""
     return haar(SETUPS[name].latents)[0]
-
-
-def as_printed(work: Work, name: str, size: TrainingSize) -> Numbers:
-    """The cell of the beta-VAE in the printed set-up. A longer training goes on where this one ends."""
-    run = train_restarts(work, name, "beta-vae", size, grow=True)
-    step = f"{setups.step_name(name)}printed-{run.config.training.steps}"
-    found = work.once(step, lambda: {**scores(run, [0]), **setups.dto_over_training(run, [0])})
-    epochs = SETUPS[name].trained(run)
-    return {"epochs": epochs, "models": {"beta-VAE": found}, "readings": {}, "chance": _chance(name)}
 
 
 def reading(work: Work, name: str, size: TrainingSize, which: str) -> Numbers:
@@ -114,7 +101,7 @@ def cohorts(work: Work, name: str, size: TrainingSize) -> dict[str, tuple[Run, l
     if setup.betas:
         run = search(work, name, size)
         runs["beta-VAE"] = (run, restarts_at_beta(run, setup.beta))
-        if _PRINTED in (name, setup.stands_in):  # on the synthetic data a VAE prunes everything
+        if name not in _PRUNED:
             runs["VAE"] = (run, restarts_at_beta(run, 1.0))
     else:
         run = train_restarts(work, name, "beta-vae", size)  # beta = 1
@@ -147,24 +134,26 @@ def _cell(name: str, score: str, model: str, value: tuple[float, float], trained
     """A cell of the table; `trained` is the set-up, or what stands in for it."""
     key = f"{name} {score} {model}"
     if "missing" in found:
-        return unrun(key, f"{name}, {score} of {model}", f"{value[0]:.2f} +- {value[1]:.2f}", found["missing"])
-    short = SETUPS[trained].short(found["epochs"])
-    what = f"{name}{f' as printed, {short}' if short and name == _PRINTED else ''}, {score} of {model}"
+        printed = f"{value[0]:.2f} +- {value[1]:.2f}"
+        return unrun(key, f"{name}, {score} of {model}", printed, found["missing"], reason="no file")
+    what = f"{name}, {score} of {model}"
     samples, missing = samples_of(found["models"][model], score, SETUPS[trained].latents)
     why = setups.why_not(trained, found["epochs"], found.get("data", ""))
     unknown = "how its weights were drawn is not printed; ours: PyTorch's" if model == "random" else ""
-    return unless(unknown or why, number(key, what, (*value, None), samples, MARGIN, note=missing))
+    reason = "not printed" if unknown else setups.why_not_reason(trained)
+    return unless(unknown or why, number(key, what, (*value, None), samples, MARGIN, note=missing), reason)
 
 
 def _order(name: str, found: Numbers) -> list[VerdictRow]:
     """The claim: the diagonal posterior is more orthogonal, and its code more disentangled, than AE's and Sigma's."""
     best = next(model for model in DIAGONAL if model in found["models"])
+    shown = SETUPS[name].stands_in or name
     short, images = SETUPS[name].short(found["epochs"]), setups.setup_image_source(name, found.get("data", ""))
     return [
-        unless(short, _lead(SETUPS[name].stands_in or name, score, best, other, found["models"], images))
+        unless(short, _lead(shown, score, best, other, found["models"], images), "too long here")
         for other in _FREE
         for score in ("DtO", "DS")
-        if (SETUPS[name].stands_in or name, score) in PUBLISHED and other in found["models"]
+        if (shown, score) in PUBLISHED and other in found["models"]
     ]
 
 
@@ -206,7 +195,7 @@ def draw(numbers: Numbers) -> Figure:
             if "trend" in result:
                 means = [setups.average(moment) for moment in result["trend"]]
                 column[2].plot(result["steps"], means, "o-", ms=2.5, color=_COLOURS[model])
-        column[0].set_title(name if name != _PRINTED else f"{name}, {found['epochs']:g} epochs")
+        column[0].set_title(name)
         column[2].xaxis.set_major_formatter(EngFormatter(sep=""))
         column[1].set_ylim(bottom=0)
         column[2].set(xlabel="batches", ylim=(0, None))
@@ -281,12 +270,10 @@ CHOICES = (
     "cannot be compared.",
     "Two readings of the loss, added after a look at results: the error averaged over outputs, and centred data "
     "(not at the large scale).",
-    "At scale large one beta-VAE is trained on dSprites as printed for a part of its 50 epochs; more epochs go on "
-    "where it ended.",
 )
 SCALES = {
     "tiny": Settings(SIZES["tiny"] | {"MNIST": TrainingSize(1, 0.01)}),
     "quick": Settings(SIZES["quick"]),
-    "large": Settings(SIZES["large"], centred=False, printed=1.0),
+    "large": Settings(SIZES["large"], centred=False),
     "paper": Settings(SIZES["paper"]),
 }

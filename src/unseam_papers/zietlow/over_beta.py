@@ -77,7 +77,11 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
     rows = {name: rise_and_fall(name, found) for name, found in numbers["sets"].items()}
     rows[_LINEAR] = linear(numbers["sets"][_LINEAR]) + rows[_LINEAR]
     sets = numbers["sets"]
-    return [unless(SETUPS[name].short(sets[name]["epochs"]), row) for name, some in rows.items() for row in some]
+    return [
+        unless(SETUPS[name].short(sets[name]["epochs"]), row, "too long here")
+        for name, some in rows.items()
+        for row in some
+    ]
 
 
 def linear(found: Numbers) -> list[VerdictRow]:

@@ -104,14 +104,13 @@ def row(name: str, kind: str, value: float, trained: str, sets: Numbers) -> Verd
     setup, d = SETUPS[trained], SETUPS[trained].latents if kind == "exact" else _WIDE
     key, what = f"{name}, {kind}", f"{name}, d = {d}{' (of 3 factors that vary)' if setup.stands_in else ''}"
     if "missing" in sets:
-        return unrun(key, what, f"{value} %", sets["missing"])
+        return unrun(key, what, f"{value} %", sets["missing"], reason="no file")
     found, steps = sets[kind], setup.steps(sets[kind]["epochs"])
     step = 100 * EVERY / steps  # one evaluation more or less
     note = f"the regime began after {before(trained, found):,.0f} of {steps:,} batches"
     why = setups.why_not(trained, found["epochs"], sets.get("data", ""))
-    return unless(
-        why, repeated_value(key, what, value, found["shares"], _POINTS, " %", ".1f", resolution=step, note=note)
-    )
+    shown = repeated_value(key, what, value, found["shares"], _POINTS, " %", ".1f", resolution=step, note=note)
+    return unless(why, shown, setups.why_not_reason(trained))
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -158,7 +157,7 @@ SCALES = {
         SIZES["large"],
         wide={
             "Synth. Lin.": TrainingSize(10, 600),
-            "Synth. Non-Lin.": TrainingSize(10, 600),
+            "Synth. Non-Lin.": TrainingSize(5, 600),
             "MNIST": TrainingSize(3, 20),
             "fMNIST": TrainingSize(3, 20),
         },

@@ -14,7 +14,7 @@ from unseam.rng import numpy_generator
 from unseam_papers.frame.draw import BLUE, DARK, GREEN, ORANGE, RED, Figure, panels
 from unseam_papers.frame.exhibit import Numbers, Work
 from unseam_papers.frame.rows import Verdict, VerdictRow, VerdictRows
-from unseam_papers.frame.verdicts import beyond, exact, repeated_value
+from unseam_papers.frame.verdicts import because, beyond, exact, repeated_value
 
 ID, TITLE = "Z2", "The worked example: a budget of precision, and what a rotation costs"
 CLAIM = "With the best split of the precision budget the decoder M1 loses 24.5 e^-C, turned by 45 degrees 52.4 e^-C."
@@ -84,7 +84,8 @@ def compute(settings: Settings, work: Work) -> Numbers:
 def sure(key: str, what: str, published: str, ours: str, condition: bool) -> VerdictRow:
     """A printed order of two numbers that are not random."""
     verdict: Verdict = "agrees" if condition else "differs"
-    return VerdictRow(key, what, published, ours, "published ordering", verdict, rule="nothing is random")
+    row = VerdictRow(key, what, published, ours, "published ordering", verdict, rule="nothing is random")
+    return because(row, "against the source", "nothing is random, and it is not so")
 
 
 def judge(numbers: Numbers) -> list[VerdictRow]:
@@ -110,7 +111,7 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
             "ratio", "sx2/sy2 at the minimum", 3 / 50, numbers["ratio"], 1e-9, note=f"sampled {low:.4f} to {high:.4f}"
         ),
         sure("twice", "turned by 45 degrees over not turned", "more than twice as high", f"{times:.2f}", times > 2),
-        exact("budget", falls, -1, numbers["exponent"], 0.01, note=counted),
+        because(exact("budget", falls, -1, numbers["exponent"], 0.01), "slip of the source", counted),
         beyond("best", "least value over all rotations", least, note=there),
     ]
 
