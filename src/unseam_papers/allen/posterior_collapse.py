@@ -68,7 +68,7 @@ _FULL = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.3
 SCALES = {
     "tiny": Settings(betas=(0.2, 1.0), restarts=1, steps=20, width=8),
     "quick": Settings(_QUICK, restarts=3, steps=2500),
-    "large": Settings(_QUICK, restarts=10, steps=30_000),
+    "large": Settings(_QUICK, restarts=6, steps=12_000),
     "paper": Settings(_FULL, restarts=10, steps=40_000, width=256),
 }
 

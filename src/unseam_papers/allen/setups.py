@@ -61,7 +61,7 @@ class Cohort:
 MIDDLE = {"Gaussian": 1e-3, "Bernoulli": 1.0}  # the beta at which objectives are compared
 TINY_COHORT = Cohort((40, 20), 1, (1e-3, 1e-2), (1.0, 2.0), 2)
 QUICK = Cohort()
-LARGE = Cohort((60_000, 30_000), 10, first=100)  # to convergence, on seeds that no rule was made on
+LARGE = Cohort((24_000, 12_000), 8, first=100)  # longer, on seeds that no rule was made on
 PAPER = Cohort((100_000, 50_000), 8, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), (0.5, 1.0, 2.0, 3.0), 20)
 
 

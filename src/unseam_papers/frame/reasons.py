@@ -5,12 +5,13 @@ Every way to compare (verdicts.py) gives a reason of its own; an exhibit that kn
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from scipy.stats import binomtest, norm
 
 from unseam.axes import Array
-from unseam_papers.frame.rows import COMPARED, REASONS, Reason, Verdict, VerdictRow
+from unseam_papers.frame.rows import COMPARED, ROW_REASONS, Reason, Verdict, VerdictRow
 
 _MOST = 10_000  # restarts beyond which nobody trains
 _SURE = float(norm.ppf(0.95) + norm.ppf(0.8))  # a one-sided test at 5 % that shows an effect in 80 % of cases
@@ -36,9 +37,9 @@ def reason_counts(rows: Iterable[VerdictRow]) -> list[tuple[str, str, list[int]]
     found = [row for row in rows if row.wants_reason]
     counts = {
         name: [sum(row.reason == name and row.verdict == verdict for row in found) for verdict in COMPARED[1:]]
-        for name in REASONS
+        for name in ROW_REASONS
     }
-    return [(name, REASONS[name], each) for name, each in counts.items() if sum(each)]
+    return [(name, ROW_REASONS[name], each) for name, each in counts.items() if sum(each)]
 
 
 def _least(decides: Callable[[int], bool], first: int = 2) -> int | None:
@@ -95,7 +96,7 @@ def few_of_share(count: int, n: int, above: float = 0.5) -> str:
     'at the share seen here about 5 restarts show it; here 3'
     """
     seen = count / n
-    side = "greater" if seen > above else "less"
+    side: Literal["greater", "less"] = "greater" if seen > above else "less"
     needed = None
     if seen != above:
         needed = _least(lambda m: binomtest(round(seen * m), m, above, alternative=side).pvalue < 0.05, n + 1)

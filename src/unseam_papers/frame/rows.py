@@ -20,7 +20,7 @@ VERDICTS_OF_KIND: dict[RowKind, tuple[Verdict, ...]] = {
     "own control": _OURS,
     "beyond the paper": _OURS,
 }
-REASONS = {  # why a published row does not agree
+ROW_REASONS = {  # why a published row does not agree
     "against the source": "measured, and it does not come out as printed",
     "our limit": "the source prints words; what they come to in numbers is ours, and that is not met",
     "few restarts": "more restarts than were trained would decide it",
@@ -50,15 +50,15 @@ class VerdictRow:
     note: str = ""
     rule: str = ""  # test, margin, n; and whether it was fixed after a look
     limit: str = ""  # what ours must be to agree, as a few words
-    reason: str = ""  # one of REASONS, of a counted row that does not agree
+    reason: str = ""  # one of ROW_REASONS, of a counted row that does not agree
     why: str = ""  # the same in a sentence
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS_OF_KIND.get(self.kind, ()):
             known = "; ".join(f"{kind}: {', '.join(verdicts)}" for kind, verdicts in VERDICTS_OF_KIND.items())
             raise BadInput(f"row {self.key!r} has kind={self.kind!r} and verdict={self.verdict!r}; known: {known}")
-        if self.reason and self.reason not in REASONS:
-            raise BadInput(f"row {self.key!r} has reason={self.reason!r}; known: {', '.join(REASONS)}")
+        if self.reason and self.reason not in ROW_REASONS:
+            raise BadInput(f"row {self.key!r} has reason={self.reason!r}; known: {', '.join(ROW_REASONS)}")
         if self.reason and not self.wants_reason:
             raise BadInput(f"row {self.key!r} {self.verdict}, so it has no reason; leave reason and why empty")
         if self.counted and not self.published:

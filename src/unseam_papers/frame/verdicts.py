@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import binomtest, mannwhitneyu, spearmanr, t, wilcoxon
 
 from unseam.axes import Array
+from unseam_papers.frame.reasons import Samples, few_numbers, few_of_share, few_of_trend, few_pairs
 from unseam_papers.frame.reasons import because as because
-from unseam_papers.frame.reasons import few_numbers, few_of_share, few_of_trend, few_pairs
 from unseam_papers.frame.rows import Verdict, VerdictRow, join_parts, plus_minus
 from unseam_papers.frame.rows import after_a_look as after_a_look
 from unseam_papers.frame.rows import as_kind as as_kind
@@ -32,7 +32,6 @@ _NONE = "no restarts to compare"
 _SHOWN = "shown at 5 %"
 _OUTSIDE = "the interval leaves out what is printed, by more than the margin"
 _OPPOSITE = "the same test shows the opposite at 5 %"
-Samples = Sequence[float] | Array
 
 
 def three_way(low: float, high: float, margin: float, deviation: float = 0.0) -> Verdict:

@@ -245,7 +245,7 @@ CHOICES = (
 SCALES = {
     "tiny": Settings((1.0, 1.2, 1.5), TrainingSize(2, 0.1), TrainingSize(2, 0.1), TrainingSize(2, 0.1)),
     "quick": Settings((1.0, 1.2, 1.5, 2.0), TrainingSize(8, 10), TrainingSize(8, 10), TrainingSize(8, 20)),
-    "large": Settings((1.0, 1.2, 1.5), TrainingSize(20, 600), TrainingSize(40, 600), TrainingSize(10, 100), True),
+    "large": Settings((1.0, 1.2, 1.5), TrainingSize(10, 600), TrainingSize(40, 600), TrainingSize(10, 100), True),
     "paper": Settings(
         (1.0, 1.1, 1.2, 1.5, 2.0), TrainingSize(10, 600), TrainingSize(40, 600), TrainingSize(10, 100), True
     ),

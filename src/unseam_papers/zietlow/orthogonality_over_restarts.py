@@ -36,15 +36,14 @@ class Settings:
 
     sizes: dict[str, TrainingSize]
     lengths: tuple[int, ...] = ()  # epochs of trainings of their own on dSprites, before the longest
-    alone: TrainingSize | None = None  # more restarts of the sprites, at the one beta that is looked at
+    alone: bool = False  # only the beta that is looked at, instead of the search over beta
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
     """DS and DtO of every restart at three ages, or of runs of three lengths."""
 
     def one(name: str, size: TrainingSize) -> Numbers:
-        more = settings.alone if SETUPS[name].stands_in else None
-        run = train_restarts(work, name, "beta-vae", more) if more else search(work, name, size)
+        run = train_restarts(work, name, "beta-vae", size) if settings.alone else search(work, name, size)
         if settings.lengths and name == "dSprites":
             return _apart(work, name, size, settings.lengths, run)
         chosen, kept = restarts_at_beta(run, SETUPS[name].beta), run.snapshots()
@@ -138,6 +137,6 @@ CHOICES = (
 )
 SCALES = {
     **{scale: Settings(WITH_FACTORS[scale]) for scale in ("tiny", "quick")},
-    "large": Settings(WITH_FACTORS["large"], alone=TrainingSize(30, 500)),
+    "large": Settings({"sprites": TrainingSize(30, 500)}, alone=True),
     "paper": Settings(WITH_FACTORS["paper"], lengths=(10, 30)),
 }
