@@ -6,7 +6,6 @@ the rotation with the highest sum of marginal log densities on rows it has not s
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -89,23 +88,42 @@ def less_dependent(u: Array, v: Array, folds: int = 5) -> Gain:  # (N, d), (N, d
 
 def rotation_by_independence(u: Array, seed: int, starts: int = 2) -> Array:  # (N, d) whitened -> (d, d)
     """FastICA (Hyvarinen 1999): the orthogonal R with independent columns of u R; the best of some starts."""
-    from sklearn.decomposition import FastICA
-
     d, best, score = u.shape[1], np.eye(u.shape[1]), -np.inf
     if d < 2:
         return best
     for start in range(starts):
-        ica = FastICA(whiten=False, max_iter=200, tol=1e-4, random_state=derive(seed, "ica", start) % 2**32)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # no convergence is what a Gaussian cloud does; stability will tell
-            try:
-                R = ica.fit(u).components_.T
-            except (ValueError, np.linalg.LinAlgError):
-                continue
+        first = np.random.RandomState(derive(seed, "ica", start) % 2**32).normal(size=(d, d))
+        try:
+            R = _fast_ica(np.ascontiguousarray(u.T), first).T
+        except np.linalg.LinAlgError:
+            continue
         found = _contrast(u @ R)
         if np.isfinite(R).all() and found > score:
             best, score = R, found
     return best
+
+
+def _fast_ica(x: Array, W: Array, most: int = 200, close: float = 1e-4) -> Array:  # (d, N), (d, d) -> (d, d)
+    """All rows of W at once: W <- (E g(Wx) x' - diag(E g'(Wx)) W), made orthogonal, with g = tanh.
+
+    scikit-learn's FastICA step by step, at a third of its time where rows are few. A Gaussian cloud does not
+    converge; stability will tell.
+    """
+    W = _orthogonal(W)
+    for _ in range(most):
+        g = np.tanh(W @ x)
+        new = _orthogonal(g @ x.T / x.shape[1] - (1 - g**2).mean(1)[:, None] * W)
+        turned = np.abs(np.abs((new * W).sum(1)) - 1).max()
+        W = new
+        if turned < close:
+            break
+    return W
+
+
+def _orthogonal(W: Array) -> Array:  # (d, d)
+    """(W W')^-1/2 W."""
+    s, U = np.linalg.eigh(W @ W.T)
+    return np.asarray((U / np.sqrt(np.maximum(s, np.finfo(float).tiny))) @ U.T @ W)
 
 
 def _contrast(u: Array) -> float:  # (N, d)
