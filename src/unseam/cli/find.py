@@ -159,7 +159,10 @@ def _loadings(findings: Findings, most: int = 4, widest: int = 10) -> Table | No
     table = _plain_table("loadings", *(str(f.latent) for f in findings.factors), numbers=True)
     for j in range(findings.count):
         for name, _, values in [row for row in rows if row[1] == j][:most]:
-            table.add_row(Text(name), *(Text(f"{v:.2f}", style="bold" if abs(v) >= 0.4 else "dim") for v in values))
+            table.add_row(
+                Text(name),
+                *(Text(f"{round(v, 2) + 0.0:.2f}", style="bold" if abs(v) >= 0.4 else "dim") for v in values),
+            )
     return table
 
 

@@ -14,6 +14,10 @@ _ASSUMPTION: dict[Clue, str] = {
     "geometry": "The axis is right if the factors act at right angles.",
     "none": "No clue decides: any other axis in the space of its group fits as well.",
 }
+_NOT_THIS_PLANE = (
+    "The loadings as a whole are simpler than chance, but not in the plane with others of this group: any other axis "
+    "there fits as well."
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,12 @@ class ClueTest:
     p_value: float | None = None
     rotates: bool = False  # whether the axis that this clue prefers is another one
     what: str = ""  # the statistic in words
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the clue speaks for other factors of the same table, but not for this one."""
+        beyond = self.statistic is not None and self.null is not None and self.statistic > self.null
+        return self.clue == "simplicity" and beyond and not self.decides
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -59,7 +69,13 @@ class Certificate:
 
     @property
     def assumption(self) -> str:
-        """One sentence: when is the axis right?"""
+        """One sentence: when is the axis right?
+
+        >>> Certificate("none", (ClueTest("simplicity", False, 0.41, 0.40),)).assumption[:47]
+        'The loadings as a whole are simpler than chance'
+        """
+        if self.clue == "none" and any(test.elsewhere for test in self.tests):
+            return _NOT_THIS_PLANE
         return self.sentence or _ASSUMPTION[self.clue]
 
     @property
