@@ -3,10 +3,12 @@
 #
 #     tests/conditions.sh                        all conditions, the whole suite
 #     tests/conditions.sh avx2 foreign           these conditions
+#     tests/conditions.sh heap+stranger          both at once, in one run: if it passes, each of them passes
 #     tests/conditions.sh stranger -- tests/data these conditions, these tests
 #
-# Tests that start processes are run twice more under each condition. Ends with a line a condition; the exit code is the
-# number of conditions that failed. `PYTEST` names the program (default: that of .venv, else the one on the path).
+# Tests that start processes are run twice more under each condition. Ends with a line for each run; the exit code is the
+# number that failed. `PYTEST` names the program (default: that of .venv, else the one on the path), `PYTEST_ADDOPTS`
+# more options of it, `UNSEAM_SHUFFLE` the seed of `shuffled` (default: a new one; it is printed).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -39,32 +41,46 @@ as_stranger() {
     setpriv --reuid=65534 --regid=65534 --clear-groups "${reading[@]}" "$@")
 }
 
-under() { # CONDITION COMMAND...
-  local condition=$1
+# under NAME[+NAME...] COMMAND...: the command as it runs under these conditions together
+under() {
+  local names name set=() unset=() around=() options=(-p no:xdist) tunables=""
+  read -ra names <<<"${1//+/ }"
   shift
-  case $condition in
-    one-process) "$@" -p no:xdist ;;
-    two-processes) "$@" -n 2 --dist worksteal ;;
-    one-core) taskset -c 0 "$@" -p no:xdist ;;
-    avx2) # a CPU without AVX-512 and bfloat16
-      ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell MKL_CBWR=AVX2 "$@" -p no:xdist ;;
-    baseline) # a CPU without AVX and FMA, so every sum and product rounds otherwise
-      ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=Nehalem MKL_CBWR=COMPATIBLE \
-        GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F "$@" -p no:xdist ;;
-    foreign) # another zone, language, home, user and hash seed
-      env -u LANG -u XDG_CACHE_HOME TZ=Asia/Kolkata LC_ALL=C HOME=/proc/none USER= LOGNAME= PYTHONHASHSEED=7 "$@" -p no:xdist ;;
-    heap) # another memory policy: huge pages, small blocks mapped one by one, freed memory overwritten
-      GLIBC_TUNABLES=glibc.malloc.hugetlb=1 MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=65536 \
-        MALLOC_ARENA_MAX=1 MALLOC_PERTURB_=165 "$@" -p no:xdist ;;
-    shuffled) UNSEAM_SHUFFLE=${UNSEAM_SHUFFLE:-$RANDOM} "$@" -p no:xdist -p shuffle ;;
-    stranger) as_stranger "$@" -p no:xdist ;;
-    *) echo "condition '$condition' is unknown; known: $all" >&2; return 99 ;;
-  esac
+  for name in "${names[@]}"; do
+    case $name in
+      one-process) ;;
+      two-processes) options=(-n 2 --dist worksteal) ;;
+      one-core) around+=(taskset -c "$(taskset -cp $$ | sed 's/.*[ ,-]//')") ;; # the last of those we may use
+      avx2) # a CPU without AVX-512 and bfloat16
+        set+=(ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell MKL_CBWR=AVX2) ;;
+      baseline) # a CPU without AVX and FMA, so every sum and product rounds otherwise
+        set+=(ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=Nehalem MKL_CBWR=COMPATIBLE)
+        tunables+=:glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F ;;
+      foreign) # another zone, language, home, user and hash seed
+        unset+=(-u LANG -u XDG_CACHE_HOME)
+        set+=(TZ=Asia/Kolkata LC_ALL=C HOME=/proc/none USER= LOGNAME= PYTHONHASHSEED=7) ;;
+      heap) # another memory policy: huge pages, small blocks mapped one by one, freed memory overwritten
+        set+=(MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=65536 MALLOC_ARENA_MAX=1 MALLOC_PERTURB_=165)
+        tunables+=:glibc.malloc.hugetlb=1 ;;
+      shuffled) set+=(UNSEAM_SHUFFLE="$seed"); options+=(-p shuffle) ;;
+      stranger) around=(as_stranger "${around[@]}") ;;
+    esac
+  done
+  test -z "$tunables" || set+=(GLIBC_TUNABLES="${tunables#:}")
+  "${around[@]}" env "${unset[@]}" "${set[@]}" "$@" "${options[@]}"
 }
+
+for condition in "${conditions[@]}"; do
+  for name in ${condition//+/ }; do
+    [[ " $all " == *" $name "* ]] || { echo "condition '$name' is unknown; known: $all" >&2; exit 99; }
+  done
+  [[ $condition != *avx2*baseline* && $condition != *baseline*avx2* ]] || { echo "'$condition' is two CPUs at once" >&2; exit 99; }
+done
 
 failed=0 lines=()
 for condition in "${conditions[@]}"; do
-  seconds=$SECONDS result=passed
+  seconds=$SECONDS result=passed seed=${UNSEAM_SHUFFLE:-$RANDOM}
+  [[ $condition != *shuffled* ]] || echo "UNSEAM_SHUFFLE=$seed"
   under "$condition" "$pytest" -p no:cacheprovider "${targets[@]}" || result=FAILED
   if test ${#targets[@]} -eq 0; then
     for _ in 1 2; do
@@ -72,7 +88,7 @@ for condition in "${conditions[@]}"; do
     done
   fi
   test $result = passed || failed=$((failed + 1))
-  lines+=("$(printf '%-14s %s  %s s' "$condition" $result $((SECONDS - seconds)))")
+  lines+=("$(printf '%-22s %s  %s s' "$condition" $result $((SECONDS - seconds)))")
 done
 printf '%s\n' "${lines[@]}"
 exit $failed
