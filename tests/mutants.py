@@ -1,7 +1,9 @@
 """Faults between the parts of the house that once lived, all at once, beside a green suite: each must turn a test red.
 
-    python tests/mutants.py            all of them, one after another (some minutes); not part of `make test`
-    python tests/mutants.py chance     those whose name holds the word (J1: joints, S1: silent errors, D4: fixes of faults)
+    python tests/mutants.py              all of them, one after another (an hour or more); not part of `make test`
+    python tests/mutants.py chance       those whose name holds the word (J1: joints, S1: silent errors, D4: fixes of faults)
+    python tests/mutants.py --log FILE   adds each result to FILE, and skips what FILE has of the same src and tests: a
+                                         run that was stopped goes on with the same command
 
 Each is one line of src changed in a temporary copy, and the test file that has to notice. A mutant whose line is no
 longer there is an error: the list follows the code.
@@ -11,11 +13,15 @@ longer there is an error: the list follows the code.
 
 from __future__ import annotations
 
+import argparse
+import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -356,6 +362,9 @@ FAULTS = (  # docs/reliability.md: what each mending of D1 to D18 would let thro
 )  # fmt: skip
 
 
+EVERY = (*MUTANTS, *JOINTS, *SILENT, *FAULTS)
+
+
 def copied(place: Path) -> Path:
     """A copy of src; the benchmarks, which `unseam bench` looks for beside it, come along."""
     shutil.copytree(ROOT / "benchmarks", place / "benchmarks")
@@ -372,42 +381,76 @@ def mutate(src: Path, mutant: Mutant) -> None:
     path.write_text(text.replace(mutant.line, mutant.mutated), "utf-8")
 
 
-def green(src: Path, tests: str) -> bool:
-    """Whether a test file passes on this source; an error that is not a failed test is not an answer."""
+def outcome(src: Path, tests: str) -> str:
+    """What a test file says of this source: "passed", "failed", or why there is no answer."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", f"tests/{tests}"]
     told = {"cwd": ROOT, "env": {**os.environ, "PYTHONPATH": str(src)}, "capture_output": True, "text": True}
     try:
-        done = subprocess.run(command, timeout=900, **told)
+        done = subprocess.run(command, timeout=1800, **told)
     except subprocess.TimeoutExpired:  # it waits for ever, which nobody overlooks
-        return False
+        return "failed"
     if done.returncode < 0:  # killed, by an alarm or a bus error
-        return False
-    if done.returncode not in (0, 1):
-        raise SystemExit(done.stdout[-3000:] + done.stderr[-3000:])
-    return done.returncode == 0
+        return "failed"
+    if done.returncode in (0, 1):
+        return ("passed", "failed")[done.returncode]
+    return f"pytest ended with code {done.returncode}\n" + done.stdout[-1500:] + done.stderr[-1500:]
 
 
-def lives(mutant: Mutant) -> bool:
+def mutated_outcome(mutant: Mutant) -> str:
     with tempfile.TemporaryDirectory() as place:
         src = copied(Path(place))
         mutate(src, mutant)
-        return green(src, mutant.tests)
+        return outcome(src, mutant.tests)
 
 
-def main(words: list[str]) -> int:
-    """Run the mutants named; the exit code is how many live."""
-    chosen = [m for m in (*MUTANTS, *JOINTS, *SILENT, *FAULTS) if not words or any(word in m.wrong for word in words)]
-    for tests in dict.fromkeys(m.tests for m in chosen):
-        if not green(ROOT / "src", tests):
-            raise SystemExit(f"tests/{tests} is red without any mutant")
-    survivors = 0
+def state() -> str:
+    """A digest of src and tests, so that a result is not taken for that of other code."""
+    digest = hashlib.sha256()
+    for path in sorted(p for top in ("src", "tests") for p in (ROOT / top).rglob("*") if p.suffix != ".pyc"):
+        if path.is_file():
+            digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+class Results:
+    """Outcomes by what was run; written to a file as they come, if there is one."""
+
+    def __init__(self, log: Path | None) -> None:
+        self.log, self.state, self.known = log, state(), dict[str, str]()
+        for line in log.read_text("utf-8").splitlines() if log is not None and log.exists() else ():
+            with_state, name, word = json.loads(line)
+            if with_state == self.state:
+                self.known[name] = word
+
+    def of(self, name: str, run: Callable[[], str]) -> str:
+        if name not in self.known:
+            self.known[name] = run()
+            if self.log is not None:
+                with self.log.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([self.state, name, self.known[name]]) + "\n")
+        return self.known[name]
+
+
+def main(words: list[str], log: Path | None = None) -> int:
+    """Run the mutants named; the exit code is how many live, or have no answer."""
+    chosen = [m for m in EVERY if not words or any(word in m.wrong for word in words)]
+    results, dead = Results(log), 0
     for mutant in chosen:
-        alive = lives(mutant)
-        survivors += alive
-        print(f"{'LIVES' if alive else 'dies '}  {mutant.wrong}  (tests/{mutant.tests})", flush=True)
-    print(f"{len(chosen) - survivors} of {len(chosen)} die")
-    return survivors
+        tests = mutant.tests
+        whole = results.of(f"unchanged: {tests}", lambda tests=tests: outcome(ROOT / "src", tests))
+        found = f"tests/{tests} without any mutant: {whole}"
+        if whole == "passed":
+            found = results.of(mutant.wrong, lambda mutant=mutant: mutated_outcome(mutant))
+        dead += found == "failed"
+        word = {"failed": "dies ", "passed": "LIVES"}.get(found, "ERROR")
+        print(f"{word}  {mutant.wrong}  (tests/{tests}){'' if word != 'ERROR' else chr(10) + found}", flush=True)
+    print(f"{dead} of {len(chosen)} die")
+    return len(chosen) - dead
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--log", type=Path)
+    asked = parser.parse_args()
+    sys.exit(main(asked.words, asked.log))
