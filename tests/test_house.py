@@ -260,9 +260,35 @@ def test_contributing_names_the_files_to_touch(section: str) -> None:
     assert len(found) == len(said) + new, f"{section}: {module} touches {sorted(found)}"
 
 
-def test_every_mutant_still_has_its_line():
+def test_every_mutant_still_has_its_line() -> None:
     """`tests/mutants.py` takes minutes; that its lines are there takes none, and they move when code does."""
     from mutants import EVERY
 
     assert [m.wrong for m in EVERY if (SRC / m.file).read_text().count(m.line) != 1] == []
     assert len({m.wrong for m in EVERY}) == len(EVERY)  # a log of results has them by this sentence
+
+
+def catches_all(node: ast.AST) -> bool:
+    """`except:`, `except Exception` or `suppress(Exception)`, alone or among others, and not raised again as it is."""
+    if isinstance(node, ast.ExceptHandler):
+        caught = node.type
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress") and node.args:
+        caught = ast.Tuple(node.args)
+    else:
+        return False
+    names = {"*"} if caught is None else {n.id for n in ast.walk(caught) if isinstance(n, ast.Name)}
+    return bool(names & {"*", "Exception", "BaseException"})
+
+
+def test_what_catches_every_error_says_why() -> None:
+    """Such a place hides bugs: it needs a reason in a comment on its line, or a narrower class."""
+    found, silent = 0, []
+    for module, path in modules().items():
+        lines = path.read_text("utf-8").splitlines()
+        for node in ast.walk(ast.parse("\n".join(lines))):
+            if catches_all(node):
+                found += 1
+                if not re.search(r"#\s+\w+ \w+", lines[node.lineno - 1].replace("# noqa", "")):
+                    silent.append(f"{module}:{node.lineno}")
+    assert found
+    assert silent == []

@@ -114,7 +114,7 @@ def main(argv: list[str] | None = None) -> int:
     except ENVIRONMENT as error:
         _close_stdout()
         return _tell(error_text(error), 2 if isinstance(error, PATH_ERRORS) or is_damage(error) else 1)
-    except Exception as error:
+    except Exception as error:  # raised again, with what to do
         error.add_note("This is a bug in unseam: please report it with the command and this traceback.")
         raise
     return 0

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
 
 from unseam.errors import BadInput, MissingPackage
 from unseam.metrics.inputs.read import read_array
-from unseam.readers import load_array
+from unseam.readers import DAMAGE, load_array
 
 _FILES = ("sae_weights.safetensors", "sae.safetensors", "ae.pt", "params.npz")  # in the folder of a dictionary
 _KNOWN = ("W_dec", "decoder.weight")  # tensors of directions, in the order in which they are looked for
@@ -106,8 +107,9 @@ def _state_dict(path: Path, key: str) -> tuple[str, Any]:
     torch = _need_torch(path)
     try:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except Exception as error:
-        raise BadInput(f"{path} cannot be read as tensors ({str(error).splitlines()[0][:200]})") from None
+    except (*DAMAGE, UnpicklingError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise BadInput(f"{path} cannot be read as tensors ({reason})") from None
     if isinstance(state, dict) and isinstance(state.get("ae"), dict):
         state = state["ae"]  # a checkpoint of dictionary_learning: step, ae, optimizer, ...
     tensors = {n: t for n, t in state.items() if hasattr(t, "detach")} if isinstance(state, dict) else {}

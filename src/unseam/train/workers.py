@@ -146,7 +146,7 @@ def train_in_processes(jobs: Sequence[Job], workers: int, advance: Any) -> None:
                 advance(done, loss_text(*map(_mean, zip(*losses.values(), strict=True))))
                 if interrupted.is_set():
                     raise Interrupted(job.folder)
-        except BaseException:
+        except BaseException:  # Ctrl-C too; it is raised again
             for worker in running:  # ask those still at work for a last checkpoint
                 worker.process.terminate()
             raise
@@ -230,5 +230,5 @@ def _work(line: Line, document: dict[str, Any], objective: dict[str, str], folde
         line.send("BadInput", str(error))
     except ENVIRONMENT as error:
         line.send("Failed", f"{error_text(error)}; then continue with: {resume_command(Path(folder))}")
-    except BaseException:
+    except BaseException:  # the first process prints the traceback, and ends
         line.send("bug", f"a training process failed:\n{traceback.format_exc()}")

@@ -142,7 +142,7 @@ def answer_of(request: str | urllib.request.Request) -> Any:
     def wait() -> None:
         try:
             found.append(urllib.request.urlopen(request, timeout=TIMEOUT))
-        except Exception as error:
+        except Exception as error:  # raised by the thread that waits
             found.append(error)
 
     thread = Thread(target=wait, daemon=True)
