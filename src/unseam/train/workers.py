@@ -146,7 +146,7 @@ def train_in_processes(jobs: Sequence[Job], workers: int, advance: Any) -> None:
                 advance(done, loss_text(*map(_mean, zip(*losses.values(), strict=True))))
                 if interrupted.is_set():
                     raise Interrupted(job.folder)
-        except BaseException:  # Ctrl-C too; it is raised again
+        except BaseException:  # also KeyboardInterrupt; it is raised again
             for worker in running:  # ask those still at work for a last checkpoint
                 worker.process.terminate()
             raise

@@ -57,12 +57,12 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
     gaussian = type(first).__name__ == "Normal"
     likelihood, notes = _likelihood_of(first)
     return AdaptedModel(
-        "scvi-tools", decode, not_alone, codes, torch.cat(variances), likelihood=likelihood, beta=last_weight(model),
+        "scvi-tools", decode, refuse_array, codes, torch.cat(variances), likelihood=likelihood, beta=last_weight(model),
         context=context, data=torch.cat(data), module=module, notes=notes,
     )  # fmt: skip
 
 
-def not_alone(x: Tensor) -> EncoderOutput:
+def refuse_array(x: Tensor) -> EncoderOutput:
     """Its encoder takes cells with their batch and library, not rows of counts."""
     raise BadInput("a scvi-tools model encodes an AnnData, not an array")
 

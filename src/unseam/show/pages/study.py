@@ -319,7 +319,7 @@ def _render(frame: pd.DataFrame, tables: _Tables, name: str, pictures: Mapping[s
     return page.render(
         name=name,
         models=models,
-        compared=words.compared_text(models, frame),
+        compared=words.models_compared(models, frame),
         answers=words.answer(tables),
         keys=words.key_results(tables),
         needs=words.needs,

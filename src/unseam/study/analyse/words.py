@@ -174,7 +174,7 @@ def against_labels(row: Mapping[Any, Any]) -> str:
     return f"difference from labels {gap:+.0f} points ({low:+.0f} to {high:+.0f})"
 
 
-def compared_text(models: pd.DataFrame, frame: pd.DataFrame) -> str:
+def models_compared(models: pd.DataFrame, frame: pd.DataFrame) -> str:
     """What was compared, on how many models."""
     known = [METHOD_TITLES.get(str(name), str(name)) for name in models["method"].unique()]
     diverged = len(frame) - len(models)
