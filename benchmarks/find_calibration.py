@@ -45,7 +45,7 @@ from unseam.finding.search import examine
 LONG = True  # `unseam bench` runs it only by name
 HERE = Path(__file__).parent
 JUDGED = ("_calibration_kinds.py", "_calibration_judge.py")
-WORDS = ("sentences.py", "certificates.py", "findings.py")  # of `find`: they only say what was found
+WORDS = ("sentences.py", "findings.py")  # of `find`: they only say what was found
 NETWORKS = ("network.py", "nonlinear.py", "latent_count.py", "linear_rival.py", "encoding.py", "spacings.py")
 
 

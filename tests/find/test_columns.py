@@ -15,7 +15,7 @@ from unseam.data import load_data
 from unseam.errors import BadInput
 from unseam.finding import read as reading
 from unseam.finding.columns import prepare
-from unseam.finding.dimension import dependent, hsic
+from unseam.finding.density import dependent, hsic
 from unseam.finding.kinds import recognise
 from unseam.finding.missing import ppca_fill
 from unseam.finding.network import EFFORTS, Effort

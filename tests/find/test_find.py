@@ -17,7 +17,7 @@ from unseam.finding.axes import fit_axes
 from unseam.finding.grades import grade_of
 from unseam.finding.kinds import recognise
 from unseam.finding.network import EFFORTS, Effort, loss_state
-from unseam.finding.stability import agreement
+from unseam.finding.stability import Agreement, agreement
 from unseam.rng import numpy_generator
 from unseam.run.config import split
 from unseam.stats import matched, rank_correlations
@@ -201,8 +201,8 @@ def test_agreement_knows_swaps_signs_and_planes() -> None:
 @pytest.mark.parametrize(
     ("case", "grade"),
     [
-        ((0.91, 0.5, True, 0.0, False, True), "found"),
-        ((0.89, 0.5, True, 0.0, False, True), "unstable"),
+        ((0.91, 0.9, True, 0.0, False, True), "found"),
+        ((0.89, 0.9, True, 0.0, False, True), "unstable"),
         ((0.99, 0.5, False, 0.99, True, True), "pair"),
         ((0.99, 0.5, False, 0.89, True, True), "unstable"),
         ((0.91, 0.95, True, 0.0, False, True), "unstable"),
@@ -210,6 +210,12 @@ def test_agreement_knows_swaps_signs_and_planes() -> None:
 )
 def test_grades_at_both_sides_of_their_limits(case: tuple[float, float, bool, float, bool, bool], grade: str) -> None:
     assert grade_of(*case) == grade
+
+
+def test_the_bar_of_coming_back_is_at_least_that_of_being_the_same() -> None:
+    """With many factors chance alone gives little: an axis that comes back at 0.89 is still not the same one."""
+    back = Agreement(np.full(9, 0.89), 0.5, np.arange(9), np.zeros(9))
+    assert (back.bar, back._replace(chance=0.95).bar, back._replace(agrees=0.97).bar) == (0.9, 0.95, 0.97)
 
 
 def test_settled_says_how_fast_it_falls() -> None:

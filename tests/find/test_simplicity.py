@@ -14,10 +14,9 @@ from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.finding.axes import fit_axes
 from unseam.finding.factor_analysis import FactorModel, correlation_matrix, explains, fit_factors
+from unseam.finding.factor_count import FactorCounts, clear_factors, count_factors, minimum_partial, parallel_analysis
 from unseam.finding.grades import Answer
-from unseam.finding.linear import depend
-from unseam.finding.number import FactorCounts, clear_factors, count_factors, minimum_partial, parallel_analysis
-from unseam.finding.simple import power_of_second
+from unseam.finding.linear import depend, power_of_second
 from unseam.finding.simplicity import congruences, criterion, promax, simple_structure
 from unseam.finding.stability import (
     Agreement,
@@ -222,6 +221,8 @@ def test_one_direction_is_found_only_if_one_factor_explains_the_correlations() -
     few = fit_factors(correlation_matrix(one[:60]), 1)
     assert explains(few, 60).p_value > 0.001
     assert power_of_second(few, 60) < 0.9 < power_of_second(few, 5000)
+    R = np.outer(L, L) + np.diag(1 - L**2)
+    assert power_of_second(fit_factors(R, 1), 400) < 0.95 < power_of_second(fit_factors(R, 1), 800)
 
 
 def test_shares_and_sums_are_never_found() -> None:

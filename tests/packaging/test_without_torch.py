@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from unseam.finding.separation import separations
+from unseam.finding.stability import separations
 from unseam.geometry.degeneracy import pairs_of, plane_differences
 from unseam.train import fit
 

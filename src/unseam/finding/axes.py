@@ -16,8 +16,16 @@ import numpy as np
 from scipy.stats import norm, normaltest
 
 from unseam.axes import Array
-from unseam.finding.density import Density, density, gain, gaussian_log, log_marginals, rotation_by_independence
-from unseam.finding.dimension import FLOOR, MOST_ANALYSED, WHOLE, Start, by_columns, dependent, isotropic
+from unseam.finding.density import (
+    Density,
+    density,
+    dependent,
+    gain,
+    gaussian_log,
+    log_marginals,
+    rotation_by_independence,
+)
+from unseam.finding.factor_count import FLOOR, MOST_ANALYSED, WHOLE, Start, by_columns, isotropic
 from unseam.linear.ppca import axes_of_rows
 from unseam.stats import matched, matched_codes
 

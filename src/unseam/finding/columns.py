@@ -1,6 +1,6 @@
 """Which columns of a table can be used, in which unit they are compared, and the numbers that are modelled.
 
-Every choice is kept as a word. Used are continuous columns, whole numbers, ordinal ones (3 to 7 different numbers),
+Every choice is given in words. Used are continuous columns, whole numbers, ordinal ones (3 to 7 different numbers),
 counts (as logarithms where a linear model looks at them, as they are where parts do) and binary ones; classes of more
 than two are left out unless asked for, and are then a column for each class but the first. Left out by name: constant,
 empty, identifiers, labels, copies, words, dates.
@@ -17,17 +17,22 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.errors import BadInput, unknown
-from unseam.finding.kinds import USED, Kind, column_kinds, distinct, named_columns, quote_name
-from unseam.finding.missing import Filler, by_hidden_cells, filler, ppca_fill
-from unseam.finding.table_warnings import (
+from unseam.finding.kinds import (
+    USED,
+    Kind,
+    column_kinds,
+    distinct,
     far_values,
     is_series,
+    named_columns,
+    quote_name,
     remarks,
     warn_of_classes,
     warn_of_far_values,
     warn_of_series,
     warn_of_words,
 )
+from unseam.finding.missing import Filler, by_hidden_cells, filler, ppca_fill
 from unseam.readers import Columns
 from unseam.rng import numpy_generator
 
@@ -136,10 +141,10 @@ class Prepared:
             ]
         parts = [f"{len(names)} {kind}" for kind, names in self.by_kind().items()]
         left = [f"{quote_name(n)} ({k})" for n, k in zip(self.names, self.kinds, strict=True) if k not in USED]
-        said = f"{len(self.x):,} rows, {len(self.names):,} columns: {', '.join(parts)}"
+        text = f"{len(self.x):,} rows, {len(self.names):,} columns: {', '.join(parts)}"
         if left:
-            said += f"; left out {', '.join(left[:8])}" + (f" and {len(left) - 8} more" if len(left) > 8 else "")
-        return [said, _SCALES[self.scale], *self.notes]
+            text += f"; left out {', '.join(left[:8])}" + (f" and {len(left) - 8} more" if len(left) > 8 else "")
+        return [text, _SCALES[self.scale], *self.notes]
 
 
 _SCALES = {
@@ -185,13 +190,13 @@ def prepare(
     same = shape is not None or _same_levels(x, [own[i] for i in used])
     automatic = scale == "auto" or shape is not None
     chosen, unit = _units(x, ("common" if same else "standard") if automatic else scale)
-    filled, fills, said = _fill((x - mean) / unit, gaps)
+    filled, fills, filled_how = _fill((x - mean) / unit, gaps)
     far = far_values(table, own) if shape is None else {}
     notes = (
         *remarks(table, own, len(used)),
         *warn_of_far_values(far),
         *(warn_of_series(filled) if shape is None else []),
-        *said,
+        *filled_how,
     )
     rest = None if shape is None else np.array([column[0] for column in table.columns], np.float64)
     return Prepared(
@@ -247,10 +252,10 @@ def _fill(x: Array, gaps: Array) -> tuple[Array, int | None, list[str]]:  # (N, 
     seen = ~gaps
     d = by_hidden_cells(x, seen, numpy_generator(0, "gaps"))
     many = int(gaps.any(0).sum())
-    said = f"{int(gaps.sum()):,} missing cells ({100 * gaps.mean():.1f} %) in {many} column{'s' * (many != 1)}"
-    said += ": more than half, so that nothing can be sure" if gaps.mean() > _MANY else ""
+    text = f"{int(gaps.sum()):,} missing cells ({100 * gaps.mean():.1f} %) in {many} column{'s' * (many != 1)}"
+    text += ": more than half, so that nothing can be sure" if gaps.mean() > _MANY else ""
     how = "by their expectation given the row (PPCA, likelihood of the others alone)" if d else "by the column's mean"
-    return ppca_fill(x, seen, d), d, [f"{said}, filled {how}"]
+    return ppca_fill(x, seen, d), d, [f"{text}, filled {how}"]
 
 
 def _usable(table: Columns, kinds: Sequence[Kind], used: Sequence[int]) -> None:
@@ -261,7 +266,7 @@ def _usable(table: Columns, kinds: Sequence[Kind], used: Sequence[int]) -> None:
     if len(used) >= 2:
         return
     what = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-    said = ", ".join(f"{count} {kind}" for kind, count in what.items())
+    text = ", ".join(f"{count} {kind}" for kind, count in what.items())
     words = next(
         (f"{n!r} holds words ({distinct(c)[0]!r})" for n, c, k in named_columns(table, kinds) if k == "words"), None
     )
@@ -269,7 +274,7 @@ def _usable(table: Columns, kinds: Sequence[Kind], used: Sequence[int]) -> None:
         [_TWO, *(warn_of_words(table, kinds)[:1] or ([words] if words else [])), *warn_of_classes(table, kinds)]
     )
     raise BadInput(
-        f"the data has n_features={len(used)} usable column{'s' * (len(used) != 1)} of {len(kinds)} ({said}); factors "
+        f"the data has n_features={len(used)} usable column{'s' * (len(used) != 1)} of {len(kinds)} ({text}); factors "
         f"are shared by several: {hints}"
     )
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,19 +16,10 @@ import pandas as pd
 from unseam.atomic import atomic_file, write_atomic
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.finding.certificates import Certificate, Clue
 from unseam.finding.columns import Prepared
-from unseam.finding.number import FactorCounts
+from unseam.finding.factor_count import FactorCounts
+from unseam.finding.grades import FoundFactor, Model
 from unseam.finding.read import flat, read
-
-Grade = Literal["found", "pair", "unstable"]
-SHOWN = 8  # features named for a factor
-AGREES = 0.9  # rank correlation from which a factor, or its group, comes back
-MEANING = {
-    "found": "comes back, and nothing else fits as well",
-    "pair": "found together with others, as a group; which axes in its space are right is not identified",
-    "unstable": "does not come back",
-}
 
 
 def measured_text(value: float | None, digits: int = 2) -> str:
@@ -63,88 +54,9 @@ def _null_for_nan(document: Any) -> Any:
     return None if isinstance(document, float) and math.isnan(document) else document
 
 
-class Model(Protocol):
-    """What a finding rests on: rows in model units -> codes and back."""
-
-    def encode(self, x: Array) -> Array: ...  # (N, n) -> (N, k)
-
-    def decode(self, u: Array) -> Array: ...  # (N, k) -> (N, n)
-
-
 def encode_rows(model: Model, prepared: Prepared, x: Array) -> Array:  # (M, n), NaN where missing -> (M, k)
     """Codes of rows in model units, missing cells filled by their expectation given the row."""
     return model.encode(prepared.filler(x) if np.isnan(x).any() else x)
-
-
-@dataclass(frozen=True)
-class Move:
-    """What one standard deviation of a factor does to a column, in the column's own unit."""
-
-    name: str
-    change: float
-    share: float  # of the column's standard deviation
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.change:+.3g}"
-
-
-@dataclass(frozen=True)
-class FoundFactor:
-    """One factor."""
-
-    latent: int
-    grade: Grade
-    nats: float
-    agreement: float
-    chance: float
-    moves: tuple[Move, ...]  # the columns it moves most, largest first
-    with_: tuple[int, ...] = ()  # the others of its group, if it is one of a pair
-    separation: float = 1.0  # of its singular value from the nearest other's: 0 is a plane
-    by: str = ""  # which clue gave its axis, in words
-    certificate: Certificate = Certificate("none")
-    determinacy: float | None = None  # squared multiple correlation of the factor with the columns
-    group_agreement: float | None = None  # how well its whole group comes back
-    measure: str = "rank correlation of codes"  # what `agreement` is
-    bar: float = AGREES  # from which on `agreement` counts as coming back: at least the 95 % quantile of chance
-
-    @property
-    def features(self) -> list[str]:
-        return [move.name for move in self.moves]
-
-    @property
-    def clue(self) -> Clue:
-        """The clue that gave its axis."""
-        return self.certificate.clue
-
-    @property
-    def determinacy_root(self) -> float | None:
-        """Multiple correlation of the factor with the columns: how well its codes can follow it at all."""
-        return None if self.determinacy is None else float(np.sqrt(self.determinacy))
-
-    @property
-    def rests_on(self) -> tuple[str, float, float]:
-        """The number that the grade rests on: its name, its value, and what it is compared with."""
-        if self.grade == "pair" and self.with_ and self.group_agreement is not None:
-            return "its group comes back", self.group_agreement, AGREES
-        return "comes back", self.agreement, self.bar
-
-    def graded(self) -> str:
-        """Its grade, and with whom: up to three others by number; more than two together are a group."""
-        if not self.with_:
-            return self.grade
-        others = ", ".join(map(str, self.with_))
-        word = "group" if len(self.with_) > 1 else self.grade
-        return f"{word} with {others}" if len(self.with_) <= 3 else f"{word} ({len(self.with_)} others)"
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "latent": self.latent, "grade": self.grade, "nats": self.nats, "agreement": self.agreement,
-            "chance": self.chance, "features": self.features, "with": list(self.with_),
-            "separation": self.separation, "axis_by": self.by, "clue": self.clue, "determinacy": self.determinacy,
-            "group_agreement": self.group_agreement, "measure": self.measure, "bar": self.bar,
-            "certificate": self.certificate.to_json(),
-            "moves": [{"feature": m.name, "change": m.change, "share": m.share} for m in self.moves],
-        }  # fmt: skip
 
 
 @dataclass(frozen=True)

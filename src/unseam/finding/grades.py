@@ -1,21 +1,197 @@
-"""One model's answer, and the grades that its factors get."""
+"""One model's answer, the grades that its factors get, and a certificate for each: every clue that was tested, which
+one decides, and under which assumption the axis is right."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from unseam.axes import Array
-from unseam.finding.certificates import Certificate
 from unseam.finding.columns import Prepared
-from unseam.finding.findings import AGREES, SHOWN, FoundFactor, Grade, Model, Move
-from unseam.finding.stability import Agreement, groups
+from unseam.finding.stability import AGREES, Agreement, groups
 
+Grade = Literal["found", "pair", "unstable"]
+Clue = Literal["independence", "simplicity", "non-negativity", "geometry", "none"]
+_CLUES: tuple[Clue, ...] = ("independence", "simplicity", "non-negativity", "geometry")
+_ASSUMPTION: dict[Clue, str] = {
+    "independence": "The axis is right if the factors are independent of each other.",
+    "simplicity": "The axis is right if each factor moves a few of the columns (simple structure).",
+    "non-negativity": "The axis is right if every row is a sum of non-negative amounts of non-negative parts.",
+    "geometry": "The axis is right if the factors act at right angles.",
+    "none": "No clue decides: any other axis in the space of its group fits as well.",
+}
+_NOT_THIS_PLANE = (
+    "The loadings as a whole are simpler than chance, but not in the plane with others of this group: any other axis "
+    "there fits as well."
+)
+SHOWN = 8  # features named for a factor
 SAME = 0.95  # rank correlation from which two axes are one
 TOO_CLOSE = 0.1  # relative difference of singular values (geometry.degeneracy)
 _MOVES = 0.3  # of the largest move: smaller ones are not named
+MEANING = {
+    "found": "comes back, and nothing else fits as well",
+    "pair": "found together with others, as a group; which axes in its space are right is not identified",
+    "unstable": "does not come back",
+}
+
+
+@dataclass(frozen=True)
+class ClueTest:
+    """What one clue says about one factor's axis."""
+
+    clue: Clue
+    decides: bool  # whether the clue by itself singles out this axis, or one that it would turn it to
+    statistic: float | None = None
+    null: float | None = None  # the quantile of the statistic where the clue knows nothing
+    p_value: float | None = None
+    rotates: bool = False  # whether the axis that this clue prefers is another one
+    what: str = ""  # the statistic in words
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the clue speaks for other factors of the same table, but not for this one."""
+        beyond = self.statistic is not None and self.null is not None and self.statistic > self.null
+        return self.clue == "simplicity" and beyond and not self.decides
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "clue": self.clue, "decides": self.decides, "statistic": self.statistic, "null": self.null,
+            "p_value": self.p_value, "rotates": self.rotates, "what": self.what,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        """
+        >>> str(ClueTest("simplicity", True, 0.6123, 0.41, 0.0025, what="varimax criterion"))
+        'simplicity decides (varimax criterion 0.612, chance below 0.410, p = 0.0025)'
+        >>> str(ClueTest("independence", False))
+        'independence does not decide'
+        """
+        words = [f"{self.what or 'statistic'} {self.statistic:.3f}"] if self.statistic is not None else []
+        words += [f"chance below {self.null:.3f}"] if self.null is not None else []
+        words += [f"p = {self.p_value:.2g}"] if self.p_value is not None else []
+        text = f"{self.clue} {'decides' if self.decides else 'does not decide'}"
+        text += " and would turn it" if self.decides and self.rotates else ""
+        return f"{text} ({', '.join(words)})" if words else text
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """All tests of one factor's axis."""
+
+    clue: Clue
+    tests: tuple[ClueTest, ...] = ()
+    sentence: str = ""  # the assumption, where it is another than that of the clue
+
+    @property
+    def assumption(self) -> str:
+        """One sentence: when is the axis right?
+
+        >>> Certificate("none", (ClueTest("simplicity", False, 0.41, 0.40),)).assumption[:47]
+        'The loadings as a whole are simpler than chance'
+        """
+        if self.clue == "none" and any(test.elsewhere for test in self.tests):
+            return _NOT_THIS_PLANE
+        return self.sentence or _ASSUMPTION[self.clue]
+
+    @property
+    def rotating(self) -> tuple[Clue, ...]:
+        """The clues that would turn the axis."""
+        return tuple(test.clue for test in self.tests if test.rotates)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "clue": self.clue, "tests": [test.to_json() for test in self.tests], "rotating": list(self.rotating),
+            "assumption": self.assumption,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        """
+        >>> print(Certificate("geometry", (ClueTest("independence", False),)))
+        independence does not decide. The axis is right if the factors act at right angles.
+        """
+        tested = "; ".join(map(str, self.tests))
+        return f"{tested}. {self.assumption}" if tested else self.assumption
+
+
+class Model(Protocol):
+    """What a finding rests on: rows in model units -> codes and back."""
+
+    def encode(self, x: Array) -> Array: ...  # (N, n) -> (N, k)
+
+    def decode(self, u: Array) -> Array: ...  # (N, k) -> (N, n)
+
+
+@dataclass(frozen=True)
+class Move:
+    """What one standard deviation of a factor does to a column, in the column's own unit."""
+
+    name: str
+    change: float
+    share: float  # of the column's standard deviation
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.change:+.3g}"
+
+
+@dataclass(frozen=True)
+class FoundFactor:
+    """One factor."""
+
+    latent: int
+    grade: Grade
+    nats: float
+    agreement: float
+    chance: float
+    moves: tuple[Move, ...]  # the columns it moves most, largest first
+    with_: tuple[int, ...] = ()  # the others of its group, if it is one of a pair
+    separation: float = 1.0  # of its singular value from the nearest other's: 0 is a plane
+    by: str = ""  # which clue gave its axis, in words
+    certificate: Certificate = Certificate("none")
+    determinacy: float | None = None  # squared multiple correlation of the factor with the columns
+    group_agreement: float | None = None  # how well its whole group comes back
+    measure: str = "rank correlation of codes"  # what `agreement` is
+    bar: float = AGREES  # from which on `agreement` counts as coming back: at least the 95 % quantile of chance
+
+    @property
+    def features(self) -> list[str]:
+        return [move.name for move in self.moves]
+
+    @property
+    def clue(self) -> Clue:
+        """The clue that gave its axis."""
+        return self.certificate.clue
+
+    @property
+    def determinacy_root(self) -> float | None:
+        """Multiple correlation of the factor with the columns: how well its codes can follow it at all."""
+        return None if self.determinacy is None else float(np.sqrt(self.determinacy))
+
+    @property
+    def rests_on(self) -> tuple[str, float, float]:
+        """The number that the grade rests on: its name, its value, and what it is compared with."""
+        if self.grade == "pair" and self.with_ and self.group_agreement is not None:
+            return "its group comes back", self.group_agreement, AGREES
+        return "comes back", self.agreement, self.bar
+
+    def graded(self) -> str:
+        """Its grade, and with whom: up to three others by number; more than two together are a group."""
+        if not self.with_:
+            return self.grade
+        others = ", ".join(map(str, self.with_))
+        word = "group" if len(self.with_) > 1 else self.grade
+        return f"{word} with {others}" if len(self.with_) <= 3 else f"{word} ({len(self.with_)} others)"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "latent": self.latent, "grade": self.grade, "nats": self.nats, "agreement": self.agreement,
+            "chance": self.chance, "features": self.features, "with": list(self.with_),
+            "separation": self.separation, "axis_by": self.by, "clue": self.clue, "determinacy": self.determinacy,
+            "group_agreement": self.group_agreement, "measure": self.measure, "bar": self.bar,
+            "certificate": self.certificate.to_json(),
+            "moves": [{"feature": m.name, "change": m.change, "share": m.share} for m in self.moves],
+        }  # fmt: skip
 
 
 class Unseen(NamedTuple):

@@ -18,15 +18,12 @@ from unseam.axes import Array
 from unseam.errors import lookup
 from unseam.finding import sentences
 from unseam.finding.axes import not_gaussian, subspace
-from unseam.finding.certificates import Certificate, ClueTest
 from unseam.finding.columns import Prepared
-from unseam.finding.density import gain, less_dependent
-from unseam.finding.dimension import dependent
-from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Unseen, join_groups
+from unseam.finding.density import dependent, gain, less_dependent
+from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Certificate, ClueTest, Unseen, join_groups
 from unseam.finding.latent_count import BETTER, LATENTS, Choice, NetworkCohort, fewest_latents
 from unseam.finding.linear_rival import Rival, linear_rival
-from unseam.finding.separation import separations
-from unseam.finding.stability import Twice, agreement
+from unseam.finding.stability import Twice, agreement, separations
 from unseam.stats import matched_codes
 
 if TYPE_CHECKING:
@@ -95,21 +92,21 @@ def _network_answer(prepared: Prepared, ask: Ask, folder: Path) -> tuple[Answer 
         won, better = _keeps_more(models[best], rows, cohort.used[best])
     else:
         won, better = is_likelier(bounds[best], rival.logs)
-    said = [f"a network ({sentences.plural(how.seeds, 'seed')}) {better} on {len(rows.test):,} unseen rows"]
-    said = [said[0], choice.says()] if choice.says() else said
+    notes = [f"a network ({sentences.plural(how.seeds, 'seed')}) {better} on {len(rows.test):,} unseen rows"]
+    notes = [notes[0], choice.says()] if choice.says() else notes
     if not won:
-        return None, True, False, [f"{said[0]}: not taken (its training: {state.says()})"]
+        return None, True, False, [f"{notes[0]}: not taken (its training: {state.says()})"]
     if rival is not None and (state.word == "still falling" or not rival.settled):
         why = state.says() if rival.settled else f"the linear model to compare it with: {rival.state}"
-        return None, False, False, [*said, f"not taken, because training had not settled: {why}"]
-    said.append(state.says())
+        return None, False, False, [*notes, f"not taken, because training had not settled: {why}"]
+    notes.append(state.says())
     level = float(bounds[best].mean()) - _WITNESS * (10 if images else 1)
     stayed = {m: models[m] for m in bounds if cohort.used[m] and float(bounds[m].mean()) >= level}
-    said += sentences.witnesses(how.seeds, len(stayed), _WITNESS * (10 if images else 1))
+    notes += sentences.witnesses(how.seeds, len(stayed), _WITNESS * (10 if images else 1))
     before, rests = _earlier_snapshot(cohort.run, best), state.word == "settled"
     answer, clues, turning = turned_answer(stayed, best, before, rows, ask, bounds[best], rests)
     settled = rests and not turning.still
-    return answer, settled, state.word == "overfitting", [*said, turning.says(), clues]
+    return answer, settled, state.word == "overfitting", [*notes, turning.says(), clues]
 
 
 @contextmanager

@@ -16,14 +16,11 @@ import numpy as np
 
 from unseam.axes import Array
 from unseam.finding import sentences
-from unseam.finding.certificates import Certificate, ClueTest
 from unseam.finding.columns import Prepared
-from unseam.finding.density import Gain, gain
-from unseam.finding.dimension import TESTED, hsic
-from unseam.finding.findings import AGREES
-from unseam.finding.grades import Answer, Unseen, join_groups
+from unseam.finding.density import TESTED, Gain, gain, hsic
+from unseam.finding.grades import Answer, Certificate, ClueTest, Unseen, join_groups
 from unseam.finding.missing import hide, ppca_fill
-from unseam.finding.stability import agreement, halves
+from unseam.finding.stability import AGREES, agreement, halves
 from unseam.rng import numpy_generator
 from unseam.stats import rank_correlations
 
@@ -125,7 +122,8 @@ def how_many(raw: Array, seen: Array, poisson: bool, seed: int, linear: int = 0)
     x, known = raw[rows], seen[rows]
     fit_on = hide(known, numpy_generator(seed, "hidden"))
     hidden = known & ~fit_on
-    best, kept, scores = 0, np.zeros(x.shape), _hidden(x, np.broadcast_to(_means(x, fit_on), x.shape), hidden, poisson)
+    best, filled = 0, np.zeros(x.shape)
+    scores = _hidden(x, np.broadcast_to(_means(x, fit_on), x.shape), hidden, poisson)
     most = min(_MOST, x.shape[1] - 1)
     for d in range(1, most + 1):
         if d > best + _AHEAD and d != linear:
@@ -134,8 +132,8 @@ def how_many(raw: Array, seen: Array, poisson: bool, seed: int, linear: int = 0)
         rate = model.rows(model.amounts(x, fit_on))
         new = _hidden(x, rate, hidden, poisson)
         if gain(new - scores).sure():
-            best, kept, scores = d, rate, new
-    return best, hidden, kept
+            best, filled, scores = d, rate, new
+    return best, hidden, filled
 
 
 def _means(x: Array, seen: Array) -> Array:
@@ -184,8 +182,8 @@ def with_parts(
     steadier = back > linear.comes_back.mean + _STEADIER or (back >= AGREES and not linear.identified.all())
     mixed = linear.identified.all() and not answer.identified.all()
     won = answer is not linear and (better.sure() or steadier) and not mixed
-    said = sentences.parts(d, better, prepared.poisson, back, linear.comes_back.mean, won)
-    return (answer if won else linear), [said]
+    note = sentences.parts(d, better, prepared.poisson, back, linear.comes_back.mean, won)
+    return (answer if won else linear), [note]
 
 
 def _parts_answer(

@@ -125,8 +125,8 @@ def _dataset(name: str, channels: int | None) -> _Source:
     factors = None if data.space is None else data.factors(rows).numpy().astype(np.float64)
     shape = (data.shape[0], data.shape[1], data.shape[2]) if len(data.shape) == 3 else None
     source = _array(x, f"data={name!r}")._replace(truth=factors, shape=shape)
-    said = getattr(layers(data)[-1], "reading_note", "")
-    notes = tuple(part for part in said.split("; ") if part.startswith("left out"))
+    note = getattr(layers(data)[-1], "reading_note", "")
+    notes = tuple(part for part in note.split("; ") if part.startswith("left out"))
     if len(rows) < len(data):
         some = f"{len(rows):,} of {len(data):,} rows, drawn at random, are read, and codes are theirs"
         notes += (f"{some}; `transform` gives those of others",)

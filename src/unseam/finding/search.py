@@ -20,18 +20,17 @@ from unseam.errors import BadInput, named_options, unknown
 from unseam.finding import sentences
 from unseam.finding.axes import NETWORK_ROWS, begin, bends
 from unseam.finding.columns import Prepared, Scale, prepare
-from unseam.finding.dimension import isotropic
 from unseam.finding.factor_analysis import correlation_matrix
+from unseam.finding.factor_count import WIDE, FactorCounts, count_factors, isotropic
 from unseam.finding.findings import Findings, Minor, encode_rows
 from unseam.finding.grades import Answer, grade_factors
+from unseam.finding.kinds import KNOWS
 from unseam.finding.latent_count import LATENTS
 from unseam.finding.linear import LinearInput, independence_answer, linear_answer, shaped_columns
 from unseam.finding.nonlinear import Ask, network_answer
-from unseam.finding.number import WIDE, FactorCounts, count_factors
 from unseam.finding.parts import with_parts
 from unseam.finding.read import read
 from unseam.finding.rivals import compare_rivals
-from unseam.finding.table_warnings import KNOWS
 from unseam.lazy import require_torch, torch_is_installed
 from unseam.progress import stage
 from unseam.rng import numpy_generator
@@ -163,8 +162,8 @@ def examine(
     best, settled, overfitting = linear, True, False
     if prepared.shape is None and prepared.positive and len(rows) >= KNOWS:
         with _step(2, "non-negative parts", prepared, show):
-            best, said = with_parts(prepared, linear, rows, train, test, latents, seed)
-        notes += said
+            best, more = with_parts(prepared, linear, rows, train, test, latents, seed)
+        notes += more
     if prepared.shape is None and _rows_are_shares(prepared, rows):
         best = replace(best, identified=np.zeros_like(best.identified))
         notes.append("every row has the same sum, so that each column depends on all others: no axis is identified")
@@ -177,8 +176,8 @@ def examine(
         with tempfile.TemporaryDirectory() if out is None else nullcontext(str(out)) as folder:
             ask = Ask(d, rows, effort, orthogonal, beta, device, seed, show, latents is not None)
             with _step(3, "networks", prepared, show), without_resume():
-                other, settled, overfitting, said = network_answer(prepared, ask, Path(folder) / "run")
-        notes += said
+                other, settled, overfitting, more = network_answer(prepared, ask, Path(folder) / "run")
+        notes += more
         best = other or best
     found = grade_factors(best, prepared, table.enough and not prepared.doubtful)
     numbers = replace(numbers, major=len(found))
@@ -186,8 +185,8 @@ def examine(
     notes = [*prepared.says(), *([differ] if differ else []), *notes]
     with _step(4, "other methods", prepared, show):
         beside = compare_rivals(prepared, best, len(found), truth, seed) if with_rivals else {}
-    kept = beside["unseam"]["variance_kept"] if beside else None
-    sentence = sentences.sentence(found, best.kind, _size(prepared), KNOWS, kept)
+    share = beside["unseam"]["variance_kept"] if beside else None
+    sentence = sentences.sentence(found, best.kind, _size(prepared), KNOWS, share)
     own = encode_rows(best.model, prepared, np.where(prepared.gaps, np.nan, x))
     names = [f"factor{f.latent}" for f in found]
     loadings = pd.DataFrame(best.loadings(prepared), index=list(prepared.features), columns=names)
@@ -199,7 +198,7 @@ def examine(
 
 
 def _step(number: int, name: str, prepared: Prepared, show: bool | None) -> AbstractContextManager[None]:
-    """Names the bars inside; said at once where the table is large."""
+    """Names the bars inside; announced at once where the table is large."""
     return stage(f"find, step {number} of 4, {name}", announce=show is not False and prepared.x.size > _LARGE)
 
 
@@ -306,10 +305,10 @@ def _nothing(
     prepared: Prepared, numbers: FactorCounts, notes: list[str], out: str | Path | None, kind: Literal["csv", "parquet"]
 ) -> Findings:
     codes = pd.DataFrame(index=range(len(prepared.x)))
-    said = sentences.no_factors_sentence(_size(prepared), KNOWS)
+    sentence = sentences.no_factors_sentence(_size(prepared), KNOWS)
     return _written(
         Findings(
-            (), "none", said, True, False, {}, (*prepared.says(), *notes), codes, prepared, None, {}, numbers,
+            (), "none", sentence, True, False, {}, (*prepared.says(), *notes), codes, prepared, None, {}, numbers,
             pd.DataFrame(index=list(prepared.features)),
         ), out, kind,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is said: two sentences that a person can repeat, and the choices that led to them."""
+"""The words of the answer: two sentences that a person can repeat, and the choices that led to them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from unseam.finding.density import Gain
-from unseam.finding.findings import FoundFactor
+from unseam.finding.grades import FoundFactor
 
 _GEOMETRY = "by geometry alone, which is right only if factors act at right angles: independence is indifferent"
 PARTS = "non-negativity decides"
@@ -111,13 +111,13 @@ def _listed(things: Sequence[object]) -> str:
 
 
 def no_factors_sentence(size: Size, knows: int) -> str:
-    said = (
+    text = (
         f"No factors: in these {size.N:,} {size.row}s the {size.n} {size.column}s share no more than the same "
         f"{size.column}s shuffled."
     )
     if knows > size.N:
-        return f"{said} But {size.N} {size.row}s are too few to know; give at least {knows}."
-    return f"{said} Each {size.column} stands for itself."
+        return f"{text} But {size.N} {size.row}s are too few to know; give at least {knows}."
+    return f"{text} Each {size.column} stands for itself."
 
 
 def plural(count: int, what: str) -> str:
@@ -142,22 +142,22 @@ def witnesses(seeds: int, stayed: int, nats: float) -> list[str]:
 
 def turning(least: float, steps: int, still: bool) -> str:
     """Whether the axes, too, had come to rest."""
-    said = f"over the last {steps:,} steps each factor's rank correlation with itself is at least {least:.2f}"
-    return f"axes still turning: {said}" if still else f"axes had settled: {said}"
+    text = f"over the last {steps:,} steps each factor's rank correlation with itself is at least {least:.2f}"
+    return f"axes still turning: {text}" if still else f"axes had settled: {text}"
 
 
 def parts(d: int, better: Gain, poisson: bool, back: float, other: float, won: bool) -> str:
     """The non-negative model against the linear one."""
     unit = "nats" if poisson else "squared units"
-    said = f"{plural(d, 'non-negative part')} against a linear model: hidden cells {better.mean:+.3g} {unit} a cell"
+    text = f"{plural(d, 'non-negative part')} against a linear model: hidden cells {better.mean:+.3g} {unit} a cell"
     return (
-        f"{said} (standard error {better.error:.2g}), come back {back:.2f} and {other:.2f}: "
+        f"{text} (standard error {better.error:.2g}), come back {back:.2f} and {other:.2f}: "
         f"{'parts' if won else 'the linear model'} taken"
     )
 
 
 def clue_choice_sentence(chosen: str, back: float, other: float, less: Gain) -> str:
-    """Which clue was taken, and what the other said."""
+    """Which clue was taken, and what the other text."""
     rest = "geometry" if chosen == "independence" else "independence"
     decided = "independence prefers its own axes" if less.sure() else "independence is indifferent between them"
     return (

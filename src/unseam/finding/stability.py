@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from unseam.axes import Array
-from unseam.finding.findings import AGREES
 from unseam.rng import numpy_generator
 from unseam.stats import matched, matched_codes, rank_correlations
 
+AGREES = 0.9  # rank correlation from which a factor, or its group, comes back
 _MIXES = 0.35  # a correlation above this says that two factors take each other's place
 _CONGRUENT = 0.95  # Tucker's congruence from which loadings are called the same (Lorenzo-Seva & ten Berge 2006)
 _CHANCE = 0.95  # quantile of random axes that coming back must exceed
@@ -177,3 +177,33 @@ def chance_quantile(d: int, times: int, level: float = _CHANCE, draws: int = 200
     Q = np.abs(np.linalg.qr(generator.standard_normal((tables * times, d, d)))[0])
     values = np.stack([matched(q).values for q in Q]).reshape(tables, times, d)
     return float(np.quantile(np.median(values, axis=1), level))
+
+
+def separations(gram: Array) -> Array:  # (p, k, k) -> (k,)
+    """For each factor the smallest (s1 - s2) / s1 of its planes with the others; 0: no axis is preferred.
+
+    s1 >= s2 are the singular values of columns i and j of J, by the 2 x 2 block of J'J; the lower median over points.
+    (`geometry.degeneracy.plane_differences` is the same in torch; this one is for findings without a network.)
+
+    Parameters
+    ----------
+    gram
+        J'J at p points.
+
+    Returns
+    -------
+    array
+        One number a factor, 1 where it is the only one.
+
+    >>> separations(np.diag([1.0, 0.81])[None]).round(3)
+    array([0.1, 0.1])
+    """
+    k = gram.shape[-1]
+    if k < 2:
+        return np.ones(k)
+    i, j = np.triu_indices(k, 1)
+    a, b = gram[:, i, i], gram[:, j, j]
+    middle, radius = (a + b) / 2, np.hypot((a - b) / 2, gram[:, i, j])
+    s1, s2 = np.sqrt(middle + radius), np.sqrt(np.maximum(middle - radius, 0))
+    difference = np.sort((s1 - s2) / np.maximum(s1, np.finfo(gram.dtype).tiny), axis=0)[(len(gram) - 1) // 2]
+    return np.array([difference[(i == f) | (j == f)].min() for f in range(k)])

@@ -13,7 +13,8 @@ from matplotlib.ticker import MaxNLocator
 
 from unseam.atomic import write_atomic
 from unseam.finding import Findings
-from unseam.finding.findings import MEANING, compared_text, measured_text
+from unseam.finding.findings import compared_text, measured_text
+from unseam.finding.grades import MEANING
 from unseam.finding.sentences import findings_headline
 from unseam.show.pictures import png, strip
 from unseam.show.style import ACCENT, CHOSEN, OTHER, new, styled, svg, template

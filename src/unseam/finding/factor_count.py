@@ -1,4 +1,4 @@
-"""How many factors: the rules that practitioners use, side by side.
+"""How many factors: the rules that practitioners use, side by side, and with how many to start (PPCA's evidence).
 
 parallel   eigenvalues of the correlations above the 95 % quantile of those of shuffled columns (Horn 1965)
 map        the m with the smallest mean squared partial correlation once m components are taken out (Velicer 1976)
@@ -30,14 +30,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unseam.axes import Array
-from unseam.finding.dimension import MOST_ANALYSED, SURE
+from unseam.finding.density import dependent, gain, gaussian_log
 from unseam.finding.factor_analysis import (
+    FactorModel,
     approximation_error,
     canonical_directions,
     correlation_matrix,
     fit_factors,
     standardised_columns,
 )
+from unseam.linear.ppca import log_evidence
 from unseam.rng import numpy_generator
 
 _QUANTILE = 0.95
@@ -48,6 +50,11 @@ _COLUMNS = 2.5  # columns that a direction must move: more than two
 _CLOSE = 0.05  # root mean square error of approximation (RMSEA) up to which a model fits closely
 _GAP = 4.0  # ratio of neighbouring eigenvalues from which on a spectrum has a gap
 WIDE = 300  # columns above which partial correlations are not looked at
+FLOOR = 1e-6  # smallest share of the mean eigenvalue: a noise-free table still has rounding
+SURE = 4.0  # standard deviations above the shuffled tables
+_LEAST_NOISE = 0.01  # of a column's variance, when each has its own
+MOST_ANALYSED = 100  # columns up to which factor analysis is tried
+WHOLE = 12  # columns up to which structure beyond the covariance is looked for
 
 
 @dataclass(frozen=True)
@@ -263,3 +270,81 @@ def _spectrum_gap(l: Array, most: int) -> tuple[int, float]:  # (n,)
         return 0, 1.0
     ratios = l[:most] / np.maximum(l[1 : most + 1], 1e-9)
     return int(ratios.argmax()) + 1, float(ratios.max())
+
+
+def _spectrum(x: Array) -> Array:  # (N, n) -> (n,), largest first
+    x = x - x.mean(0)
+    wide = x.shape[1] > len(x)  # then X X' has the same ones, but for zeros
+    l = np.linalg.eigvalsh(x @ x.T if wide else x.T @ x)[::-1] / len(x)
+    l = np.pad(l, (0, x.shape[1] - len(l)))
+    return np.maximum(l, FLOOR * l.mean())
+
+
+def _by_evidence(l: Array, N: int, most: int = 60) -> int:  # (n,)
+    """The d in 0..n-1 with the highest evidence; d = 0 is one variance for all.
+
+    >>> _by_evidence(np.array([5.0, 3.0, 1.02, 1.0, 0.98]), 200)
+    2
+    """
+    zero = -N * len(l) / 2 * np.log(l.mean())
+    return int(np.argmax([zero, *(log_evidence(l, d, N) for d in range(1, min(len(l), most + 1)))]))
+
+
+def _above_shuffled(x: Array, seed: int, tables: int = 10) -> int:  # (N, n)
+    """Horn's parallel analysis: leading eigenvalues further above those of shuffled tables than SURE deviations."""
+    generator = numpy_generator(seed, "shuffled")
+    null = np.stack([_spectrum(generator.permuted(x, axis=0)) for _ in range(tables)])
+    above = _spectrum(x) > null.mean(0) + SURE * null.std(0) + 1e-9
+    return int(np.argmin(above)) if not above.all() else len(above)
+
+
+def _shared_beyond_covariance(x: Array, seed: int) -> bool:  # (N, n)
+    """Whether any two columns without correlation still depend on each other."""
+    return bool(dependent(x, seed, least=0.0, sure=1.5 * SURE).any())
+
+
+class Start(NamedTuple):
+    """How many linear dimensions the rows share, and the noise of each column, if the columns differ in it."""
+
+    d: int
+    noise: Array | None = None  # (n,) standard deviations
+
+
+def by_columns(x: Array, most: int) -> Start:  # (N, n)
+    """Factor analysis, where every column has a noise of its own: d grows while unseen rows become likelier."""
+    unseen = np.arange(len(x)) % 4 == 0
+    train, test = x[~unseen], x[unseen]
+    R, mean, scale = correlation_matrix(train), train.mean(0), np.maximum(train.std(0), 1e-12)
+    noises: list[Array] = []
+    scores = [_alone(train, test)]
+    for d in range(1, most + 1):
+        found = fit_factors(R, d)
+        noises.append(scale * np.sqrt(np.maximum(found.unique, _LEAST_NOISE)))
+        scores.append(FactorModel(mean, scale, found.loadings, np.eye(d), found.unique).log_likelihood(test))
+        if d >= 2 and not any(gain(scores[-k] - scores[-3]).sure() for k in (1, 2)):
+            break
+    best = 0
+    for d in range(1, len(scores)):
+        if gain(scores[d] - scores[best]).sure():
+            best = d
+    return Start(best, noises[best - 1] if best else None)
+
+
+def _alone(train: Array, test: Array) -> Array:  # -> (M,)
+    """log p of unseen rows when every column is a Gaussian of its own."""
+    mean, spread = train.mean(0), train.std(0)
+    return np.asarray((gaussian_log((test - mean) / spread) - np.log(spread)).sum(1))
+
+
+def isotropic(x: Array, seed: int = 0) -> int:  # (N, n)
+    """The number of factors if all columns had the same noise; 0 when nothing is shared.
+
+    >>> g = numpy_generator(0, "doctest")
+    >>> isotropic(g.standard_normal((500, 6))), isotropic(g.standard_normal((500, 2)) @ g.standard_normal((2, 6)))
+    (0, 2)
+    """
+    N, n = x.shape
+    above = _above_shuffled(x, seed)
+    if not above:
+        return n if n <= WHOLE and N >= 100 and _shared_beyond_covariance(x, seed) else 0
+    return max(1, _by_evidence(_spectrum(x), N)) if 2 * n < N else above
