@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -34,15 +36,37 @@ def test_it_goes_the_whole_way(result: DemoResult) -> None:
     assert f'id="member-{result.chosen}"' in text
     scores = result.run.rows.read("scores")
     assert scores["value"].tolist() == [row["mig"] for row in result.rows]
-    assert [factor.grade for factor in result.found.factors] == ["found"] * 3
-    assert result.found.rivals["unseam"]["mcc"] > 0.97
-    assert Path(result.found.paths["report"]).exists()
-    assert len(result.tumours.codes) == 569
-    assert "'target' (label)" in " ".join(result.tumours.notes)
-    size = result.tumours.loadings.loc[["mean radius", "mean perimeter", "mean area"]].abs()
+    assert len(result.found.codes) == 569
+    assert "'target' (label)" in " ".join(result.found.notes)
+    size = result.found.loadings.loc[["mean radius", "mean perimeter", "mean area"]].abs()
     assert size.idxmax(axis=1).nunique() == 1  # they are one factor
     assert size.max(axis=1).min() > 0.8
-    assert "569 tumours" in Path(result.tumours.paths["report"]).read_text()
+    assert "569 tumours" in Path(result.found.paths["report"]).read_text()
+    assert result.tells[list(size).index(size.idxmax(axis=1).iloc[0])] > 0.9  # size tells malignant tumours
+    assert all(0.5 <= share <= 1 for share in result.tells)
+
+
+def test_its_page_shows_both_examples_and_leads_on(result: DemoResult) -> None:
+    text = result.page.read_text()
+    assert result.found.sentence in unescape(text)
+    for sentence in result.why:
+        assert sentence in unescape(text)
+    assert f"Chosen: member {result.chosen}" in text
+    places = sorted((row["mig"] for row in result.rows), reverse=True)
+    assert f"number {1 + places.index(result.rows[result.chosen]['mig'])} of {len(result.rows)}" in text
+    links = re.findall('<a href="([^"#]+)"', text)
+    assert links
+    assert [link for link in links if not (result.page.parent / link).is_file()] == []
+    used = set(re.findall(r'class="film (?:examples data|([\w-]+))"', text)) - {""}
+    assert used
+    assert [name for name in used if f".{name}{{background-image" not in text] == []  # every strip has its picture
+
+
+def test_it_goes_without_a_member_to_compare(tmp_path: Path) -> None:
+    alone = replace(SMALL, betas=(0.1,), seeds=1, steps=4)
+    result = demo(tmp_path / "out", show=False, plan=alone)
+    assert result.why == ()
+    assert "Compared with" not in result.page.read_text()
 
 
 def test_again_it_trains_nothing(result: DemoResult) -> None:
@@ -67,12 +91,12 @@ def test_the_verbs(result: DemoResult, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert document["chosen"] == result.chosen
     assert [row["mig"] for row in document["rows"]] == [row["mig"] for row in result.rows]
     assert Path(document["report"]).exists()
-    assert document["found"]["count"] == 3
-    assert document["tumours"]["sentence"] == result.tumours.sentence
+    assert document["found"]["sentence"] == result.found.sentence
+    assert Path(document["page"]).exists()
     assert main(["demo", "--out", str(result.run.folder)]) == 0
     text = capsys.readouterr().out.replace("\n", " ")
-    assert "are made of 3 factors: 3 found" in text
-    assert result.tumours.sentence.replace(" ", "") in text.replace(" ", "")
+    assert result.found.sentence.replace(" ", "") in text.replace(" ", "")
+    assert "4 models learned to redraw squares of 6 sizes at 4 x 4 places" in text
     assert "None" not in text
     assert main(["report", str(result.run.folder), "--json", "--out", str(result.run.folder / "again.html")]) == 0
     assert json.loads(capsys.readouterr().out)["bytes"] > 10_000
@@ -90,4 +114,4 @@ def test_the_table(result: DemoResult) -> None:
     text = console.export_text()
     assert text.count("chosen") == 1
     for row in result.rows:
-        assert f"{row['mig']:.3f}" in text
+        assert f"{row['mig']:.2f}" in text

@@ -85,7 +85,7 @@ def test_rank_correlations_of_four_members_are_called_too_few(written: Path) -> 
 def test_the_first_line_says_how_good_such_a_choice_is(written: Path) -> None:
     lead = re.search(r'<p class="lead">(.*?)</p>', written.read_text(), re.DOTALL)
     assert lead is not None
-    assert "Such a choice beats 54 % of the other seeds" in lead[1]
+    assert "such a choice beats 54 % of the other seeds" in lead[1]
 
 
 def test_the_script_is_the_one_the_policy_allows(written: Path) -> None:

@@ -20,14 +20,14 @@ DEAF = 1e-3  # an active latent whose column is below this share of the longest 
 PASSIVE_LISTENS = 0.05  # a passive latent whose column is above this share of the longest still moves the output
 
 
-def words(things: Sequence[object]) -> str:
+def words(things: Sequence[object], last: str = "and") -> str:
     """0, 2 and 5.
 
-    >>> words([0, 2, 5]), words(["x", "y"]), words(["x"])
-    ('0, 2 and 5', 'x and y', 'x')
+    >>> words([0, 2, 5]), words(["x", "y"], last="or"), words(["x"])
+    ('0, 2 and 5', 'x or y', 'x')
     """
     names = [str(thing) for thing in things]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
 def subject(latents: Sequence[int]) -> str:

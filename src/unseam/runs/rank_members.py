@@ -36,8 +36,8 @@ RULE_WITHOUT_AXES = (
 # of the other models of the shipped study, %: measured by `unseam bench choose`, explained in docs/choose.md
 SEEDS_BEATEN, SETTINGS_BEATEN, LABELS_BEAT = 54, 60, 68  # by this choice among seeds, among settings; by one metric
 SUCCESS = (
-    f"such a choice beats {SEEDS_BEATEN} % of the other seeds of a setting and {SETTINGS_BEATEN} % of the other "
-    f"settings where we measured it (chance 50 %); labels, by one metric, {LABELS_BEAT} %"
+    f"where we measured it, such a choice beats {SEEDS_BEATEN} % of the other seeds and {SETTINGS_BEATEN} % of the "
+    f"other settings (chance 50 %; a choice by one labelled metric {LABELS_BEAT} %)"
 )
 COMPARABLE = 3  # members, for a rank correlation to say anything
 

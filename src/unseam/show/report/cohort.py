@@ -158,6 +158,10 @@ def draw_members(
     if log:
         axes.set_xscale("log")
         axes.margins(x=0.12)
+    if even:  # members of a setting stand side by side: a band shows that they share its value
+        for place in range(0, len(ticks), 2):
+            axes.axvspan(place - 0.5, place + 0.5, color=OTHER, alpha=0.12, lw=0)
+        axes.set_xlim(-0.5, len(ticks) - 0.5)
     if log or even:
         axes.set_xticks(range(len(ticks)) if even else ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()

@@ -47,7 +47,7 @@ def factor_answers(view: View) -> list[Held]:
 def separation(view: View) -> str:
     """Which latents hold which factors, and over which latents the others are spread."""
     rows = factor_answers(view)
-    apart = holding([row for row in rows if row.separated]) + unclean(view)
+    apart = holding([row for row in rows if row.separated]) + (", but not cleanly" if unclean(view) else "")
     parts = [apart, *(spread_words(row) for row in rows if not row.separated)]
     return "; ".join(part for part in parts if part)
 
@@ -98,34 +98,28 @@ def headline(view: View) -> str:
         how = f"{len(mixed)} pair{'s' if len(mixed) > 1 else ''} of them mixed" if mixed else "no two of them mixed"
         return f"{d.active} of {len(d.latents)} latents are in use, {how}."
     spread = [row.factor for row in factor_answers(view) if not row.separated]
-    apart = holding([row for row in factor_answers(view) if row.separated]) + unclean(view)
+    apart = holding([row for row in factor_answers(view) if row.separated])
+    apart += ", but not cleanly" if unclean(view) else ""
     rest = f"{words(spread)} {'are' if len(spread) > 1 else 'is'} not held by any one latent" if spread else ""
     return closed_sentence(
         "; ".join(part for part in (apart or "no factor has a latent of its own", rest if apart else "") if part)
     )
 
 
-def unclean(view: View) -> str:
-    """Which of the latents that hold a factor are mixed with each other all the same."""
+def unclean(view: View) -> bool:
+    """Whether latents that hold a factor are mixed with each other all the same."""
     holders = {row.latent for row in factor_answers(view) if row.separated}
-    mixed = [f"{p.i} with {p.j}" for p in view.diagnosis.pairs if p.mixed and {p.i, p.j} <= holders]
-    return f", but not cleanly ({words(mixed[:3])} mixed)" if mixed else ""
+    return any(pair.mixed and {pair.i, pair.j} <= holders for pair in view.diagnosis.pairs)
 
 
 def axes_words(view: View) -> str:
-    """The largest cosine and DtO beside chance: the numbers behind a sentence."""
+    """DtO beside chance."""
     d = view.diagnosis
-    parts = []
-    if d.pairs:
-        worst = max(d.pairs, key=lambda pair: pair.cosine)
-        parts.append(f"cosines of decoder directions up to {worst.cosine:.2f}")
-    if d.dto is not None and d.dto_haar:
-        parts.append(f"DtO {d.dto:.2f} where random axes give {d.dto_haar:.2f}")
-    return f" ({', '.join(parts)})" if parts else ""
+    return "" if d.dto is None or not d.dto_haar else f" (DtO {d.dto:.2f}; random axes give {d.dto_haar:.2f})"
 
 
 def why(winner: View, loser: View) -> tuple[str, str]:
-    """Two sentences: what the loser mixes and pays, and what the winner does instead. Every number is measured.
+    """What the compared member mixes and what that costs; what the chosen one does instead. Every number is measured.
 
     Costs are in nats of loss per beta, so that members with different beta compare.
     """
@@ -138,22 +132,25 @@ def loser_sentence(loser: View) -> str:
         what = f"mixes latents {words([f'{pair.i} with {pair.j}' for pair in mixed[:3]])}"
     else:
         what = "has the least orthogonal axes"
-    text = f"{loser.name} {what}{axes_words(loser)} and pays {loser.cost:.3f} nats of loss per beta for it"
+    text = f"{loser.name} {what}{axes_words(loser)}. That costs {loser.cost:.3f} nats of loss per beta"
     spread = [row.factor for row in factor_answers(loser) if not row.separated]
     if spread:
-        text += f"; {words(spread)} {'are' if len(spread) > 1 else 'is'} not held by any one latent"
+        text += f". No single latent holds {words(spread, last='or')}"
     return closed_sentence(text)
 
 
 def winner_sentence(winner: View, loser: View) -> str:
-    pays = "and pays" if winner.cost <= loser.cost else "but pays more,"
-    text = f"{winner.name} has more orthogonal axes{axes_words(winner)} {pays} {winner.cost:.3f} nats of loss per beta"
+    but = "" if winner.cost <= loser.cost else ", although mixing costs more"
+    text = (
+        f"{winner.name} has more orthogonal axes{axes_words(winner)}{but}. Mixing costs {winner.cost:.3f} nats per beta"
+    )
     if winner.mig is None or loser.mig is None:
         return closed_sentence(text)
     a, b = winner.mig.value, loser.mig.value
     if a > b:
-        return closed_sentence(f"{text}; {separation(winner)}: MIG {a:.2f} against {b:.2f}")
-    return closed_sentence(f"{text}; but labels do not confirm the choice: MIG {a:.2f} against {b:.2f}")
+        held = separation(winner)
+        return closed_sentence(f"{text}. {held[:1].upper()}{held[1:]}. MIG is {a:.2f} instead of {b:.2f}")
+    return closed_sentence(f"{text}. But labels do not confirm the choice: MIG {a:.2f} against {b:.2f}")
 
 
 def closed_sentence(text: str) -> str:
