@@ -33,8 +33,12 @@ from unseam_papers.locatello import (
 from unseam_papers.newer import (
     bernoulli_columns,
     correlated_factors,
+    gap_and_teacher,
+    gaussian_twins,
     interaction_and_orthogonality,
+    local_variance,
     posterior_ablation,
+    pull_law,
 )
 from unseam_papers.vu import four_latents, hypothesis, three_latents
 from unseam_papers.zietlow import (
@@ -101,6 +105,10 @@ MODULES = (
     correlated_factors,  # N2
     posterior_ablation,  # N3
     bernoulli_columns,  # N4
+    pull_law,
+    local_variance,
+    gaussian_twins,
+    gap_and_teacher,  # N8
 )
 EXHIBITS: dict[str, Exhibit] = {exhibit.id: exhibit for exhibit in map(exhibit_of, MODULES)}
 

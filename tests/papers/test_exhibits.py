@@ -292,6 +292,34 @@ def test_every_row_of_the_docs_that_does_not_agree_says_why():
     ] == []
 
 
+def test_a_row_without_a_reason_is_refused_when_its_exhibit_runs(tmp_path):
+    without = VerdictRow("sum", "sum", "3", "4", "published number", "differs")
+    made = replace(toy([]), judge=lambda numbers: [without])
+    with pytest.raises(BadInput, match="row 'sum' is differs and has no reason"):
+        reproduce({"T1": made}, [], "tiny", tmp_path)
+    assert not (tmp_path / "exhibits.json").exists()
+    explained = replace(without, reason="our limit", why="it is ours")
+    reproduce({"T1": replace(made, judge=lambda numbers: [explained])}, [], "tiny", tmp_path)
+
+
+def test_the_engine_of_the_command_reaches_the_trainings_and_their_folders(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("unseam.train.fit", lambda data, objective, out, **how: asked.append((out.parent.name, how)))
+    monkeypatch.setattr(Work, "noted", lambda self, run: run)
+
+    def train(settings, work):
+        work.train("sprites", steps=4)
+        return {"parts": [3]}
+
+    made = {"T1": replace(toy([]), compute=train)}
+    reproduce(made, [], "tiny", tmp_path)
+    reproduce(made, [], "tiny", tmp_path, engine="written-out")
+    assert [(folder, how.get("engine")) for folder, how in asked] == [("runs", None), ("runs-written-out", "written-out")]
+    monkeypatch.setattr("unseam.train.xla.installed", lambda: False)
+    with pytest.raises(BadInput, match="engine='xla' needs JAX"):
+        reproduce(made, [], "tiny", tmp_path, engine="xla")
+
+
 def test_entries_of_an_older_version_are_made_again(tmp_path):
     reproduce({"T1": toy([])}, [], "tiny", tmp_path)
     path = tmp_path / "exhibits.json"

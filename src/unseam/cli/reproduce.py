@@ -26,6 +26,9 @@ class Command:
     source does not print is ours: --list says what."""
     listing: Annotated[bool, tyro.conf.arg(name="list")] = False
     """Only list the exhibits, with the verdicts already in --out."""
+    engine: Literal["auto", "xla", "written-out"] = "auto"
+    """What runs the steps of trainings; digits depend on it. auto: XLA where JAX is installed and it saves time.
+    xla: the same, and an error where JAX is missing. written-out: never XLA."""
     out: Path = Path("exhibits")
     """The folder to write to and to resume from."""
     json: AsJson = False
@@ -38,7 +41,7 @@ class Command:
             done = finished_entries(self.out)
             entries = [describe_exhibit(e) | _known(done.get(e.id, {})) for e in select_exhibits(EXHIBITS, self.ids)]
         else:
-            entries = reproduce(EXHIBITS, self.ids, self.scale, self.out)
+            entries = reproduce(EXHIBITS, self.ids, self.scale, self.out, self.engine)
         entries = [e | {"figure": e["figure"] and self.out / "figures" / f"{e['id']}.svg"} for e in entries]
         if self.json:
             emit({"exhibits": entries})

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from unseam.run import Run
 
 ExhibitScale = Literal["tiny", "quick", "large", "paper"]
+ExhibitEngine = Literal["auto", "xla", "written-out"]  # auto and xla choose alike; xla wants JAX to be there
 Numbers = dict[str, Any]  # what JSON can hold
 Name = TypeVar("Name", bound=Hashable)
 _SPOKEN = re.compile(r"ID|TITLE|CLAIM|SOURCE|SCALES|PAPER|RULE.*|.*CHOICES|[A-Z]\d+")  # words, not settings
@@ -138,6 +139,7 @@ class Work:
 
     folder: Path  # the finished steps of this exhibit
     runs: Path = Path("runs")  # trained cohorts, shared by the exhibits: two that ask for the same train it once
+    engine: ExhibitEngine = "auto"  # what runs the steps of cohorts
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """The result of `make()` as JSON gives it back; computed at most once in this folder.
@@ -168,7 +170,15 @@ class Work:
 
         folder = self._cohort(data, objective, settings)
         exists = (folder / "config.json").exists()
-        return self.noted(resume(folder) if exists else fit(data, objective, out=folder, **cut_alike(settings)))
+        return self.noted(resume(folder) if exists else fit(data, objective, out=folder, **self.how(settings)))
+
+    def how(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of a training, with what its digits depend on: the stacks it is cut into, and the engine.
+
+        >>> Work(Path()).how({"steps": 9}), Work(Path(), engine="written-out").how({"steps": 9})
+        ({'steps': 9, 'workers': 1}, {'steps': 9, 'workers': 1, 'engine': 'written-out'})
+        """
+        return cut_alike(settings) | ({"engine": self.engine} if self.engine == "written-out" else {})
 
     def noted(self, run: Run) -> Run:
         """The run, with the engine that trained it kept among the finished steps."""

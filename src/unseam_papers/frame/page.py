@@ -62,6 +62,19 @@ def count_words(entries: Sequence[Mapping[str, Any]]) -> str:
     return f"{many}, {open_} open, {differ} against it, {other} not tried."
 
 
+def printed_command(entry: Mapping[str, Any]) -> str:
+    """The command that makes an entry, with the engine that its digits are of.
+
+    >>> printed_command({"id": "V1", "scale": "quick"})
+    'unseam reproduce V1 --size quick'
+    >>> printed_command({"id": "A8", "scale": "quick", "engines": ["written-out", "xla"]})
+    'unseam reproduce A8 --size quick --engine xla'
+    """
+    engines = entry.get("engines") or ()
+    pinned = "xla" if "xla" in engines else "written-out" if engines else ""
+    return f"unseam reproduce {entry['id']} --size {entry['scale']}" + (f" --engine {pinned}" if pinned else "")
+
+
 def seen(entry: Mapping[str, Any], known: Sequence[str] = ()) -> dict[str, Any]:
     """What the templates see of an entry; a choice that is known already is not said again."""
     rows = entry_rows([entry])
@@ -69,6 +82,7 @@ def seen(entry: Mapping[str, Any], known: Sequence[str] = ()) -> dict[str, Any]:
     return {
         **entry,
         "rows": rows,
+        "command": printed_command(entry),
         "published": [row for row in rows if row.counted],
         "own": [row for row in rows if not row.counted],
         "count": count(rows),

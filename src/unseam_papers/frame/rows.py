@@ -103,11 +103,19 @@ def overall(rows: Iterable[VerdictRow]) -> Verdict:
 
 
 def keyed(rows: Iterable[VerdictRow]) -> dict[str, VerdictRow]:
-    """Rows by key, in order; a key that stands for two rows is an error."""
+    """Rows by key, in order; a key that stands for two rows is an error, and so is a published row that does not agree
+    and does not say why.
+
+    >>> keyed([VerdictRow("a", "a", "1", "2", "published number", "open")])
+    Traceback (most recent call last):
+    unseam.errors.BadInput: row 'a' is open and has no reason; give it one with `because`
+    """
     out: dict[str, VerdictRow] = {}
     for row in rows:
         if row.key in out:
             raise BadInput(f"two rows have the key {row.key!r}; give each its own")
+        if row.wants_reason and not (row.reason and row.why):
+            raise BadInput(f"row {row.key!r} is {row.verdict} and has no reason; give it one with `because`")
         out[row.key] = row
     return out
 

@@ -21,7 +21,7 @@ from unseam.errors import BadInput, lookup
 from unseam.progress import bar
 from unseam_papers.frame.bars import SOURCE_BARS, draw_bars
 from unseam_papers.frame.draw import save_figure, style
-from unseam_papers.frame.exhibit import Exhibit, ExhibitScale, Work
+from unseam_papers.frame.exhibit import Exhibit, ExhibitEngine, ExhibitScale, Work
 from unseam_papers.frame.page import markdown, page
 from unseam_papers.frame.rows import keyed, overall
 
@@ -37,11 +37,12 @@ def select_exhibits(exhibits: Mapping[str, Exhibit], ids: Sequence[str]) -> list
     return [lookup(exhibits, i, "exhibit") for i in dict.fromkeys(i.upper() for i in ids)]
 
 
-def run_one(exhibit: Exhibit, scale: ExhibitScale, out: Path) -> dict[str, Any]:
+def run_one(exhibit: Exhibit, scale: ExhibitScale, out: Path, engine: ExhibitEngine = "auto") -> dict[str, Any]:
     """Compute (or take up) one exhibit and return its entry for exhibits.json."""
     start, scale = time.perf_counter(), exhibit.has(scale)
     settings = exhibit.settings(scale)
-    work = Work(out / "work" / f"{exhibit.id}-{scale}-{exhibit.digest(scale)}", out / "runs")
+    other = "-written-out" if engine == "written-out" else ""  # its digits are not those of XLA
+    work = Work(out / "work" / f"{exhibit.id}-{scale}-{exhibit.digest(scale)}{other}", out / f"runs{other}", engine)
     numbers = exhibit.compute(settings, work)
     rows = keyed(exhibit.judge(numbers))
     with style():
@@ -50,7 +51,7 @@ def run_one(exhibit: Exhibit, scale: ExhibitScale, out: Path) -> dict[str, Any]:
         **describe_exhibit(exhibit),
         "scale": scale,
         "settings": asdict(settings),
-        "engines": work.engines(),  # what trained its cohorts; long ones of small networks: XLA, where JAX is installed
+        "engines": work.engines(),  # what trained its cohorts; the digits are of these
         "verdict": overall(rows.values()),
         "rows": [asdict(row) for row in rows.values()],
         "conclusion": exhibit.conclude(numbers, rows),
@@ -70,13 +71,18 @@ def reproduce(
     ids: Sequence[str] = (),
     scale: ExhibitScale = "quick",
     out: Path = Path("exhibits"),
+    engine: ExhibitEngine = "auto",
 ) -> list[dict[str, Any]]:
     """Run the named exhibits and bring OUT up to date after each; returns the entries of those named."""
+    from unseam.train.xla import installed
+
+    if engine == "xla" and not installed():
+        raise BadInput("engine='xla' needs JAX; install it with: pip install 'unseam[xla]', or use --engine auto")
     named, done = select_exhibits(exhibits, ids), []
     with bar("exhibits", len(named)) as advance:
         for exhibit in named:
             advance(0, note=exhibit.id)
-            done.append(run_one(exhibit, scale, out))
+            done.append(run_one(exhibit, scale, out, engine))
             publish(exhibits, done[-1], out)
             advance()
     return done

@@ -21,7 +21,7 @@ from unseam.runs.evaluate import evaluate
 from unseam.runs.represent import represent, some
 from unseam.train import fit, resume
 from unseam_papers.frame.draw import BLUE, GREY, ORANGE
-from unseam_papers.frame.exhibit import OFFICIAL, Numbers, Work, as_in_the_study, cut_alike, official
+from unseam_papers.frame.exhibit import OFFICIAL, Numbers, Work, as_in_the_study, official
 
 _EPS = 0.1
 _SMALL = {"size": 16, "shapes": 1, "orientations": 1, "without": "x<8|x>23|y<13|y>18", "grey": _EPS}
@@ -239,7 +239,7 @@ def _train(settings: Settings, work: Work, place: str, data: Dataset, method: st
     folder = work.runs / f"{place}-{method}-{named(where, method, told, seeds)}"
     if (folder / "config.json").exists():
         return work.noted(resume(folder))
-    return work.noted(fit(data, method, out=folder, **cut_alike({"seeds": seeds, **told})))
+    return work.noted(fit(data, method, out=folder, **work.how({"seeds": seeds, **told})))
 
 
 def _scored(run: Run, metrics: Sequence[str] = tuple(METRIC_TABLES)) -> Numbers:

@@ -1,0 +1,112 @@
+"""Draw rows of the pages, run their printed commands in a fresh clone, and compare what comes out to the digit.
+
+python docs/papers/check.py --rows 30 --seed 1 --out FOLDER --minutes 10
+
+FOLDER/clone is the clone, FOLDER/out what its commands wrote; a command that runs longer than `--minutes` is stopped and
+goes on when the same line runs again. docs/papers/checked.json has the outcomes, take.py puts their number on the page.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from unseam_papers.frame.page import printed_command
+from unseam_papers.frame.rows import VerdictRow
+
+PAPERS = Path(__file__).resolve().parent
+CHECKED = PAPERS / "checked.json"
+SAME, OTHER, UNRUN = "came back", "other digits", "not run"
+
+
+def drawn(entries: Sequence[Mapping[str, Any]], rows: int, seed: int) -> list[tuple[str, str]]:
+    """Exhibit and key of published rows, drawn without regard to what they say."""
+    every = [(e["id"], row["key"]) for e in entries for row in e["rows"] if VerdictRow(**row).counted]
+    return sorted(random.Random(seed).sample(every, min(rows, len(every))))
+
+
+def in_clone(command: str, out: Path, seconds: float) -> str:
+    """Run a printed command in a clone of this repository, in an empty folder; empty, or why it did not end."""
+    clone, empty = out / "clone", out / "empty"
+    if not clone.exists():
+        subprocess.run(["git", "clone", "--quiet", str(PAPERS.parents[1]), str(clone)], check=True)
+    empty.mkdir(parents=True, exist_ok=True)
+    words = [sys.executable, "-m", *command.split(), "--out", str(out / "out")]
+    known = os.environ | {"PYTHONPATH": str(clone / "src")}
+    try:
+        done = subprocess.run(words, cwd=empty, env=known, timeout=seconds, capture_output=True, text=True, check=False)
+    except subprocess.TimeoutExpired:
+        return f"stopped after {seconds / 60:g} minutes"
+    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["it failed"])[-1]
+
+
+def compared(page: Mapping[str, Any], here: Mapping[str, Any] | None) -> tuple[str, str]:
+    """The outcome of a row, and what came out where it is another one."""
+    if here is None:
+        return OTHER, "no such row"
+    same = all(page[name] == here[name] for name in ("published", "ours", "verdict"))
+    return (SAME, "") if same else (OTHER, f"{here['ours']}: {here['verdict']}")
+
+
+def check(
+    entries: Sequence[Mapping[str, Any]], rows: Iterable[tuple[str, str]], out: Path, minutes: float
+) -> list[dict[str, str]]:
+    """The outcome of every row; the commands that took least when the page was made run first."""
+    rows, by_id = list(rows), {e["id"]: e for e in entries}
+    needed = sorted({name for name, _ in rows}, key=lambda name: by_id[name].get("seconds", float("inf")))
+    outcomes = []
+    for name in needed:
+        entry = by_id[name]
+        command = printed_command(entry)
+        why = in_clone(command, out, 60 * minutes)
+        found: dict[str, Any] = {}
+        if not why:
+            made = json.loads((out / "out" / "exhibits.json").read_text(encoding="utf-8"))["exhibits"]
+            found = {row["key"]: row for e in made if e["id"] == name for row in e["rows"]}
+        page = {row["key"]: row for row in entry["rows"]}
+        for key in (key for other, key in rows if other == name):
+            outcome, here = (UNRUN, why) if why else compared(page[key], found.get(key))
+            outcomes.append({
+                "exhibit": name, "key": key, "command": command, "page": page[key]["ours"], "outcome": outcome,
+                "here": here, "carried": "yes" if entry.get("carried") else "no",
+            })  # fmt: skip
+            print(f"{name:4} {key}: {outcome}{': ' * bool(here)}{here}", flush=True)
+    return outcomes
+
+
+def sentence(checked: Mapping[str, Any]) -> str:
+    """What came back, for the page."""
+    rows = checked["rows"]
+    many = Counter(row["outcome"] for row in rows)
+    return (
+        f"Of {len(rows)} published rows drawn at random (seed {checked['seed']}), {many[SAME]} came back to the digit "
+        f"when their printed commands ran in a fresh clone, {many[OTHER]} gave other digits and {many[UNRUN]} were not "
+        "run, because their commands take too long here: `python docs/papers/check.py`. Digits are those of one kind "
+        "of processor and of the engine in the command; another one rounds otherwise."
+    )
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--out", type=Path, required=True)
+    told = parser.parse_args(words)
+    out = told.out.resolve()
+    entries = json.loads((PAPERS / "exhibits.json").read_text(encoding="utf-8"))["exhibits"]
+    rows = check(entries, drawn(entries, told.rows, told.seed), out, told.minutes)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=PAPERS, capture_output=True, text=True, check=False)
+    document = {"seed": told.seed, "commit": commit.stdout.strip(), "rows": rows}
+    CHECKED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(sentence(document))
+
+
+if __name__ == "__main__":
+    main()
