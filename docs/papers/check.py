@@ -2,8 +2,9 @@
 
 python docs/papers/check.py --rows 30 --seed 1 --out FOLDER --minutes 10
 
-FOLDER/clone is the clone, FOLDER/out what its commands wrote; a command that runs longer than `--minutes` is stopped and
-goes on when the same line runs again. docs/papers/checked.json has the outcomes, take.py puts their number on the page.
+FOLDER/clone is the clone, FOLDER/out what its commands wrote; a command that runs longer than `--minutes` is stopped
+and goes on when the same line runs again. docs/papers/checked.json has the outcomes, take.py puts their number on the
+page.
 """
 
 import argparse
@@ -102,7 +103,9 @@ def main(words: Sequence[str] | None = None) -> None:
     out = told.out.resolve()
     entries = json.loads((PAPERS / "exhibits.json").read_text(encoding="utf-8"))["exhibits"]
     rows = check(entries, drawn(entries, told.rows, told.seed), out, told.minutes)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=PAPERS, capture_output=True, text=True, check=False)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=PAPERS, capture_output=True, text=True, check=False
+    )
     document = {"seed": told.seed, "commit": commit.stdout.strip(), "rows": rows}
     CHECKED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     print(sentence(document))

@@ -314,7 +314,10 @@ def test_the_engine_of_the_command_reaches_the_trainings_and_their_folders(tmp_p
     made = {"T1": replace(toy([]), compute=train)}
     reproduce(made, [], "tiny", tmp_path)
     reproduce(made, [], "tiny", tmp_path, engine="written-out")
-    assert [(folder, how.get("engine")) for folder, how in asked] == [("runs", None), ("runs-written-out", "written-out")]
+    assert [(folder, how.get("engine")) for folder, how in asked] == [
+        ("runs", None),
+        ("runs-written-out", "written-out"),
+    ]
     monkeypatch.setattr("unseam.train.xla.installed", lambda: False)
     with pytest.raises(BadInput, match="engine='xla' needs JAX"):
         reproduce(made, [], "tiny", tmp_path, engine="xla")

@@ -52,7 +52,7 @@ def test_posteriors_at_the_local_prediction_hold_and_those_at_the_global_one_fai
 
 
 def test_the_data_have_the_local_variance_that_is_predicted_from():
-    x, hidden = local_variance.observations()
+    x, hidden = local_variance.uneven_rows()
     high = hidden[:, 0] > 1.5
     assert x[high, 1].std() == pytest.approx(local_variance.local_deviation(hidden[high, 0]).mean(), rel=0.1)
     assert x[:, 1].var() == pytest.approx(local_variance.whole_variance(), rel=0.1)
@@ -88,6 +88,8 @@ def test_cells_where_mig_falls_hold_and_those_where_it_does_not_are_open():
     numbers = {"cells": [cell(low), cell(same, "reconstruction", "restart")]}
     rows = keyed(gap_and_teacher.judge(numbers))
     assert [row.verdict for row in rows.values()] == ["holds", "open"]
-    assert "gap 0.10 to -0.50 nats; preferred axes of the disentangled model 3 to 43 degrees" in rows["1-elbo-turned"].note
+    assert (
+        "gap 0.10 to -0.50 nats; preferred axes of the disentangled model 3 to 43 degrees" in rows["1-elbo-turned"].note
+    )
     told = gap_and_teacher.conclude(numbers, rows)
     assert "reconstruction 0 of 1, elbo 1 of 1, restart 0 of 1, turned 1 of 1" in told

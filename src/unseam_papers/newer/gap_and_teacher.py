@@ -35,8 +35,8 @@ PAPER = "our own: more restarts and longer"
 _GAPS, _TEACHERS = ("reconstruction", "elbo"), ("restart", "turned")  # as printed, and ours
 _FIRST = 300  # the first seed of the models that are scored; teachers have 0 to 5, Z11's models 200 to 219
 CHOICES = (
-    "Data, networks, lengths and m's settings are those of Z11 at quick: 16 x 16 sprites of three factors, changes of at "
-    "most 0.1, 800 rounds. One m a cell, learned from six restarts, and six fresh models on it and on the original.",
+    "Data, networks, lengths and m's settings are those of Z11 at quick: 16 x 16 sprites of three factors, changes of "
+    "at most 0.1, 800 rounds. One m a cell, learned from six restarts, and six fresh models on it and on the original.",
     "Rule, fixed before the first run: the change works in a cell if the MIG of fresh models on the original is above "
     "that on the changed data by the one-sided Mann-Whitney test at 5 %.",
 )
@@ -138,7 +138,9 @@ def draw(numbers: Numbers) -> Figure:
     for place, cell in enumerate(numbers["cells"]):
         dots(ax, place - 0.15, cell["original"], GREY, width=0.06)
         dots(ax, place + 0.15, cell["mig"], BLUE if cell["gap"] == _GAPS[0] else ORANGE, width=0.06)
-    ax.set_xticks(range(len(numbers["cells"])), [_key(cell).replace("-", "\n") for cell in numbers["cells"]], fontsize=8)
+    ax.set_xticks(
+        range(len(numbers["cells"])), [_key(cell).replace("-", "\n") for cell in numbers["cells"]], fontsize=8
+    )
     ax.set(ylabel="MIG", ylim=(0, None), title="grey: original, blue: gap of reconstructions, orange: gap of ELBOs")
     return fig
 

@@ -2,8 +2,8 @@
 
 Zietlow 2022 leaves open (6.3) whether real data have local structure that aligns latents. If the axes of a VAE on real
 data rested on second moments alone, its robustness radius, the smallest change that turns them by 15 degrees, would be
-that of a VAE on a twin: Gaussian rows with the same mean and covariance. For the twin the radius is known without a free
-number, from the best linear VAE:
+that of a VAE on a twin: Gaussian rows with the same mean and covariance. For the twin the radius is known without a
+free number, from the best linear VAE:
 
     W = U (L - beta s2 I)^(1/2)        of the covariance's largest eigenvalues above beta s2
 """
@@ -27,7 +27,9 @@ from unseam_papers.frame.rows import VerdictRow, VerdictRows, join_parts
 from unseam_papers.frame.verdicts import as_kind, beyond, ordering
 
 ID, TITLE = "N7", "Robustness radii of real data against Gaussian twins"
-CLAIM = "The axes that VAEs find on real data survive larger changes than those on Gaussian data of the same covariance."
+CLAIM = (
+    "The axes that VAEs find on real data survive larger changes than those on Gaussian data of the same covariance."
+)
 SOURCE = "a question that Zietlow 2022 leaves open (6.3: local structure of real data)"
 PAPER = "our own: longer and with more seeds"
 _S2, _LATENTS = 0.1, 4
@@ -37,9 +39,9 @@ CHOICES = (
     "do not vary are left out. A twin has as many rows.",
     "The models: beta-VAEs, MLPs 64-64 with tanh, four latents, Gaussian likelihood of variance 0.1, beta 1, Adam at "
     "1e-3, batches of 64; the same for the twin.",
-    "The radius is `unseam stress`'s, over all rows that were trained on and the latents in use, in standard deviations "
-    "of the data; it holds to first order. Rule, fixed before the first run: real above twin by the one-sided "
-    "Mann-Whitney test over seeds at 5 %.",
+    "The radius is `unseam stress`'s, over all rows that were trained on and the latents in use, in standard "
+    "deviations of the data; it holds to first order. Rule, fixed before the first run: real above twin by the "
+    "one-sided Mann-Whitney test over seeds at 5 %.",
 )
 
 
@@ -122,9 +124,13 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
 
 def _of_set(name: str, found: Mapping[str, Any], seeds: int) -> list[VerdictRow]:
     words = name.replace("_", " ")
-    left = [f"{seeds - len(found[p])} of {seeds} {p} models have no radius" for p in ("real", "twin") if len(found[p]) < seeds]
-    row = ordering(f"{name} above", f"{words}: radius of real data above its twin's", "yes", found["real"], found["twin"],
-                   ".3f", ("real", "twin"), join_parts(*left))  # fmt: skip
+    left = [
+        f"{seeds - len(found[p])} of {seeds} {p} models have no radius"
+        for p in ("real", "twin")
+        if len(found[p]) < seeds
+    ]
+    what, real, twins = f"{words}: radius of real data above its twin's", found["real"], found["twin"]
+    row = ordering(f"{name} above", what, "yes", real, twins, ".3f", ("real", "twin"), join_parts(*left))
     twin = f"twin {np.median(found['twin']):.3f} in the median" if found["twin"] else "twin none"
     return [
         as_kind(row, "beyond the paper"),

@@ -42,9 +42,9 @@ CHOICES = (
     "well.",
     "The models: MLPs 64-64 with tanh on both sides, two latents, Gaussian likelihood of variance 0.05, Adam at 2e-3, "
     "batches of 128. The latent that follows u less is the second one.",
-    f"The rules, fixed before the first run: over u from -2 to 2 the mean error of the local prediction is below {_CLOSE:g} "
-    "(sign test over seeds), and between the two thresholds the latent is in use somewhere (posterior variance below "
-    f"{_AWAKE:g} at the u where the prediction is lowest) in more than half of the seeds.",
+    f"The rules, fixed before the first run: over u from -2 to 2 the mean error of the local prediction is below "
+    f"{_CLOSE:g} (sign test over seeds), and between the two thresholds the latent is in use somewhere (posterior "
+    f"variance below {_AWAKE:g} at the u where the prediction is lowest) in more than half of the seeds.",
 )
 
 
@@ -67,7 +67,7 @@ def local_deviation(u: Array) -> Array:
     return np.asarray(0.55 + 0.45 * np.tanh(1.5 * u))
 
 
-def observations() -> tuple[Array, Array]:  # (N, 2), (N, 2)
+def uneven_rows() -> tuple[Array, Array]:  # (N, 2), (N, 2)
     """The data, and u and w."""
     hidden = numpy_generator(0, "N6").standard_normal((_ROWS, 2))
     x = np.stack([_LONG * hidden[:, 0], local_deviation(hidden[:, 0]) * hidden[:, 1]], axis=1)
@@ -112,7 +112,7 @@ def _middles() -> Array:
 
 
 def compute(settings: Settings, work: Work) -> Numbers:
-    x, hidden = observations()
+    x, hidden = uneven_rows()
     run = work.train(
         x, "beta-vae", beta=[round(t / _S2, 6) for t in settings.thresholds], latents=2, batch=128, lr=2e-3,
         scale="none", holdout=0.0, network="mlp", likelihood="gaussian", s2=_S2, **both((64, 64)),
