@@ -57,8 +57,8 @@ CHOICES = (
     f"The rule: the mean over starts of steps needed over steps predicted is within {_NEAR:g} of 1 (95 % interval); it "
     "was fixed before the first trial. The law was not: its first form, with K = I, asked for half the steps that "
     "three starts of a trial needed (1.90 to 2.03), which showed that K settles first; the second form has no free "
-    "number either. Lengths within 2 % were asked for first, and at ratios of 1.5 and 2 no start settles while its angle is "
-    "still large, so they are left out. Adam, minibatches and noise are not in the law.",
+    "number either. Lengths within 2 % were asked for first, and at ratios of 1.5 and 2 no start settles while its "
+    "angle is still large, so they are left out. Adam, minibatches and noise are not in the law.",
 )
 
 
