@@ -34,6 +34,7 @@ class Factors(NamedTuple):
     converged: bool = True
 
 
+_SECOND = 1 / 5  # size of a second factor that one must not hide; two with loadings from 0.3 to 1 make it 0.22
 _CONSTANT = 1e-9  # of the largest spread: less is rounding
 
 
@@ -154,6 +155,23 @@ def explains(found: Factors, rows: float) -> _Fit:
     freedom = ((n - k) ** 2 - n - k) // 2
     statistic = max(rows - 1 - (2 * n + 5) / 6 - 2 * k / 3, 1.0) * found.discrepancy
     return _Fit(float(statistic), freedom, float(chi2.sf(statistic, freedom)) if freedom > 0 else 1.0)
+
+
+def power_of_second(factors: Factors, rows: int, level: float) -> float:
+    """The probability that the test of one factor would have failed, at p = `level`, if a second one were there,
+    _SECOND as strong: the loadings of the first, with signs that alternate in order of size."""
+    from scipy.stats import chi2, ncx2
+
+    first = factors.loadings[:, 0]
+    n = len(first)
+    signs = np.where(np.argsort(np.argsort(np.abs(first))) % 2 == 0, 1.0, -1.0)
+    second = _SECOND * np.abs(first) * signs
+    R = np.outer(first, first) + np.outer(second, second)
+    np.fill_diagonal(R, 1.0)
+    other = explains(fit_factors(R, 1), rows)
+    if other.freedom <= 0 or n < 4:
+        return 0.0
+    return float(ncx2.sf(chi2.ppf(1 - level, other.freedom), other.freedom, max(other.statistic, 1e-9)))
 
 
 def approximation_error(found: Factors, rows: float) -> float:

@@ -2,7 +2,7 @@
 the clue that decides more axes gives them; halves of the rows say whether they come back.
 
 One factor cannot be turned; it is found if a one-factor model explains the correlations, in a table where a second
-factor _SECOND as strong would have been seen.
+factor a fifth as strong would have been seen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm, normaltest
+from scipy.stats import norm, normaltest, rankdata
 
 from unseam.axes import Array
 from unseam.finding import sentences
@@ -26,13 +26,14 @@ from unseam.finding.factor_analysis import (
     explains,
     factors_of_rows,
     fit_factors,
+    power_of_second,
 )
 from unseam.finding.factor_count import CLEAR
 from unseam.finding.grades import SAME, TOO_CLOSE, Answer, Certificate, ClueTest, Unseen, join_groups
 from unseam.finding.kinds import KNOWS
-from unseam.finding.simplicity import SimpleStructure, promax, simple_structure
+from unseam.finding.simplicity import SimpleStructure, congruences, promax, simple_structure
 from unseam.finding.stability import (
-    Agreement,
+    AGREES,
     Twice,
     agreement,
     congruence_agreement,
@@ -44,7 +45,7 @@ from unseam.finding.stability import (
     separations,
 )
 from unseam.rng import numpy_generator
-from unseam.stats import matched_codes, normal_scores, rank_correlations
+from unseam.stats import matched, matched_codes, normal_scores, rank_correlations
 
 _FAINT = 0.02  # HSIC below which dependence may be chance (curved tables that the rules were tuned on: mostly above)
 _SIZES = 0.02  # level of the test that sizes |u| of components are correlated
@@ -53,6 +54,7 @@ _STRICT = 4.0  # deviations of HSIC above shuffled columns: what ICA leaves of i
 _SHAPE = 0.001  # level at which a component of normal scores is called non-Gaussian
 _SPLITS = 10
 _SOME = 4000  # rows that densities are compared on
+_COPIES = 0.999  # correlation of normal scores from which two columns have the same ranks
 _LEVELS = 7  # values up to which a column is levels: its shape is that of its thresholds
 _FITS = 0.01  # p-value from which on as many factors explain the correlations
 _LIMIT = 0.05  # share of rows at the least or the largest value from which on a column is stopped there
@@ -62,7 +64,6 @@ _FAINT_COLUMN = 0.02  # communality of a column below which its direction is noi
 _LEAST_COLUMNS = 2  # columns that a factor must move at least
 _LARGE = 0.3  # loading from which on a column is moved
 _FURTHER = 1 / 6  # size of a further factor, relative to the weakest direction, that would have to be seen
-_SECOND = 1 / 5  # the same beside a single factor; loadings from 0.3 to 1 of two factors make it 0.22
 _ONE_FITS = 0.2  # p-value from which on one factor explains the correlations
 _LEVEL = 0.05  # a second factor must be seen with probability 1 - LEVEL
 _SIMPLE = "simple structure decides"
@@ -284,12 +285,15 @@ def simplicity_answer(
     ]
     back = congruence_agreement(L, twice)
     few = (np.abs(L) >= _LARGE).sum(0) < _LEAST_COLUMNS
-    tests, identified, by, sentence = (
-        _one_factor(whole.factors, len(rows)) if k == 1 else _several(structure, few, back)
-    )
-    if k > 1:
+    if k == 1:
+        tests, identified, by, sentence = _one_factor(whole.factors, len(rows))
+    else:
+        scores = structure.simple and _fit_simple(_scores(x[rows], gaps[rows]), gaps[rows], k, seed)
+        undecided = structure.undecided | (_undecided_of(scores, L) if scores else False)
+        structure = scores.structure if scores and not scores.structure.simple else structure
+        tests, identified, by, sentence = _several(structure, ~undecided.any(1) & ~few)
         ordered = loadings_in_order(L, twice)
-        back = join_groups(back, structure.undecided)
+        back = join_groups(back, undecided)
         back = not_alone(back, identified, lambda group: group_congruence(ordered, group))
     some = _fit_simple(x[train], gaps[train], k, seed, structure.rotation).model
     unseen = Unseen(some, train, test, (x[train], x[test]), float(some.log_likelihood(x[test]).mean()))
@@ -345,17 +349,41 @@ def _again(x: Array, gaps: Array, rows: Array, whole: _RotatedFactors, seed: int
 _Tested = tuple[list[ClueTest], Array, tuple[str, ...], str]
 
 
-def _several(structure: SimpleStructure, few: Array, back: Agreement) -> _Tested:
-    """The test of the structure and of each factor's planes."""
-    k = len(structure.rotation)
-    linked = structure.undecided.any(1)
-    identified = ~linked & ~few
+def _scores(x: Array, gaps: Array) -> Array:  # (N, n), (N, n) bool -> (N, n)
+    """Columns as normal scores of their ranks, but for levels. Skewed columns (the exponential of Gaussian ones) can
+    look simple: what correlates negatively then hardly correlates at all. Of two columns with the same ranks the second
+    stays as it is, since copies have no noise of their own.
+
+    >>> t = np.arange(10.0)
+    >>> _scores(np.column_stack([t, t**2, t > 5]), np.zeros((10, 3), bool))[-1].round(2)
+    array([ 1.64, 81.  ,  1.  ])
+    """
+    out = x.copy()
+    for j, seen in enumerate(~gaps.T):
+        column = x[seen, j]
+        if len(np.unique(column)) > _LEVELS:
+            out[seen, j] = norm.ppf((rankdata(column) - 0.5) / len(column))
+    return np.where((np.abs(np.tril(correlation_matrix(out, gaps), -1)) > _COPIES).any(1), x, out)
+
+
+def _undecided_of(other: _RotatedFactors, L: Array) -> Array:  # (n, k) -> (k, k) bool
+    """Planes without axes in another analysis of the same columns, in the order of L's; the diagonal names the factors
+    that it does not have."""
+    near = matched(congruences(L, other.model.loadings))
+    out = other.structure.undecided[np.ix_(near.columns, near.columns)]
+    return np.asarray(out | np.diag(near.values < AGREES))
+
+
+def _several(structure: SimpleStructure, identified: Array) -> _Tested:
+    """The test of the structure, and what it says of each factor."""
     tests = [
         ClueTest("simplicity", bool(i), structure.criterion, structure.bar, structure.p_value, False,
                  "varimax criterion of unit rows in oblique axes")
         for i in identified
     ]  # fmt: skip
-    by = tuple(_SIMPLE if identified[j] else _PLANE if structure.simple else _NOT_SIMPLE for j in range(k))
+    by = tuple(
+        _SIMPLE if identified[j] else _PLANE if structure.simple else _NOT_SIMPLE for j in range(len(identified))
+    )
     return tests, identified, by, ""
 
 
@@ -367,23 +395,6 @@ def _one_factor(factors: Factors, rows: int) -> _Tested:
     if np.isnan(fit.statistic):  # too many columns: the misfit was not computed
         return [ClueTest("simplicity", False)], np.array([False]), (_SEVERAL,), _ONE_ASSUMPTION
     limit = float(chi2.ppf(1 - _ONE_FITS, fit.freedom)) if fit.freedom > 0 else 0.0
-    found = bool(fit.freedom > 0 and fit.p_value > _ONE_FITS and power_of_second(factors, rows) > 1 - _LEVEL)
+    found = bool(fit.freedom > 0 and fit.p_value > _ONE_FITS and power_of_second(factors, rows, _ONE_FITS) > 1 - _LEVEL)
     test = ClueTest("simplicity", found, fit.statistic, limit, fit.p_value, False, "misfit of one factor, chi-squared")
     return [test], np.array([found]), (_ONE if found else _SEVERAL,), _ONE_ASSUMPTION
-
-
-def power_of_second(factors: Factors, rows: int) -> float:
-    """The probability that the test of one factor would have failed if a second one were there, _SECOND as strong: the
-    loadings of the first, with signs that alternate in order of size."""
-    from scipy.stats import chi2, ncx2
-
-    first = factors.loadings[:, 0]
-    n = len(first)
-    signs = np.where(np.argsort(np.argsort(np.abs(first))) % 2 == 0, 1.0, -1.0)
-    second = _SECOND * np.abs(first) * signs
-    R = np.outer(first, first) + np.outer(second, second)
-    np.fill_diagonal(R, 1.0)
-    other = explains(fit_factors(R, 1), rows)
-    if other.freedom <= 0 or n < 4:
-        return 0.0
-    return float(ncx2.sf(chi2.ppf(1 - _ONE_FITS, other.freedom), other.freedom, max(other.statistic, 1e-9)))
