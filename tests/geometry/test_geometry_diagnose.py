@@ -56,8 +56,8 @@ def test_aligned() -> None:
     assert d.sigma_law_error < 1e-6
     assert [z.active for z in d.latents] == [True, True, False]
     np.testing.assert_allclose([z.jacobian_norm for z in d.latents], [4, 2, 0])
-    assert "2 of 3 latents active" in d.verdict
-    assert "no two latents are mixed" in d.verdict
+    assert "2 of 3 latents are active" in d.verdict
+    assert "No two latents are mixed" in d.verdict
     assert d.warnings == ("latent 2 is passive",)
 
 
@@ -71,7 +71,7 @@ def test_mixed_and_repairable() -> None:
     assert worst.cost == pytest.approx(d.entanglement_cost)
     assert worst.saving == pytest.approx(worst.cost, rel=0.01)
     assert worst.difference == pytest.approx(0.5)
-    assert "latents 0 and 1 are mixed" in d.verdict
+    assert "Latents 0 and 1 are mixed" in d.verdict
     assert "use `align`" in d.verdict
     assert d.dto == pytest.approx(np.linalg.norm(turn - torch.eye(3)), abs=1e-6)
 
@@ -98,7 +98,7 @@ def test_collapsed_and_dead() -> None:
     still = diagnose(lambda z: 0 * z, codes)
     assert "does not change the output" in still.verdict
     noise = diagnose(lambda z: torch.cat([z[:, :1], 0 * z], 1), 100 * codes, 0.5 * torch.ones(50, 2))
-    assert any("latent 1 is in use by the encoder but dead in the decoder" in w for w in noise.warnings)
+    assert any("latent 1 is used by the encoder but ignored by the decoder" in w for w in noise.warnings)
 
 
 def test_over_pruned_and_too_few() -> None:
@@ -107,7 +107,7 @@ def test_over_pruned_and_too_few() -> None:
     x[:, 1] = 2 * torch.randn(400, generator=torch.Generator().manual_seed(7))
     d = diagnose(decoder, codes, posterior, data=x, s2=0.1, factors=2)
     assert any("1 of 2 latents active, but the data has 2 factors (over-pruned" in w for w in d.warnings)
-    assert any("in 1 direction(s) the residual" in w for w in d.warnings)
+    assert any("in 1 direction the residual" in w for w in d.warnings)
     decoder, codes, posterior, x = linear_case(torch.diag(torch.tensor([3.0, 2.0])), noise=0.1)
     assert diagnose(decoder, codes, posterior, data=x, s2=0.1).warnings == ()
 
@@ -132,7 +132,7 @@ def test_the_share_that_is_told_has_no_unit() -> None:
         scaled, s2 = unit * W.double(), 0.09 * unit**2
         variances = sigma_law(scaled.T @ scaled / s2).expand(400, 2)
         d = diagnose(lambda z, A=scaled: z @ A.T, codes, variances, data=unit * x, s2=s2)
-        assert f"the cost is {d.share_of_kl:.1%} of what the KL costs" in d.verdict
+        assert f"That is {d.share_of_kl:.1%} of what the KL costs" in d.verdict
         assert d.share_of_kl == pytest.approx(d.entanglement_cost / Diagonal(codes, variances.log()).kl().mean().item())
         shares.append(d.share_of_kl)
     assert max(shares) == pytest.approx(min(shares))
@@ -172,10 +172,10 @@ def test_a_wrong_scale_is_named(beta: float, s2: float, off: str) -> None:
     codes = curved_codes()
     variances = sigma_law(pullbacks(curved, codes, s2=0.1).pullback, beta=1.0)
     right = diagnose(curved, codes, variances, s2=0.1)
-    assert "variances follow the Sigma law (r = 1.00, median error 0%" in right.verdict
+    assert "follow the Sigma law (r = 1.00, median error 0%" in right.verdict
     assert right.sigma_law_factor == pytest.approx(1)
     wrong = diagnose(curved, codes, variances, s2=s2, beta=beta)
-    assert f"right shape, wrong scale: the beta or s2 given is off by a factor of about {off}" in wrong.verdict
+    assert f"the given beta or s2 is off by a factor of about {off}" in wrong.verdict
     assert wrong.sigma_law_rescaled_error < 1e-6 < 0.5 < wrong.sigma_law_error
 
 
@@ -285,7 +285,7 @@ def test_full_posteriors_follow_the_full_law() -> None:
     full = Full(codes, L.diagonal().log().expand(400, 2), L.tril(-1).expand(400, 2, 2))
     d = diagnose(decoder, codes, full, s2=0.1)
     assert d.sigma_law_error < 1e-6
-    assert "a full posterior, as here, does not pay this" in d.verdict
+    assert "A full posterior, as here, does not pay this" in d.verdict
 
 
 def test_numbers_of_a_full_posterior_are_its_own() -> None:

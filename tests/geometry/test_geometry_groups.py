@@ -94,7 +94,7 @@ def test_the_cost_of_all_latents_is_estimated_beside(model, x):
     found = unseam.diagnose(model, x, s2=0.1, beta=2.0, samples=480)
     assert abs(found.whole_cost - exact) < 5 * found.whole_cost_error
     assert 0 < found.whole_cost_error < 0.1 * exact
-    assert f"all latents together cost {found.whole_cost:.3g} +- {found.whole_cost_error:.3g} nats" in found.verdict
+    assert f"All latents together cost {found.whole_cost:.3g} +- {found.whole_cost_error:.3g} nats" in found.verdict
     assert found.to_json()["whole_cost"] == found.whole_cost
 
 

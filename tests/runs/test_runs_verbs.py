@@ -137,7 +137,7 @@ def test_diagnose_verb(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         assert Path(member["figure"]).is_file()
     assert main(["diagnose", str(run.folder), "--member", "1", "--points", "50", "--no-figures"]) == 0
     said = capsys.readouterr().out
-    assert "of 2 latents active" in said
+    assert "of 2 latents" in said
     assert "member 0" not in said
 
 

@@ -137,7 +137,8 @@ def pruning(q: PreparedDecoder, data: Tensor | None, factors: int | None) -> lis
         left = unexplained_directions((x - xhat).cpu().numpy(), price)
         if left:
             remedy = "over-pruned, lower beta" if len(passive) else "add latents or lower beta"
-            out.append(f"in {left} direction(s) the residual varies by more than a latent costs, {price:.2g}: {remedy}")
+            where = f"in {left} direction{'s' * (left > 1)}"
+            out.append(f"{where} the residual varies by more than a latent costs, {price:.2g}: {remedy}")
     return out
 
 

@@ -40,49 +40,49 @@ def subject(latents: Sequence[int]) -> str:
 
 
 def verdict(d: Diagnosis) -> str:
-    """The whole verdict, findings joined by semicolons."""
+    """The whole verdict, one sentence per finding: what is active and mixed, then how far to trust it."""
     parts = [f"{d.scope}: {activity(d)}" if d.scope else activity(d)]
     if d.active:
-        parts += [about_beta(d.beta, d.beta_source), law(d), mixing(d)]
-        parts += ["a full posterior, as here, does not pay this; a diagonal one would"] if d.full_posterior else []
-        parts += [_whole(d), _share(d), _chance(d)]
-    return "; ".join(part for part in parts if part)
+        parts += [mixing(d)]
+        parts += ["A full posterior, as here, does not pay this; a diagonal one would"] if d.full_posterior else []
+        parts += [_whole(d), _share(d), _chance(d), law(d), about_beta(d.beta, d.beta_source)]
+    return " ".join(f"{part}." for part in parts if part)
 
 
 def activity(d: Diagnosis) -> str:
     K = len(d.latents)
     if d.active:
-        return f"{d.active} of {K} latents active"
-    none = f"none of {K} latents is active"
+        return f"{d.active} of {K} latents {'is' if d.active == 1 else 'are'} active"
+    none = f"None of {K} latents is active"
     if d.kl is None:
         return f"{none}: moving along the codes does not change the output"
     if all(collapsed(z.kl or 0.0) for z in d.latents):
-        return f"{none}: the posterior has collapsed onto the prior" + ("; lower beta" if d.has_beta else "")
+        return f"{none}: the posterior has collapsed onto the prior" + (". Lower beta" if d.has_beta else "")
     return f"{none}, though their KL is {three_digits(d.kl)} nats: their means hardly vary from sample to sample"
 
 
 def about_beta(beta: float, source: str) -> str:
     """Where beta comes from, if it was not given."""
     if source == "estimated":
-        return f"beta was not given: {three_digits(beta)} is an estimate from the Sigma law over the active latents"
+        return f"Beta was not given; {three_digits(beta)} is an estimate from the Sigma law over the active latents"
     if source == "none":
-        return f"the loss has no beta: {three_digits(beta)} is only the unit of costs"
-    return "beta was not given and nothing fixes it: 1 is taken as the unit" if source == "unit" else ""
+        return f"The loss has no beta; {three_digits(beta)} is only the unit of costs"
+    return "Beta was not given and nothing fixes it; 1 is taken as the unit" if source == "unit" else ""
 
 
 def law(d: Diagnosis) -> str:
     """Whether the active latents' variances follow the Sigma law: shape (r) and size (error) both count."""
     r, error = d.sigma_law_r, d.sigma_law_error
     if error is None:
-        return "no posterior was given, so the Sigma law could not be tested"
+        return "No posterior was given, so the Sigma law could not be tested"
     numbers = f"median error {error:.0%}" if r is None else f"r = {r:.2f}, median error {error:.0%}"
     if _fits(r, error):
-        how = "follow the Sigma law" if r is not None else "do not vary and are as the Sigma law has them"
+        how = "follow the Sigma law" if r is not None else "do not vary, and have the size of the Sigma law"
     elif _off(d.sigma_law_factor) and _fits(d.sigma_law_rescaled_r, d.sigma_law_rescaled_error):
         how = f"have {scale(d.sigma_law_factor or 1.0)}"
     else:
         how = loosely(r, error)
-    return f"posterior variances {how} ({numbers}, active latents)"
+    return f"The posterior variances of active latents {how} ({numbers})"
 
 
 def _off(factor: float | None) -> bool:
@@ -99,7 +99,7 @@ def loosely(r: float | None, error: float) -> str:
     if r is not None and r >= LAW_LOOSE_R and error <= LAW_LOOSE_ERROR:
         return "follow the Sigma law loosely"
     if error <= LAW_ERROR:
-        return "have the size that the Sigma law gives them, but do not vary with it"
+        return "have the size of the Sigma law, but do not vary with it"
     return "do not follow the Sigma law"
 
 
@@ -111,29 +111,30 @@ def _fits(r: float | None, error: float | None) -> bool:
 def scale(factor: float) -> str:
     """The variances fit the law with another beta: `factor` times the given one."""
     off, which = (factor, "too small") if factor > 1 else (1 / factor, "too large")
-    return (
-        f"the right shape, wrong scale: the beta or s2 given is off by a factor of about {three_digits(off)} ({which})"
-    )
+    wrong = f"the given beta or s2 is off by a factor of about {three_digits(off)} ({which})"
+    return f"the right shape but the wrong scale: {wrong}"
 
 
 def mixing(d: Diagnosis) -> str:
     """Which latents are mixed and what they pay."""
     mixed, cost = [pair for pair in d.pairs if pair.mixed], d.entanglement_cost
-    if not mixed:
-        text = f"no two latents are mixed: they cost {three_digits(max(d.cost_of_active, 0.0))} nats of loss"
+    if d.active == 1:
+        text = "One latent has no other to be mixed with"
+    elif not mixed:
+        text = f"No two latents are mixed: together they cost {three_digits(max(d.cost_of_active, 0.0))} nats of loss"
     elif len(mixed) <= NAMED_PAIRS:
-        text = "; ".join(one_pair(pair, cost, d.has_beta) for pair in mixed)
+        text = ". ".join(one_pair(pair, cost, d.has_beta) for pair in mixed)
     else:
         names = words(sorted({k for pair in mixed for k in (pair.i, pair.j)}))
         text = (
-            f"latents {names} are mixed in {len(mixed)} pairs, which cost {three_digits(sum(p.cost for p in mixed))} "
-            f"of {three_digits(cost)} nats of loss; the worst: {one_pair(mixed[0], cost, d.has_beta)}"
+            f"Latents {names} are mixed in {len(mixed)} pairs, which cost {three_digits(sum(p.cost for p in mixed))} "
+            f"of {three_digits(cost)} nats of loss. The worst: {one_pair(mixed[0], cost, d.has_beta)}"
         )
     passive = cost - d.cost_of_active
     if passive > PASSIVE_SHARE * cost and passive > PASSIVE_NATS * d.beta:
         text += (
-            f"; {three_digits(passive)} of {three_digits(cost)} nats of loss are noise from passive latents that the "
-            "decoder still hears"
+            f". {three_digits(passive)} of {three_digits(cost)} nats of loss are noise from passive latents that still "
+            "change the output"
         )
     return text
 
@@ -141,40 +142,42 @@ def mixing(d: Diagnosis) -> str:
 def one_pair(pair: Pair, cost: float, has_beta: bool = True) -> str:
     """What two mixed latents pay, why, and what would help."""
     costs = f"{three_digits(pair.cost)} of {three_digits(cost)} nats of loss"
-    text = f"latents {pair.i} and {pair.j} are mixed: they cost {costs}"
+    text = f"Latents {pair.i} and {pair.j} are mixed, which costs {costs}"
     if pair.degenerate:
         return text + (
-            f"; their singular values differ by {pair.difference:.0%}, so the data does not prefer an axis: "
+            f". Their singular values differ by {pair.difference:.0%}, so the data does not prefer an axis: "
             "change the scale of the data" + (" or of beta" if has_beta else "")
         )
     if pair.saving > WORTH_TURNING * pair.cost:
-        return f"{text}; a rotation would save {three_digits(pair.saving)} of them: use `align`"
+        return f"{text}. A rotation would save {three_digits(pair.saving)} of them: use `align`"
     if pair.coordinates == "polar":
-        return f"{text}; together they are polar coordinates, which no rotation separates"
-    return f"{text}; no rotation saves a tenth of that, the mixing changes from point to point"
+        return f"{text}. Together they are polar coordinates, which no rotation separates"
+    return f"{text}. No rotation saves a tenth of that, because the mixing changes from point to point"
 
 
 def _whole(d: Diagnosis) -> str:
     """The cost of all latents, where only some were diagnosed."""
     if d.whole_cost is None or d.whole_cost_error is None:
         return ""
-    return f"all latents together cost {three_digits(d.whole_cost)} +- {three_digits(d.whole_cost_error)} nats of loss"
+    return f"All latents together cost {three_digits(d.whole_cost)} +- {three_digits(d.whole_cost_error)} nats of loss"
 
 
 def _share(d: Diagnosis) -> str:
     of_kl = None if d.scope else d.share_of_kl  # the KL of some latents is not that of the model
-    return "" if of_kl is None or of_kl < SMALLEST_SHARE else f"the cost is {of_kl:.1%} of what the KL costs"
+    return "" if of_kl is None or of_kl < SMALLEST_SHARE else f"That is {of_kl:.1%} of what the KL costs"
 
 
 def _chance(d: Diagnosis) -> str:
-    return "" if d.dto is None or not d.dto_haar else f"DtO is {d.dto:.2f}, chance gives {d.dto_haar:.2f}"
+    return (
+        "" if d.dto is None or not d.dto_haar else f"DtO is {d.dto:.2f} (0 is best; random axes give {d.dto_haar:.2f})"
+    )
 
 
 def degeneracy_warnings(pairs: Sequence[Pair]) -> list[str]:
     """Pairs without a preferred axis, mixed or not."""
     return [
         f"latents {p.i} and {p.j}: their singular values differ by {p.difference:.1%} only (preference "
-        f"{three_digits(p.preference)} nats of loss), so their axes are an accident of the seed"
+        f"{three_digits(p.preference)} nats of loss), so another seed would give other axes"
         for p in pairs
         if p.degenerate
     ]
@@ -187,7 +190,7 @@ def latent_warnings(latents: Sequence[Latent]) -> list[str]:
     heard = [z.index for z in latents if not z.active and z.jacobian_norm > PASSIVE_LISTENS * longest > 0]
     out = []
     if deaf:
-        out.append(f"{subject(deaf)} in use by the encoder but dead in the decoder, which ignores them")
+        out.append(f"{subject(deaf)} used by the encoder but ignored by the decoder")
     if heard:
-        out.append(f"{subject(heard)} without information but heard by the decoder: noise in the output")
+        out.append(f"{subject(heard)} without information, but the decoder still listens: noise in the output")
     return out
