@@ -107,8 +107,9 @@ def main(words: Sequence[str] | None = None) -> None:
         ["git", "rev-parse", "--short", "HEAD"], cwd=PAPERS, capture_output=True, text=True, check=False
     )
     document = {"seed": told.seed, "commit": commit.stdout.strip(), "rows": rows}
+    document = {"sentence": sentence(document), **document}
     CHECKED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    print(sentence(document))
+    print(document["sentence"])
 
 
 if __name__ == "__main__":

@@ -17,7 +17,11 @@ from unseam_papers.frame.page import markdown
 
 DOCS = Path(__file__).resolve().parents[1]
 KEPT = DOCS / "papers" / "exhibits.json"
+CHECKED = DOCS / "papers" / "checked.json"
 CHANGES = "[Rows that changed class](papers/changes.md) when the rules were made fairer."
+if CHECKED.exists():  # check.py wrote it
+    told = json.loads(CHECKED.read_text(encoding="utf-8"))["sentence"]
+    CHANGES = f"## Do the digits come back?\n{told}\n\n{CHANGES}"
 
 
 def take(out: Path) -> list[str]:

@@ -279,6 +279,19 @@ def test_the_docs_are_made_of_their_exhibits():
     assert [e["id"] for e in entries if not (docs / "figures" / f"{e['id']}.svg").exists()] == []
 
 
+def test_the_docs_say_which_exhibits_are_carried_from_an_older_version():
+    docs = Path(__file__).parents[2] / "docs"
+    entries = json.loads((docs / "papers" / "exhibits.json").read_text())["exhibits"]
+    carried = [entry["id"] for entry in entries if entry.get("carried")]
+    assert [entry["id"] for entry in entries if "engines" not in entry] == carried
+    first, pages = (
+        (docs / "what-the-papers-show.md").read_text(),
+        [p.read_text() for p in (docs / "papers").glob("*.md")],
+    )
+    assert (f"other digits: {', '.join(carried)}." in first) == bool(carried)
+    assert sum(page.count("*Carried from commit ") for page in pages) == len(carried)
+
+
 def test_every_row_of_the_docs_that_does_not_agree_says_why():
     docs = Path(__file__).parents[2] / "docs"
     entries = json.loads((docs / "papers" / "exhibits.json").read_text())["exhibits"]

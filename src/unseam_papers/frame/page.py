@@ -115,6 +115,7 @@ def markdown(entries: Sequence[Mapping[str, Any]], more: str = "") -> dict[str, 
     sources = [(source, [seen(e) for e in own], count_words(own)) for source, own in by_source(entries)]
     every = total(entry_rows(entries))
     known: dict[str, Any] = {"sources": sources, "total": every, "reasons": reason_counts(entry_rows(entries))}
+    known["carried"] = [entry["id"] for entry in entries if entry.get("carried")]
     first = _rendered("summary.md", **known, out_of_scope=OUT_OF_SCOPE, more=more)
     pages = {f"papers/{source.page}.md": _of_source(source, own) for source, own in by_source(entries)}
     return {name: text.rstrip() + "\n" for name, text in {"what-the-papers-show.md": first, **pages}.items()}
