@@ -86,7 +86,11 @@ def cpu() -> float:
 
 
 class _WithoutWords(ast.NodeTransformer):
-    """Takes docstrings and sentences (strings with a space) from code: they make no numbers."""
+    """Takes docstrings and sentences (strings with a space) from code, and where its names are imported from: they make
+    no numbers."""
+
+    def visit_ImportFrom(self, _: ast.ImportFrom) -> None:
+        return None
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         words = isinstance(node.value, str) and " " in node.value
@@ -95,7 +99,7 @@ class _WithoutWords(ast.NodeTransformer):
 
 def fingerprint(network: bool = True) -> str:
     """Of the code of `find` that makes numbers and of the rules that judge them; without that of networks where none
-    is trained. Comments, docstrings and sentences do not count."""
+    is trained. Comments, docstrings, sentences and imports do not count."""
     home = Path(unseam.__file__).parent / "finding"
     files = [p for p in sorted(home.rglob("*.py")) if p.name not in WORDS and (network or p.name not in NETWORKS)]
     digest = hashlib.sha256()

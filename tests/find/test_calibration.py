@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import sys
@@ -154,6 +155,17 @@ def test_a_run_that_stopped_goes_on(calibration: ModuleType, tmp_path: Path, mon
     monkeypatch.setattr(calibration, "fingerprint", lambda network: "other code")
     assert [s["tables"] for s in calibration.calibrate(["series"], 1, 1, tmp_path, show=False)] == [1]
     assert measured == [("series", 0)]
+
+
+def test_the_code_that_makes_numbers_is_known_by_its_statements(calibration: ModuleType) -> None:
+    """Where a name is imported from, comments and sentences make no numbers; a constant does."""
+
+    def dumped(text: str) -> str:
+        return ast.dump(calibration._WithoutWords().visit(ast.parse(text)))
+
+    code = 'from unseam.stats import matched\n\ndef f(x):\n    """What it does."""\n    return matched(x) > 0.9\n'
+    same = code.replace("unseam.stats", "unseam.stats.assignment").replace("What it does.", "In other words.")
+    assert dumped(code) == dumped(same) != dumped(code.replace("0.9", "0.8"))
 
 
 def test_one_table_from_simulation_to_summary(calibration: ModuleType, tmp_path: Path) -> None:
