@@ -35,10 +35,10 @@ from unseam.geometry.polarized import active_latents, statistics
 from unseam.geometry.prepare import (
     ColumnWeights,
     PreparedDecoder,
-    attempt,
     check_count,
-    check_output,
+    check_rows,
     each_tensor,
+    few_of,
     moving,
 )
 from unseam.geometry.sampled_cost import SAMPLES, SampledCost, sampled_cost
@@ -46,6 +46,7 @@ from unseam.models.adapters.base import AdaptedModel, floating_parameter
 from unseam.models.likelihood import Bernoulli, Likelihood
 from unseam.models.posterior import Diagonal
 
+_AFFINE = 64  # points at which a decoder is seen to be affine
 _LOOKED_AT = 200  # codes at which outputs are looked at for probabilities
 _SURE = 1e-6  # probabilities nearer to 0 or 1 count as this far away
 Beta = float | None | Literal["auto"]
@@ -156,10 +157,7 @@ def ask_groups(
         raise BadInput(f"beta={beta} must be positive (beta=None estimates it from the posterior)")
     decode, z = on_device(model), model.points
     z = z if model.differentiable else z.double()
-    if not torch.isfinite(z).all():
-        raise BadInput("some codes hold NaN or infinite values; drop these rows or check the encoder")
-    probe = z[: min(2, len(z))]
-    check_output(attempt(decode, probe), probe)
+    check_usable(model)
     groups = choose_groups(model.latent_shape, latents, strength(model))
     rows = group_sample(len(z), groups, points, seed)
     k = groups.index.shape[1]
@@ -210,12 +208,44 @@ def whole_cost(model: AdaptedModel, q: PreparedDecoder, K: int, samples: int, se
 
 
 def flat_question(model: AdaptedModel) -> dict[str, Any]:
-    """Decoder, codes and posterior as `align` takes them; refused where latents are not flat."""
-    if len(model.latent_shape) != 1 or model.context is not None or not model.differentiable:
-        shape = ("N", *model.latent_shape)
+    """Decoder, codes and posterior as `align` and `theorems` take them; refused where latents are not flat."""
+    check_usable(model)
+    if len(model.latent_shape) != 1:
+        shape = ", ".join(map(str, ("N", *model.latent_shape)))
         raise BadInput(
-            f"this {model.kind} model has codes {shape}; a rotation of latent space needs codes (N, K), a decoder in "
-            "torch and nothing but latents going into it"
+            f"this {model.kind} model has codes ({shape}), and this needs codes (N, K): give a decoder of the latents "
+            "that are meant, and their codes; `diagnose` takes the model as it is"
+        )
+    if model.context is not None:
+        raise BadInput(
+            f"a {model.kind} model decodes with inputs of each row that are not latents: give a decoder in which they "
+            "are fixed, `lambda z: ...`, and codes; `diagnose` takes the model as it is"
         )
     posterior = model.variances if model.covariances is None else model.covariances
-    return {"decoder": on_device(model), "codes": model.codes, "posterior": posterior}
+    if model.differentiable:
+        return {"decoder": on_device(model), "codes": model.codes, "posterior": posterior}
+    return {"decoder": affine(model), "codes": model.codes.double(), "posterior": posterior}
+
+
+def check_usable(model: AdaptedModel) -> None:
+    """Refuse codes that are not finite, and a decoder that does not answer row by row."""
+    z = model.points if model.differentiable else model.points.double()
+    if not torch.isfinite(z).all():
+        raise BadInput("some codes hold NaN or infinite values; drop these rows or check the encoder")
+    check_rows(on_device(model), few_of(z))
+
+
+def affine(model: AdaptedModel) -> Callable[[Tensor], Tensor]:
+    """The decoder of a model that computes in NumPy, as a matrix: only an affine one can be differentiated so."""
+    K = model.latent_shape[0]
+    z = model.codes[:_AFFINE].double()
+    offset = model.decode(torch.zeros(1, K, dtype=torch.float64))
+    shape = offset.shape[1:]
+    W = (model.decode(torch.eye(K, dtype=torch.float64)) - offset).flatten(1)  # (K, n)
+    expected = model.decode(z).flatten(1)
+    if not torch.allclose(z @ W + offset.flatten(1), expected, rtol=1e-6, atol=1e-8 * float(expected.abs().max())):
+        raise BadInput(
+            f"inverse_transform of this {model.kind} model is not linear and does not compute in torch, so its exact "
+            "derivatives are not known, which this needs; `diagnose` takes it as it is"
+        )
+    return lambda points: (points.double() @ W + offset.flatten(1)).unflatten(1, shape)

@@ -23,6 +23,7 @@ from torch.func import jvp, vjp, vmap
 from unseam.axes import Array
 from unseam.errors import BadInput, lookup
 from unseam.geometry.jacobian import NUMBERS_AT_ONCE, Decoder, Grams, gather, mean_and_weight
+from unseam.geometry.prepare import CUT
 from unseam.models.likelihood import Likelihood
 from unseam.rng import numpy_generator
 
@@ -154,6 +155,8 @@ WAYS = {"forward": forward, "in turn": forward_in_turn, "double reverse": double
 def way_of(decode: Decoder, z: Tensor, index: Tensor, differentiable: bool = True) -> str:
     """The fastest way that differentiates this decoder; refuses one that none does."""
     if not differentiable:
+        if not _differences(decode, z[:2], index[:2])[1].any() and _moves(decode, z[:2], index[:2]):
+            raise BadInput(CUT)
         return "differences"
     last: Exception | None = None
     for name in ("forward", "in turn", "double reverse"):
@@ -164,17 +167,20 @@ def way_of(decode: Decoder, z: Tensor, index: Tensor, differentiable: bool = Tru
             continue
         if not torch.isfinite(columns).all():
             raise BadInput("decoder's Jacobian holds NaN or infinite values; look for sqrt(0), 0/0 or log(0) in it")
-        exact = _differences(lambda p: decode(p.to(z)).double(), z[:2], index[:2])[1]
-        if not columns.any() and exact.any():
-            raise BadInput(
-                "decoder changes with z but its derivative is 0 everywhere: it is cut from the graph (detach, no_grad, "
-                "rounding); write it in differentiable torch operations"
-            )
+        if not columns.any() and _moves(decode, z[:2], index[:2]):
+            raise BadInput(CUT)
         return name
     raise BadInput(
         f"decoder is not differentiable ({str(last).strip().splitlines()[0][:160]}); write it in torch operations from "
         "input to output"
     )
+
+
+@torch.no_grad()
+def _moves(decode: Decoder, z: Tensor, index: Tensor) -> bool:
+    """Whether the output changes when the latents of each row's group are moved by one unit."""
+    moved = z.scatter_add(1, index.to(z.device), torch.ones_like(index, dtype=z.dtype, device=z.device))
+    return not torch.equal(decode(z), decode(moved))
 
 
 @torch.no_grad()

@@ -103,9 +103,10 @@ def prepare_decoder(
 def check_count(points: int, latents: int) -> None:
     """More points than latents."""
     if points <= latents:
+        some = ", or diagnose some of them (latents=[0, 1, 2])" if latents > 3 else ""
         raise BadInput(
-            f"codes are {points} points of {latents} latents; give more points than latents, or look at some of them "
-            "(latents=[0, 1, 2])"
+            f"codes are {points} points of {latents} latents; give more points than latents, at least "
+            f"{latents + 1}{some}"
         )
 
 
@@ -319,25 +320,47 @@ def check_decoder(decode: Decoder, z: Tensor) -> str:
     """
     check_mode(module_of(decode))
     check_precision(module_of(decode))
-    probe = z[:: max(1, len(z) // _PROBES)][:_PROBES]
+    probe = few_of(z)
     with torch.no_grad():
-        theta = attempt(decode, probe)
-        check_output(theta, probe)
-        if not torch.equal(theta, decode(probe)):
-            raise BadInput("decoder gives two answers for the same points; make it deterministic (call decoder.eval())")
-        alone = decode(probe[:1])
-        if len(alone) != 1 or not torch.allclose(alone, theta[:1], rtol=1e-3, atol=1e-5 * float(theta.abs().max())):
-            raise BadInput(
-                "decoder's answer for a point depends on the other points of the batch; it must treat rows one by one "
-                "(call decoder.eval() if it normalises over the batch)"
-            )
+        check_rows(decode, probe)
         return differentiable(decode, probe)
+
+
+def few_of(z: Tensor) -> Tensor:
+    """The points at which a decoder is tried."""
+    return z[:: max(1, len(z) // _PROBES)][:_PROBES]
+
+
+@torch.no_grad()
+def check_rows(decode: Callable[..., Any], probe: Tensor) -> None:
+    """Refuse a decoder that does not answer each row for itself, and the same way twice.
+
+    >>> check_rows(lambda z: z - z.mean(0), torch.eye(2))
+    Traceback (most recent call last):
+    unseam.errors.BadInput: decoder's answer for a point depends on the other points of the batch; it must treat rows \
+one by one (call decoder.eval() if it normalises over the batch)
+    """
+    theta = attempt(decode, probe)
+    check_output(theta, probe)
+    if not torch.equal(theta, decode(probe)):
+        raise BadInput("decoder gives two answers for the same points; make it deterministic (call decoder.eval())")
+    try:
+        alone = decode(probe[:1])
+    except _FAILURES:  # as batch normalisation of one row does
+        alone = theta[:0]
+    if len(alone) != 1 or not torch.allclose(alone, theta[:1], rtol=1e-3, atol=1e-5 * float(theta.abs().max())):
+        raise BadInput(
+            "decoder's answer for a point depends on the other points of the batch; it must treat rows one by one "
+            "(call decoder.eval() if it normalises over the batch)"
+        )
 
 
 def attempt(decode: Callable[..., Any], probe: Tensor) -> Any:
     """decode(probe), or what went wrong in one line."""
     try:
         return decode(probe)
+    except BadInput:
+        raise
     except _FAILURES as error:
         raise BadInput(
             f"decoder fails on points of shape {tuple(probe.shape)} ({one_line(error)}); "
@@ -371,14 +394,17 @@ def differentiable(decode: Decoder, probe: Tensor) -> str:
             ) from error
     if not torch.isfinite(D).all():
         raise BadInput("decoder's Jacobian holds NaN or infinite values; look for sqrt(0), 0/0 or log(0) in it")
-    if not D.any() and _moves(decode, probe):
-        raise BadInput(
-            "decoder changes with z but its derivative is 0 everywhere: it is cut from the graph (detach, no_grad, "
-            "rounding); write it in differentiable torch operations"
-        )
+    if not D.any() and moves(decode, probe):
+        raise BadInput(CUT)
     return mode
 
 
-def _moves(decode: Decoder, probe: Tensor) -> bool:
+CUT = (
+    "decoder changes with z but its derivative is 0 everywhere: it is cut from the graph (detach, no_grad, "
+    "rounding); write it in differentiable torch operations"
+)
+
+
+def moves(decode: Decoder, probe: Tensor) -> bool:
     """Whether the decoder's output changes when its input is moved by one unit."""
     return not torch.equal(decode(probe), decode(probe + 1))

@@ -17,7 +17,16 @@ from unseam.atomic import free_path
 from unseam.data.torch_data import is_torch_data, read_torch_data
 from unseam.data.user import CHANNELS, UserData
 from unseam.errors import BadInput
-from unseam.geometry.adapted import Beta, as_asked, beta_of, diagnose_adapted, likelihood_of, on_device
+from unseam.geometry.adapted import (
+    Beta,
+    affine,
+    as_asked,
+    beta_of,
+    check_usable,
+    diagnose_adapted,
+    likelihood_of,
+    on_device,
+)
 from unseam.geometry.jacobian import as_likelihood
 from unseam.models import Architecture
 from unseam.models.adapters import AdaptedModel, adapter_for
@@ -39,7 +48,6 @@ from unseam.train.loop import HeldOut, finish
 MOST_LATENTS = 64  # that a report or the explorer lays out
 _ROWS = 2048  # behind the numbers of the member
 _POINTS = 1000  # at which beta is estimated
-_PROBES = 64  # points at which a decoder is seen to be affine
 
 
 def as_run(
@@ -106,7 +114,7 @@ def as_run(
 
 def check_fit(model: AdaptedModel) -> None:
     """Refuse what a report has no place for; `diagnose` takes it."""
-    remedy = "`diagnose`, `theorems` and `traverse` take it as it is"
+    remedy = "`diagnose` and `traverse` take it as it is"
     shape = model.latent_shape
     if model.context is not None:
         raise BadInput(
@@ -118,6 +126,7 @@ def check_fit(model: AdaptedModel) -> None:
             f"this {model.kind} model has codes ('N', {', '.join(map(str, shape))}); reports and the explorer lay out "
             f"at most {MOST_LATENTS} flat latents; {remedy}"
         )
+    check_usable(model)
     if model.data is None:
         raise BadInput("the decoder returns another number of values than x has, so the two cannot be shown together")
 
@@ -224,19 +233,3 @@ def posterior_outputs(q: EncoderOutput) -> Tensor:
         rows, columns = torch.tril_indices(L.shape[1], L.shape[1], -1)
         return torch.cat([q.mean, 2 * L.diagonal(dim1=1, dim2=2).log(), L[:, rows, columns]], 1)
     return q.mean if q.variance is None else torch.cat([q.mean, q.variance.log()], 1)
-
-
-def affine(adapted: AdaptedModel) -> Any:
-    """The decoder of a model that computes in NumPy, as a matrix: only an affine one can be differentiated so."""
-    K = adapted.latent_shape[0]
-    z = adapted.codes[:_PROBES].double()
-    offset = adapted.decode(torch.zeros(1, K, dtype=torch.float64))
-    shape = offset.shape[1:]
-    W = (adapted.decode(torch.eye(K, dtype=torch.float64)) - offset).flatten(1)  # (K, n)
-    expected = adapted.decode(z).flatten(1)
-    if not torch.allclose(z @ W + offset.flatten(1), expected, rtol=1e-6, atol=1e-8 * float(expected.abs().max())):
-        raise BadInput(
-            f"inverse_transform of this {adapted.kind} model is not linear and does not compute in torch, so reports "
-            "and the explorer cannot differentiate it; `diagnose` takes it as it is"
-        )
-    return lambda points: (points.double() @ W + offset.flatten(1)).unflatten(1, shape)

@@ -12,7 +12,7 @@ import torch
 
 from unseam.atomic import free_path
 from unseam.errors import BadInput
-from unseam.geometry.adapted import on_device, strength
+from unseam.geometry.adapted import check_usable, on_device, strength
 from unseam.models.adapters import AdaptedModel, adapter_for
 from unseam.run import Run
 from unseam.runs.adapted_run import as_run
@@ -97,6 +97,7 @@ def film_of_model(
     if adapter is None or data is None:
         raise BadInput(f"{type(model).__name__} needs an encoder, a decoder and data=, some of its observations")
     adapted = adapter.adapt(model, data)
+    check_usable(adapted)
     codes = adapted.codes.flatten(1).double().numpy()
     for name, number in (("row", row), ("to", to)):
         if number is not None and not 0 <= number < len(codes):

@@ -19,6 +19,7 @@ from unseam.models.posterior import Posterior
 
 _CHUNK = 256  # observations encoded at a time
 _PROBES = 4  # observations that are encoded twice, to see whether the encoder samples
+_MEAN = "let it return the mean, a torch distribution or (mean, log-variance), and call model.eval()"
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 FAILURES = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, KeyError)  # what a wrong call raises
@@ -205,26 +206,35 @@ def encode_all(encode: Callable[[Tensor], Any], x: Any, module: Any = None) -> t
             raise
         except FAILURES as error:
             raise BadInput(f"encoder fails on x of shape {tuple(batch.shape)} ({one_line(error)})") from error
+        check_codes(out.mean, len(batch))
         if not parts:
-            _check_encoder(encode, batch[:_PROBES])
+            check_twice(lambda rows: read_encoder_output(encode(rows)).mean, batch[:_PROBES])
         parts.append(EncoderOutput(*(None if t is None else t.detach().cpu() for t in out)))  # type: ignore[arg-type]
         spreads.append(batch.cpu())
-        if len(out.mean) != len(batch):
-            raise BadInput(
-                f"encoder turns {len(batch)} observations into codes of shape {tuple(out.mean.shape)}; it must keep "
-                "the batch axis: (B, ...) -> (B, K)"
-            )
     joined = [None if part[0] is None else torch.cat(part) for part in zip(*parts, strict=True)]
     return EncoderOutput(*joined), torch.cat(spreads)  # type: ignore[arg-type]
 
 
-def _check_encoder(encode: Callable[[Tensor], Any], probe: Tensor) -> None:
-    first, again = (read_encoder_output(encode(probe)).mean for _ in range(2))
-    if not torch.allclose(first, again, rtol=1e-4, atol=1e-6 * float(first.abs().max()), equal_nan=True):
+def check_codes(codes: Tensor, count: int, encoder: str = "encoder") -> None:
+    """One row of finite codes for each observation."""
+    if codes.ndim < 2 or len(codes) != count:
         raise BadInput(
-            "encoder gives two answers for the same x: it samples; let it return the mean, a torch distribution or "
-            "(mean, log-variance), and call model.eval()"
+            f"{encoder} turns {count} observations into codes of shape {tuple(codes.shape)}; it must keep "
+            "the batch axis: (B, ...) -> (B, K)"
         )
+    if not torch.isfinite(codes).all():
+        bad = int((~torch.isfinite(codes)).flatten(1).any(1).sum())
+        raise BadInput(
+            f"{encoder} gives NaN or infinite codes for {bad} of {count} observations; scale x as in training, or load "
+            "other weights"
+        )
+
+
+def check_twice(encode: Callable[[Any], Tensor], probe: Any, remedy: str = _MEAN) -> None:
+    """Refuse an encoder that samples."""
+    first, again = encode(probe), encode(probe)
+    if not torch.allclose(first, again, rtol=1e-4, atol=1e-6 * float(first.abs().max()), equal_nan=True):
+        raise BadInput(f"encoder gives two answers for the same x: it samples; {remedy}")
 
 
 def one_line(error: Exception) -> str:

@@ -5,14 +5,26 @@ their standard deviation, as a prior N(0, I) would have them: the scale of a com
 PCA's components of length 1 would all look alike.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.distributions import Distribution
 
 from unseam.errors import BadInput
-from unseam.models.adapters.base import FAILURES, AdaptedModel, EncoderOutput, one_line
+from unseam.models.adapters.base import (
+    FAILURES,
+    AdaptedModel,
+    EncoderOutput,
+    check_codes,
+    check_twice,
+    one_line,
+    read_decoder_output,
+)
+
+_PROBES = 4  # observations that are transformed twice, to see whether codes are random
 
 
 def matches(model: Any) -> bool:
@@ -28,11 +40,19 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
             from error  # fmt: skip
     if codes.ndim != 2:
         raise BadInput(f"transform gives codes of shape {codes.shape}; they must be (N, K)")
+    check_codes(torch.from_numpy(codes), len(x), "transform")
+    check_twice(
+        lambda rows: torch.from_numpy(np.array(model.transform(rows), dtype=float)),
+        x[:_PROBES],
+        "give it a fixed random_state",
+    )
     scale = np.where(codes.std(0) > 0, codes.std(0), 1.0)
 
-    def decode(z: Tensor) -> Tensor:
-        out = np.asarray(model.inverse_transform(z.detach().cpu().double().numpy() * scale), dtype=float)
-        return torch.from_numpy(out)
+    def decode(z: Tensor) -> Any:
+        out = model.inverse_transform(z.detach().cpu().double().numpy() * scale)
+        if isinstance(out, (tuple, list, Mapping, Tensor, Distribution)):
+            return read_decoder_output(out).double()
+        return torch.from_numpy(np.array(out, dtype=float))
 
     def encode(rows: Tensor) -> EncoderOutput:
         found = np.asarray(model.transform(rows.detach().cpu().double().numpy()), dtype=float)

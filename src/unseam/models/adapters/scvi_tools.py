@@ -11,7 +11,16 @@ import torch
 from torch import Tensor, nn
 
 from unseam.errors import BadInput
-from unseam.models.adapters.base import AdaptedModel, EncoderOutput, check_mode, check_precision
+from unseam.models.adapters.base import (
+    FAILURES,
+    AdaptedModel,
+    EncoderOutput,
+    check_codes,
+    check_mode,
+    check_precision,
+    check_twice,
+    one_line,
+)
 from unseam.models.likelihood import Gaussian, Likelihood, NegativeBinomial, Poisson
 
 _LEAST = 1e-8  # expected count: smaller ones have this logarithm
@@ -30,8 +39,11 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
     means, variances, contexts, data = [], [], [], []
     layout: list[tuple[str, int]] = []
     for tensors in batches(model, x):
-        inference = module.inference(**module._get_inference_input(tensors))
+        inference = inferred(module, tensors)
         q = inference["qz"]
+        check_codes(q.loc, len(tensors["X"]))
+        if not means:
+            check_twice(lambda cells: inferred(module, cells)["qz"].loc, tensors)
         inputs = module._get_generative_input(tensors, inference)
         own = {name: value for name, value in inputs.items() if name != "z" and isinstance(value, Tensor)}
         layout = [(name, value.shape[-1]) for name, value in own.items()]
@@ -60,6 +72,14 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
         "scvi-tools", decode, refuse_array, codes, torch.cat(variances), likelihood=likelihood, beta=last_weight(model),
         context=context, data=torch.cat(data), module=module, notes=notes,
     )  # fmt: skip
+
+
+def inferred(module: Any, tensors: Any) -> Any:
+    """What the model infers from a batch of cells."""
+    try:
+        return module.inference(**module._get_inference_input(tensors))
+    except FAILURES as error:
+        raise BadInput(f"inference fails on a batch of {len(tensors['X'])} cells ({one_line(error)})") from error
 
 
 def refuse_array(x: Tensor) -> EncoderOutput:
