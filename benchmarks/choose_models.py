@@ -13,15 +13,16 @@ more than half of them have a partner (|rank correlation| of 0.7 or more) the st
 compared with the seeds that it was made of, by metrics against labels and by the variance of the observations that a
 linear decoder, and one on 500 random features (distilled from nothing but codes and observations), explain.
 
-    unseam bench choose-models --out FOLDER        # trains 100 small models, 25 minutes of one core; resumes
+    unseam bench choose-models --out FOLDER        # trains 100 small models; the same command continues
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -34,56 +35,79 @@ from unseam.metrics.centrality import Generative, model_centrality
 from unseam.run import Run
 from unseam.runs.agreement import generative, median_udr
 from unseam.runs.diagnose import diagnose
-from unseam.runs.evaluate import evaluate
 from unseam.runs.rank_members import RankInput, rank, relative_dto
 from unseam.runs.represent import EncodedRows, represent, sample_rows
 from unseam.stats import matched, rank_correlations, standardise
 from unseam.study.analyse.intervals import of_mean
 
 LONG = True
-DATA = ("sprites", "rooms")
-SETTINGS = (
-    *(("beta-vae", {"beta": b}) for b in (1, 2, 4, 8)),
-    *(("beta-tcvae", {"beta": b}) for b in (3, 6, 10)),
-    *(("dip-vae-ii", {"lambda_od": b}) for b in (5, 20, 50)),
-)
+DATA = {
+    "sprites": {"size": 16, "scales": 4, "orientations": 8, "xs": 8, "ys": 8},
+    "rooms": {"size": 8, "colours": 5, "scales": 4, "orientations": 6},
+}
+METHODS = {
+    "beta-vae": {"beta": (0.5, 1, 2, 4)},
+    "beta-tcvae": {"beta": (2, 4, 8)},
+    "dip-vae-ii": {"lambda_od": (2, 10, 50)},
+}
 SEEDS = range(5)
-STEPS, LATENTS, SIZE = 2500, 8, 16
+STEPS, LATENTS = 2000, 8
 JUDGES = ("beta-vae", "factor-vae", "mig", "dci-disentanglement", "modularity", "sap")
-COMPARED = ("mig", "dci-disentanglement", "infom", "infoe", "infoc")
-ROWS, BINS, FEATURES = 4000, 20, 500
+INFOMEC = ("infom", "infoe", "infoc")
+COMPARED = ("mig", "dci-disentanglement", *INFOMEC)
+ROWS, BINS, FEATURES = 2000, 20, 500
 AT = 0.7  # |rank correlation| from which on two latents are the same
 
 
-def name_of(data: str, method: str, strength: dict[str, Any]) -> str:
+class Cohort(NamedTuple):
+    """The seeds of one setting, which are members of a run of all strengths of a method."""
+
+    data: str
+    method: str
+    place: int  # of the strength
+
+    @property
+    def strength(self) -> float:
+        return float(next(iter(METHODS[self.method].values()))[self.place])
+
+    @property
+    def name(self) -> str:
+        """
+        >>> Cohort("sprites", "beta-vae", 3).name
+        'sprites-beta-vae-4'
+        """
+        return f"{self.data}-{self.method}-{self.strength:g}"
+
+    @property
+    def members(self) -> list[int]:
+        return [self.place * len(SEEDS) + s for s in SEEDS]
+
+
+def cohorts(data: str | None = None) -> list[Cohort]:
     """
-    >>> name_of("sprites", "beta-vae", {"beta": 4})
-    'sprites-beta-vae-4'
+    >>> len(cohorts()), len(cohorts("rooms"))
+    (20, 10)
     """
-    return f"{data}-{method}-{next(iter(strength.values())):g}"
+    sets = DATA if data is None else (data,)
+    return [Cohort(d, m, i) for d in sets for m, s in METHODS.items() for i in range(len(next(iter(s.values()))))]
 
 
-def cohorts() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for method, strength in SETTINGS:
-        for data in DATA:
-            yield data, method, strength
-
-
-def trained(folder: Path, data: str, method: str, strength: dict[str, Any]) -> Run:
-    """The cohort of one setting, continued where it stopped."""
-    place = folder / name_of(data, method, strength)
+def trained(folder: Path, data: str, method: str) -> Run:
+    """All strengths of a method, continued where it stopped."""
+    place = folder / f"{data}-{method}"
     if (place / "config.json").exists():
         return unseam.resume(place, show=False)
+    sweep: dict[str, Any] = {name: list(values) for name, values in METHODS[method].items()}
     return unseam.fit(
-        data, method, seeds=SEEDS, steps=STEPS, network="mlp", encoder=(128, 128), decoder=(128, 128), latents=LATENTS,
-        workers=1, data_parameters={"size": SIZE}, out=place, show=False, **strength,
+        data, method, seeds=SEEDS, steps=STEPS, network="mlp", encoder=(64, 64), decoder=(64, 64), latents=LATENTS,
+        lr=2e-3, workers=1, data_parameters=DATA[data], out=place, show=False, **sweep,
     )  # fmt: skip
 
 
-def encoded(run: Run) -> dict[int, EncodedRows]:
-    """The codes of every member, of the same rows."""
+def encoded(run: Run, members: list[int]) -> dict[int, EncodedRows]:
+    """The codes of these members, of the same rows."""
     rows = sample_rows(run, None, ROWS, 0, "choose-models").rows
-    return {m: represent(run.model(m), run.data, rows) for m in range(len(run.members))}
+    return {m: represent(run.model(m), run.data, rows) for m in members}
 
 
 def in_use(seen: dict[int, EncodedRows], member: int) -> np.ndarray:
@@ -128,13 +152,14 @@ def self_mig(codes: np.ndarray) -> float:
 
 def rules_of(run: Run, seen: dict[int, EncodedRows]) -> list[dict[str, float]]:
     """Every rule of every seed of a cohort, the larger the better."""
-    found = diagnose(run, points=200, show=False)
+    found = diagnose(run, list(seen), points=200, show=False)
     table = run.table().set_index("member")
+    order = rank([found[m] for m in seen]).rank
     again = recurrence([in_use(seen, m) for m in seen])
     able = [m for m in seen if in_use(seen, m).shape[1]]
     alike = median_udr({m: in_use(seen, m) for m in able}, 0) if len(able) > 1 else {}
     rows = []
-    for m in seen:
+    for place, m in enumerate(seen):
         d = found[m]
         scores = entropic_scores(run.model(m).mean, torch.as_tensor(seen[m].codes[:200]).float())
         active = max(int(seen[m].in_use.sum()), 1)
@@ -143,10 +168,11 @@ def rules_of(run: Run, seen: dict[int, EncodedRows]) -> list[dict[str, float]]:
             "entanglement cost over beta": -d.entanglement_cost / d.beta,
             "ELBO": -float(table.loc[m, "reconstruction"]) - float(table.loc[m, "kl"]),
             "UDR": alike[m][0] if m in alike else float("nan"),
-            "recurrence of latents": again[m],
+            "recurrence of latents": again[place],
             "self-MIG": self_mig(in_use(seen, m)),
             "entropic redundancy": -scores.redundancy,
             "entropic spectrum, share of active latents": scores.effective / active,
+            "our ranking among seeds": -float(order[place]),
             "active": int(seen[m].in_use.sum()),
         })  # fmt: skip
     return rows
@@ -201,52 +227,42 @@ def explained(codes: np.ndarray, x: np.ndarray, features: int = 0) -> float:
 
 
 def quality(codes: np.ndarray, factors: np.ndarray, space: Any, x: np.ndarray) -> dict[str, float]:
-    """A representation against the factors and the observations."""
-    out = dict.fromkeys(COMPARED, 0.0)
+    """A representation against the factors and the observations; 0 where it has no latents."""
+    out = dict.fromkeys((*JUDGES, *INFOMEC), 0.0)
     if codes.shape[1]:
-        with np.errstate(all="ignore"):
-            found = unseam.score(codes, factors, space, metrics=COMPARED)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found = unseam.score(codes, factors, space, metrics=tuple(out))
         out |= {name: found[name].value for name in found}
     return {**out, "linear": explained(codes, x), "random features": explained(codes, x, FEATURES),
             "latents": float(codes.shape[1])}  # fmt: skip
 
 
-def fusion_of(run: Run, seen: dict[int, EncodedRows]) -> dict[str, Any]:
-    """The fused representation of a cohort and its members."""
-    first = seen[0]
+def numbers_of(folder: Path, cohort: Cohort) -> dict[str, Any]:
+    """The numbers of one cohort, from its file where they were computed before."""
+    file = folder / f"{cohort.name}.json"
+    if file.exists():
+        document: dict[str, Any] = json.loads(file.read_text())
+        return document
+    run = trained(folder, cohort.data, cohort.method)
+    seen = encoded(run, cohort.members)
+    rules = rules_of(run, seen)
+    first = seen[cohort.members[0]]
     rows = sample_rows(run, None, ROWS, 0, "choose-models").rows
     x = run.data.batch(rows).flatten(1).double().numpy()
-    members = [quality(in_use(seen, m), first.factors, first.space, x) for m in seen]
-    return {"fused": quality(fuse([in_use(seen, m) for m in seen]), first.factors, first.space, x), "members": members}
-
-
-# All cohorts
-
-
-def numbers_of(folder: Path, data: str, method: str, strength: dict[str, Any]) -> dict[str, Any]:
-    """The numbers of one cohort, from its file where they were computed before."""
-    file = folder / f"{name_of(data, method, strength)}.json"
-    if file.exists():
-        return json.loads(file.read_text())
-    run = trained(folder, data, method, strength)
-    seen, rules = encoded(run), None
-    rules = rules_of(run, seen)
     able = [m for m in seen if seen[m].in_use.any()]
     central = dict.fromkeys(seen, float("nan"))
     if len(able) > 1:
         models = [as_generative(run, m, seen[m]) for m in able]
         central |= {m: s.value for m, s in zip(able, model_centrality(models), strict=True)}
-    judged = evaluate(run, JUDGES, samples=ROWS, show=False)
-    found = diagnose(run, points=200, show=False)
-    order = rank([found[m] for m in seen]).rank
     document = {
-        "data": data, "method": method, "strength": float(next(iter(strength.values()))),
+        "data": cohort.data, "method": cohort.method, "strength": cohort.strength,
         "seeds": [
-            {**rules[m], "ModelCentrality among seeds": central[m], "our ranking among seeds": -float(order[m]),
-             "judges": {name: judged[m][name].value for name in JUDGES}}
-            for m in seen
+            {**rules[s], "ModelCentrality among seeds": central[m],
+             "quality": quality(in_use(seen, m), first.factors, first.space, x)}
+            for s, m in enumerate(seen)
         ],
-        "fusion": fusion_of(run, seen),
+        "fused": quality(fuse([in_use(seen, m) for m in seen]), first.factors, first.space, x),
     }  # fmt: skip
     write_atomic(file, json.dumps(document))
     return document
@@ -257,13 +273,13 @@ def centrality_among_settings(folder: Path, data: str) -> dict[int, list[float]]
     file = folder / f"{data}-centrality.json"
     if file.exists():
         return {int(seed): values for seed, values in json.loads(file.read_text()).items()}
-    runs = [trained(folder, data, *setting) for setting in SETTINGS]
+    runs = {method: trained(folder, data, method) for method in METHODS}
     out = {}
     for seed in SEEDS:
         models = []
-        for run in runs:
-            rows = sample_rows(run, None, ROWS, 0, "choose-models").rows
-            models.append(as_generative(run, seed, represent(run.model(seed), run.data, rows)))
+        for cohort in cohorts(data):
+            run, member = runs[cohort.method], cohort.members[seed]
+            models.append(as_generative(run, member, encoded(run, [member])[member]))
         out[seed] = [s.value for s in model_centrality(models)]
     write_atomic(file, json.dumps(out))
     return out
@@ -295,7 +311,7 @@ def rates(pool_list: list[list[dict]]) -> list[dict[str, Any]]:
     """The success of every rule over pools, with its interval, best first."""
     results: dict[str, list[float]] = {}
     for pool in pool_list:
-        values = np.array([[one["judges"][name] for name in JUDGES] for one in pool])
+        values = np.array([[one["quality"][name] for name in JUDGES] for one in pool])
         won = wins(values)
         for rule in RULES:
             if all(rule in one for one in pool):
@@ -320,8 +336,8 @@ def compared(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
     }
     rows = []
     for name in (*COMPARED, "linear", "random features", "latents"):
-        members = np.array([[m[name] for m in d["fusion"]["members"]] for d in documents])
-        fused = np.array([d["fusion"]["fused"][name] for d in documents])
+        members = np.array([[m[name] for m in [one["quality"] for one in d["seeds"]]] for d in documents])
+        fused = np.array([d["fused"][name] for d in documents])
         row: dict[str, Any] = {"what": name, "fused": fused.mean(), "mean seed": members.mean(),
                                "best seed": members.max(1).mean()}  # fmt: skip
         for rule, pick in by.items():
@@ -352,7 +368,7 @@ def run(out: Path | None = None, **_: Any) -> dict[str, Any]:
     """Train what is missing, then all tables; the numbers of each cohort stay in `out`."""
     folder = Path(out or "choose-models")
     folder.mkdir(parents=True, exist_ok=True)
-    documents = [numbers_of(folder, *cohort) for cohort in cohorts()]
+    documents = [numbers_of(folder, cohort) for cohort in cohorts()]
     central = {data: centrality_among_settings(folder, data) for data in DATA}
     found = {f"among the {kind}": rates(each) for kind, each in pools(documents, central).items()}
     fusion = compared(documents)

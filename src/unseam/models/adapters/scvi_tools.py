@@ -36,7 +36,8 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
     module = model.module
     check_mode(module, "model.module")
     check_precision(module, "model.module")
-    means, variances, contexts, data = [], [], [], []
+    means: list[Tensor] = []
+    variances, contexts, data = [], [], []
     layout: list[tuple[str, int]] = []
     for tensors in batches(model, x):
         inference = inferred(module, tensors)
