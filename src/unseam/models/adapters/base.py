@@ -206,7 +206,7 @@ def encode_all(encode: Callable[[Tensor], Any], x: Any, module: Any = None) -> t
             raise
         except FAILURES as error:
             raise BadInput(f"encoder fails on x of shape {tuple(batch.shape)} ({one_line(error)})") from error
-        check_codes(out.mean, len(batch))
+        check_code_rows(out.mean, len(batch))
         if not parts:
             check_twice(lambda rows: read_encoder_output(encode(rows)).mean, batch[:_PROBES])
         parts.append(EncoderOutput(*(None if t is None else t.detach().cpu() for t in out)))  # type: ignore[arg-type]
@@ -215,7 +215,7 @@ def encode_all(encode: Callable[[Tensor], Any], x: Any, module: Any = None) -> t
     return EncoderOutput(*joined), torch.cat(spreads)  # type: ignore[arg-type]
 
 
-def check_codes(codes: Tensor, count: int, encoder: str = "encoder") -> None:
+def check_code_rows(codes: Tensor, count: int, encoder: str = "encoder") -> None:
     """One row of finite codes for each observation."""
     if codes.ndim < 2 or len(codes) != count:
         raise BadInput(

@@ -18,7 +18,7 @@ from unseam.models.adapters.base import (
     FAILURES,
     AdaptedModel,
     EncoderOutput,
-    check_codes,
+    check_code_rows,
     check_twice,
     one_line,
     read_decoder_output,
@@ -40,7 +40,7 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
             from error  # fmt: skip
     if codes.ndim != 2:
         raise BadInput(f"transform gives codes of shape {codes.shape}; they must be (N, K)")
-    check_codes(torch.from_numpy(codes), len(x), "transform")
+    check_code_rows(torch.from_numpy(codes), len(x), "transform")
     check_twice(
         lambda rows: torch.from_numpy(np.array(model.transform(rows), dtype=float)),
         x[:_PROBES],

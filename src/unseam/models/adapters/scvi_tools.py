@@ -15,7 +15,7 @@ from unseam.models.adapters.base import (
     FAILURES,
     AdaptedModel,
     EncoderOutput,
-    check_codes,
+    check_code_rows,
     check_mode,
     check_precision,
     check_twice,
@@ -42,7 +42,7 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
     for tensors in batches(model, x):
         inference = inferred(module, tensors)
         q = inference["qz"]
-        check_codes(q.loc, len(tensors["X"]))
+        check_code_rows(q.loc, len(tensors["X"]))
         if not means:
             check_twice(lambda cells: inferred(module, cells)["qz"].loc, tensors)
         inputs = module._get_generative_input(tensors, inference)
