@@ -19,8 +19,8 @@ from unseam.models import Architecture
 from unseam.objectives import OBJECTIVES
 from unseam.run.config import RunConfig, Training, sweep_members
 from unseam.train.batches import Feed
-from unseam.train.forward import Forward
 from unseam.train.job import Job, start
+from unseam.train.stack import Forward
 from unseam.train.step_by_step import update
 from unseam.train.torch_private import fast_bfloat16
 

@@ -227,7 +227,7 @@ SILENT = (  # numbers and files that were wrong without a word, and what other u
            "data/test_data_files.py"),
     Mutant("S19: names of columns steer the terminal", f"{UNSEAM}errors.py",
            "return text.translate(_CONTROLS)", "return text", "cli/test_cli_main.py"),
-    Mutant("S20: a pack that is opened as . is not checked", f"{UNSEAM}run/pack.py",
+    Mutant("S20: a pack that is opened as . is not checked", f"{UNSEAM}run/run.py",
            "    place = folder.resolve()\n", "    place = folder\n", "runs/test_pack.py"),
     Mutant("S21: modularity is the share of active latents", f"{UNSEAM}metrics/modularity.py",
            "float(per_latent[varies].mean()) if varies.any() else 0.0", "float(per_latent.mean())", "metrics/test_metrics_gaps.py"),

@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unseam.cli import VERBS, main
+from unseam.cli import RENAMED, VERBS, main
 from unseam.cli.common import flags_of, parse
 from unseam.cli.completion import script
-from unseam.cli.vocabulary import RENAMED
 from unseam.progress import log
 
 SRC = str(Path(__file__).parents[2] / "src")

@@ -11,8 +11,8 @@ import pytest
 from unseam import BadInput
 from unseam.data.download import fetch
 from unseam.data.download.sources import SOURCES, File
+from unseam.run import load as packed
 from unseam.run import load_run
-from unseam.run import pack as packed
 
 CONTENT = b"content" * 100
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(CONTENT) + CONTENT

@@ -5,7 +5,8 @@ import torch
 from torch.func import vmap
 from torch.nn.functional import conv2d, conv_transpose2d
 
-from unseam.models import Architecture, Autoencoder, bfloat16
+from unseam.models import Architecture, Autoencoder, autoencoder
+from unseam.models.autoencoder import conv_in_pairs, layer_in_bfloat16, transposed_in_pairs
 
 DOUBLE = torch.float64
 
@@ -15,7 +16,7 @@ def test_a_convolution_in_pairs_is_the_convolution_and_so_is_its_gradient(channe
     torch.manual_seed(0)
     x, w, b = torch.randn(2, channels, 6, 8).double(), torch.randn(5, channels, 4, 4).double(), torch.randn(5).double()
     mine, plain = (
-        torch.func.vjp(f, x, w, b) for f in (bfloat16.conv_in_pairs, lambda x, w, b: conv2d(x, w, b, 2, 1))
+        torch.func.vjp(f, x, w, b) for f in (conv_in_pairs, lambda x, w, b: conv2d(x, w, b, 2, 1))
     )  # fmt: skip
     torch.testing.assert_close(mine[0], plain[0])
     g = torch.randn_like(plain[0])
@@ -28,7 +29,7 @@ def test_a_transposed_one_in_pairs_too(channels: int) -> None:
     torch.manual_seed(0)
     x, w = torch.randn(2, 5, 3, 4).double(), torch.randn(5, channels, 4, 4).double()
     mine, plain = (
-        torch.func.vjp(f, x, w) for f in (bfloat16.transposed_in_pairs, lambda x, w: conv_transpose2d(x, w, None, 2, 1))
+        torch.func.vjp(f, x, w) for f in (transposed_in_pairs, lambda x, w: conv_transpose2d(x, w, None, 2, 1))
     )
     torch.testing.assert_close(mine[0], plain[0])
     g = torch.randn_like(plain[0])
@@ -48,7 +49,7 @@ def test_layer_by_layer_it_is_the_network(shape: tuple[int, ...], small: bool) -
     ):
         x = given
         for layer in network:  # type: ignore[attr-defined]
-            x = bfloat16.through(layer, x)
+            x = layer_in_bfloat16(layer, x)
         torch.testing.assert_close(x, network(given))
 
 
@@ -75,7 +76,7 @@ def test_outputs_are_single_and_gradients_are_no_rougher_than_those_of_autocast(
         with torch.autocast("cpu", torch.bfloat16):
             return network(given).float()
 
-    monkeypatch.setattr(bfloat16, "run", autocast)
+    monkeypatch.setattr(autoencoder, "run_in_bfloat16", autocast)
     theirs = gradient(model, x, noise)
     assert 0 < float((mine - exact).norm()) < 1.5 * float((theirs - exact).norm())
 
@@ -83,8 +84,8 @@ def test_outputs_are_single_and_gradients_are_no_rougher_than_those_of_autocast(
 def test_members_of_a_stack_get_what_they_get_alone() -> None:
     torch.manual_seed(0)
     x, w = torch.randn(3, 2, 1, 8, 8), torch.randn(3, 5, 1, 4, 4)
-    y = vmap(bfloat16.conv_in_pairs)(x, w)
+    y = vmap(conv_in_pairs)(x, w)
     torch.testing.assert_close(y, torch.stack([conv2d(a, b, None, 2, 1) for a, b in zip(x, w, strict=True)]))
-    back = vmap(bfloat16.transposed_in_pairs)(y, w)
+    back = vmap(transposed_in_pairs)(y, w)
     alone = [conv_transpose2d(a, b, None, 2, 1) for a, b in zip(y, w, strict=True)]
     torch.testing.assert_close(back, torch.stack(alone), rtol=1e-5, atol=1e-5)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-import unseam.runs.agreement
 import unseam.runs.diagnose
+import unseam.runs.rank_members
 from unseam.cli import main
 from unseam.run.config import split
 from unseam.runs.represent import represent
@@ -40,7 +40,7 @@ def test_diagnose_opens_the_database_once_and_encodes_each_set_of_rows_once(
 
     monkeypatch.setattr(sqlite3, "connect", counting_connect)
     monkeypatch.setattr(torch, "randperm", counting_randperm)
-    for module in (unseam.runs.diagnose, unseam.runs.agreement):
+    for module in (unseam.runs.diagnose, unseam.runs.rank_members):
         monkeypatch.setattr(module, "represent", counting_represent)
     assert main(["diagnose", str(run.folder), "--no-figures", "--json"]) == 0
     assert opened == {"read": 1, "write": 1}

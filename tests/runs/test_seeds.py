@@ -11,8 +11,8 @@ from unseam.errors import BadInput
 from unseam.metrics import model_centrality
 from unseam.metrics.centrality import Generative
 from unseam.run import Member, Run
-from unseam.runs import agreement as module
-from unseam.runs.agreement import NOTHING, comparable_groups, median_udr, seeds
+from unseam.runs import rank_members as module
+from unseam.runs.rank_members import NOTHING, comparable_groups, median_udr, member_agreement
 from unseam.runs.represent import EncodedRows
 
 Z = np.random.default_rng(0).normal(size=(600, 4))
@@ -92,7 +92,7 @@ def test_a_cohort_is_compared_once_and_told(tmp_path, capsys, monkeypatch):
     assert row["centrality"] > row["centrality_chance"]
     assert document["ranking"]["seeds"]["0"]["udr"] == row["udr"]
     monkeypatch.setattr(module, "compare_members", lambda *_: pytest.fail("computed again"))
-    assert seeds(run, [0, 1, 2])[0].udr == row["udr"]
+    assert member_agreement(run, [0, 1, 2])[0].udr == row["udr"]
     assert main(["diagnose", str(run.folder), "--no-figures", "--points", "50"]) == 0
     assert f"UDR {row['udr']:.2f} (random axes {row['udr_chance']:.2f})" in capsys.readouterr().out
 

@@ -14,9 +14,8 @@ from unseam.run.config import RunConfig, Training, sweep_members
 from unseam.train import compiled_step, fit, step_by_step
 from unseam.train.batches import Feed
 from unseam.train.compiled_step import LONG, agree, compile_step, trace_step
-from unseam.train.forward import Forward
 from unseam.train.job import Job, State, start
-from unseam.train.stack import Stepper
+from unseam.train.stack import Forward, Stepper
 
 MEMBERS = 2
 

@@ -17,7 +17,6 @@ from torch import Tensor
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.curvature import implied_beta
-from unseam.geometry.derivative_check import derivative_warnings
 from unseam.geometry.diagnose import diagnose, diagnosis_of
 from unseam.geometry.diagnosis import Diagnosis
 from unseam.geometry.groups import (
@@ -30,7 +29,7 @@ from unseam.geometry.groups import (
     group_sample,
     way_of,
 )
-from unseam.geometry.jacobian import as_likelihood
+from unseam.geometry.jacobian import as_likelihood, derivative_warnings
 from unseam.geometry.polarized import active_latents, statistics
 from unseam.geometry.prepare import (
     ColumnWeights,

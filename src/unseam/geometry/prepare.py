@@ -14,8 +14,16 @@ from torch.distributions import Distribution, MultivariateNormal
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.curvature import implied_beta, sigma_law
-from unseam.geometry.derivative_check import derivative_warnings
-from unseam.geometry.jacobian import MODES, Decoder, Grams, as_likelihood, pullbacks, push, reverse_jacobian
+from unseam.geometry.jacobian import (
+    MODES,
+    Decoder,
+    Grams,
+    as_likelihood,
+    derivative_warnings,
+    pullbacks,
+    push,
+    reverse_jacobian,
+)
 from unseam.geometry.polarized import ACTIVE_VARIANCE, LatentStatistics, active_latents, statistics
 from unseam.models.adapters.base import check_mode, check_precision, one_line, wrong_output
 from unseam.models.likelihood import Bernoulli, Likelihood

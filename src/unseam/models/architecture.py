@@ -80,8 +80,8 @@ class Architecture:
         >>> Architecture().for_data((1, 64, 64), "bernoulli").network
         'conv'
         """
+        from unseam.models.autoencoder import conv_grid
         from unseam.models.mixed_likelihood import parts_of
-        from unseam.models.networks import conv_grid
 
         image = len(shape) == 3 and shape[1] % 16 == 0 and shape[2] % 16 == 0
         network = ("conv" if image else "mlp") if self.network == "auto" else self.network

@@ -11,15 +11,45 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from math import inf
-from typing import Any, ClassVar, get_type_hints
-
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
 from unseam.axes import Pass, Terms
-from unseam.data.pairs import Pairing
 from unseam.errors import BadInput, check_literals, refuse_annotations
-from unseam.models import Autoencoder
-from unseam.objectives.optimiser import Optimiser
+
+if TYPE_CHECKING:  # a run's configuration holds an `Optimiser`, and can be read without torch
+    from torch import Tensor, nn
+
+    from unseam.data.pairs import Pairing
+    from unseam.models import Autoencoder
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """How parameters step: Adam by default; AdaGrad as in Zietlow 2022. Each field is documented below."""
+
+    name: Literal["adam", "adagrad", "sgd"] = "adam"
+    """adam, adagrad or sgd"""
+    lr: float = 1e-3
+    """learning rate"""
+    b1: float = 0.9
+    """Adam's first-moment decay"""
+    b2: float = 0.999
+    """Adam's second-moment decay"""
+    eps: float = 1e-8
+    """Adam's epsilon; 0 makes it blind to the loss's scale (Allen 2024, Theorem 3)"""
+    weight_decay: float = 0.0
+    """decoupled weight decay, as in AdamW (Adam only); Hsu 2023 trains QLAE with 0.1"""
+
+    def __post_init__(self) -> None:
+        check_literals(self, {"name": "optimiser"})
+        if not self.lr > 0:
+            raise BadInput(f"lr={self.lr} must be positive")
+        if not (0 <= self.b1 < 1 and 0 <= self.b2 < 1):
+            raise BadInput(f"b1={self.b1} and b2={self.b2} must be at least 0 and below 1: they are Adam's memories")
+        if not self.eps >= 0:
+            raise BadInput(f"eps={self.eps} must be 0 or positive: it is added to the root of Adam's second moment")
+        if self.weight_decay < 0 or (self.weight_decay and self.name != "adam"):
+            raise BadInput(f"weight_decay={self.weight_decay} must be 0, or positive with name='adam'")
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from torch.func import jvp
 
 from unseam.axes import Pass, Terms
 from unseam.geometry.jacobian import hessian, push, slice_size
-from unseam.models import Autoencoder, bfloat16
-from unseam.models.networks import ACTIVATIONS, ChannelsLast, Crop, Dense
+from unseam.models import Autoencoder
+from unseam.models.autoencoder import ACTIVATIONS, ChannelsLast, Crop, Dense, layer_in_bfloat16
 from unseam.objectives.base import Context, Objective
 
 
@@ -77,7 +77,8 @@ class DetVAE(Objective):
 #
 # torch's own forward mode convolves once more with a zero tangent of the weights, and keeps a zero gradient of every
 # ReLU's sign for the backward pass: a quarter of the whole step of det-VAE. Here a linear layer maps tangents as it
-# maps values, without its bias (`bfloat16`); an activation scales them by its slope; the rest only moves numbers.
+# maps values, without its bias (`layer_in_bfloat16`); an activation scales them by its slope; the rest only moves
+# numbers.
 
 
 _MOVES = (nn.Unflatten, nn.Flatten, ChannelsLast, Crop)
@@ -85,9 +86,9 @@ _MOVES = (nn.Unflatten, nn.Flatten, ChannelsLast, Crop)
 
 def _through(layer: nn.Module, value: Tensor, tangent: Tensor) -> tuple[Tensor, Tensor]:
     """One layer: value (B, ...), and the K tangents of each sample (B K, ...)."""
-    after = bfloat16.through(layer, value)
+    after = layer_in_bfloat16(layer, value)
     if not isinstance(layer, tuple(ACTIVATIONS.values())):
-        return after, bfloat16.through(layer, tangent, bias=False)
+        return after, layer_in_bfloat16(layer, tangent, bias=False)
     slope = _slope(layer, value)
     scaled = tangent.unflatten(0, (len(value), -1)) * slope.unsqueeze(1)
     return after, scaled.flatten(0, 1)

@@ -20,7 +20,7 @@ from torch.nn.functional import softplus
 
 from unseam.axes import Pass, Terms
 from unseam.models import Autoencoder
-from unseam.models.networks import Dense
+from unseam.models.autoencoder import Dense
 from unseam.objectives.base import Context, Objective, Optimiser, Player
 from unseam.objectives.elbo import elbo_terms
 

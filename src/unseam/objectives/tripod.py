@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from unseam.axes import Pass, Terms
 from unseam.models import Autoencoder
-from unseam.models.networks import ACTIVATIONS
+from unseam.models.autoencoder import ACTIVATIONS
 from unseam.models.posterior import Rounded
 from unseam.objectives.base import Context, Objective
 

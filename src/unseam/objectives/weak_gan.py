@@ -25,7 +25,7 @@ from unseam.axes import Pass, Terms
 from unseam.data.pairs import Pairing
 from unseam.errors import BadInput
 from unseam.models import Autoencoder, Diagonal
-from unseam.models.networks import Dense
+from unseam.models.autoencoder import Dense
 from unseam.objectives.base import Context, Objective, Optimiser, Player
 
 _POWER = 4  # iterations for the largest singular value

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from unseam.device import device
 from unseam.errors import BadInput, lookup
 from unseam.lazy import require_torch
-from unseam.run import pack, user_files
+from unseam.run import user_files
 from unseam.run.config import Member, RunConfig, split
 from unseam.run.results import Results
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from unseam.models import Autoencoder
     from unseam.models.own_networks import MakeNetworks
     from unseam.objectives import Objective
+
+MANIFEST = "pack.json"  # in the folder of a pack
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Run:
     @property
     def keeps(self) -> bool:
         """Whether results may be stored with it: not with a packed one, whose files are fixed, nor of other data."""
-        return self.other_data is None and pack.pack_of(self.folder) is None
+        return self.other_data is None and pack_of(self.folder) is None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -286,7 +288,7 @@ class Run:
             return self.networks
         from unseam.models.own_networks import import_networks
 
-        packed = pack.pack_of(self.folder) is not None  # nothing that a pack names is imported
+        packed = pack_of(self.folder) is not None  # nothing that a pack names is imported
         return import_networks(replace(source, function="") if packed else source)
 
     def weights(self, member: int, step: int | None = None) -> dict[str, Tensor]:
@@ -339,3 +341,12 @@ def first_difference(weights: Mapping[str, Tensor], expected: Mapping[str, Tenso
         if here != there:
             return f"{name} has {here} in them and {there.removeprefix('shape ')} in the run"
     return "they are the same"
+
+
+def pack_of(folder: Path) -> Path | None:
+    """The pack that a folder is, or that it belongs to; `.` belongs to the folder above it too."""
+    place = folder.resolve()
+    try:
+        return next((pack for pack in (place, place.parent) if (pack / MANIFEST).is_file()), None)
+    except OSError as error:  # a name longer than any
+        raise BadInput(f"run={str(folder)[:80]!r} cannot be opened: {error.strerror}") from None

@@ -41,9 +41,9 @@ from unseam.run.results import Results
 from unseam.train.batches import Feed
 from unseam.train.cohort import check_free, start_folder
 from unseam.train.fitting import stored_data
-from unseam.train.forward import Forward
 from unseam.train.job import Job, checkpoint_state, start
 from unseam.train.loop import HeldOut, finish
+from unseam.train.stack import Forward
 
 MOST_LATENTS = 64  # that a report or the explorer lays out
 _ROWS = 2048  # behind the numbers of the member

@@ -18,10 +18,9 @@ from unseam.models import Autoencoder
 from unseam.objectives import OBJECTIVES
 from unseam.progress import bar, log
 from unseam.run import Run
-from unseam.runs.agreement import beside, seeds
 from unseam.runs.cache import CachedResult, cached_result, once
 from unseam.runs.choices import DIAGNOSIS_POINTS
-from unseam.runs.rank_members import criterion_agreement, rank
+from unseam.runs.rank_members import agreement_columns, criterion_agreement, member_agreement, rank
 from unseam.runs.represent import EncodedRows, RowSample, represent, sample_rows, some
 
 ROWS_ENCODED = 2000  # rows that are encoded at least
@@ -179,10 +178,10 @@ def ranking(run: Run, found: Mapping[int, Diagnosis], show: bool | None = None) 
     """
     done = finished_or_all(run)
     members = [m for m in found if m in done] or list(found)
-    agreed = seeds(run, members, show=show) if len(members) > 1 else {}
+    agreed = member_agreement(run, members, show=show) if len(members) > 1 else {}
     settings = [run.members[m].setting for m in members]
     order, stored = (
-        rank([found[m] for m in members], settings, beside([agreed[m] for m in members if m in agreed])),
+        rank([found[m] for m in members], settings, agreement_columns([agreed[m] for m in members if m in agreed])),
         stored_scores(run),
     )
     return {

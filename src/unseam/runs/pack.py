@@ -9,6 +9,7 @@ DIR/STUDY.csv             of a study: its table, a row per model; its pieces are
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,8 @@ from unseam.errors import BadInput
 from unseam.progress import bar
 from unseam.run import Run
 from unseam.run.checkpoint import load_checkpoint, save_checkpoint
-from unseam.run.pack import MANIFEST, NAME, manifest
+from unseam.run.load import NAME
+from unseam.run.run import MANIFEST
 from unseam.runs.represent import represent, sample_rows
 
 _ROWS = 10_000  # of the data, whose codes are packed
@@ -183,3 +185,12 @@ def text_table(frame: pd.DataFrame) -> str:
     cells = [[f"{v:.6g}" if isinstance(v, float) else str(v) for v in row] for row in frame.itertuples(index=False)]
     lines = [list(map(str, frame.columns)), ["---"] * frame.shape[1], *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def manifest(files: Mapping[str, Path], runs: list[str], about: Mapping[str, Any]) -> str:
+    """`pack.json` of these files, by their names in the pack."""
+    listed = {
+        name: {"bytes": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+        for name, path in sorted(files.items())
+    }
+    return json.dumps({**about, "runs": runs, "files": listed}, indent=2)

@@ -29,7 +29,7 @@ from unseam.metrics.suite import COLLAPSED
 from unseam.models import Autoencoder, Posterior
 from unseam.rng import numpy_generator
 from unseam.run import Run
-from unseam.runs.agreement import compare_members
+from unseam.runs.rank_members import compare_members
 from unseam.runs.represent import EncodedRows, join_posteriors, observation_chunks, sample_rows, without_constants
 from unseam.study.grid import Piece
 

@@ -24,8 +24,8 @@ from unseam.objectives import Objective
 from unseam.rng import generator
 from unseam.run.config import RunConfig, split
 from unseam.train.batches import Feed
-from unseam.train.forward import Forward
 from unseam.train.job import Job, State, start
+from unseam.train.stack import Forward
 
 _BATCH = 16  # samples on which it is tried
 _DIRECTIONS = 3
@@ -35,12 +35,10 @@ _APART = 0.01  # relative difference above which there is a warning
 
 def with_networks(
     architecture: Architecture, networks: Networks | None, data: Dataset, seeds: int
-) -> tuple[Architecture, MakeNetworks | None]:
+) -> tuple[Architecture, MakeNetworks]:
     """The architecture with the user's own networks, checked on a few observations, and what makes them."""
     if networks is None:
-        if architecture.network == "own":
-            raise BadInput("network='own' needs fit(networks=(encoder, decoder)); leave it out, or choose mlp or conv")
-        return architecture, None
+        raise BadInput("network='own' needs fit(networks=(encoder, decoder)); leave it out, or choose mlp or conv")
     make = maker(networks)
     if seeds > 1 and isinstance(networks, (tuple, list)):
         raise BadInput(

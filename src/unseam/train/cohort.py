@@ -26,9 +26,9 @@ from unseam.progress import bar, log
 from unseam.run.config import Engine, RunConfig, Training
 from unseam.run.results import Results
 from unseam.run.user_files import located_data
-from unseam.train.forward import Forward
 from unseam.train.job import Job, State, start
 from unseam.train.loop import loss_text, train_group
+from unseam.train.stack import Forward
 from unseam.train.stopping import Callback
 from unseam.train.torch_private import fast_bfloat16
 from unseam.train.workers import Interrupted, address, resume_command, train_in_processes

@@ -22,8 +22,8 @@ from torch.func import functionalize
 
 from unseam.train import torch_private
 from unseam.train.batches import Feed
-from unseam.train.forward import Forward
 from unseam.train.job import State
+from unseam.train.stack import Forward
 from unseam.train.torch_private import is_mutable
 
 LONG = 1000  # steps from which writing the step out (about a second) pays

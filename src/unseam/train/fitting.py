@@ -27,14 +27,14 @@ from unseam.data.wrap import Scaled, Wrapper
 from unseam.errors import BadInput, lookup
 from unseam.models import Architecture
 from unseam.models.likelihood import COUNTS
-from unseam.models.own_networks import Networks, source_of
+from unseam.models.own_networks import MakeNetworks, Networks, source_of
 from unseam.objectives import OBJECTIVES, Objective, Optimiser
 from unseam.progress import log
 from unseam.readers import as_array, as_frame, frame_columns
-from unseam.run import pack, user_files
+from unseam.run import user_files
 from unseam.run.config import RunConfig, Training, split, sweep_members
 from unseam.run.load import load_run
-from unseam.run.run import Run
+from unseam.run.run import Run, pack_of
 from unseam.run.settings import Choices, OptimiserName, Settings, resolve_settings
 from unseam.train.check_objective import check_gradient, with_networks
 from unseam.train.cohort import check_free, plan, run_cohort, start_folder, where
@@ -164,7 +164,7 @@ def begin_run(
     """What `fit` does before the first step: everything checked, and the folder laid out."""
     name, kind, training = choices.name, choices.kind, choices.training
     wrapping = {"scale": scale} if scale not in (None, "none") else {}
-    if is_torch_data(data):
+    if not isinstance(data, (str, Path)) and is_torch_data(data):
         data, parameters = from_torch(data, data_parameters)
         data_parameters = parameters
     if isinstance(data, Dataset):
@@ -184,7 +184,9 @@ def begin_run(
             raise BadInput(f"{name} learns the variance of a Gaussian likelihood; leave out likelihood={other!r}")
         architecture = replace(architecture, learned_s2=True, likelihood="gaussian")
     architecture = architecture.for_data(dataset.shape, dataset.likelihood)
-    architecture, make = with_networks(architecture, networks, dataset, len(seeds))
+    make: MakeNetworks | None = None
+    if networks is not None or architecture.network == "own":
+        architecture, make = with_networks(architecture, networks, dataset, len(seeds))
     _check(kind, architecture, training, dataset)
     folder = Path(out) if out is not None else free_folder(data, name)
     check_free(folder)
@@ -359,7 +361,7 @@ def extended(run: Run, steps: int) -> Run:
         raise BadInput(
             f"{run.folder} is an aligned run, which has no optimiser's state; train the run it was made from"
         )
-    if pack.pack_of(run.folder) is not None:
+    if pack_of(run.folder) is not None:
         raise BadInput(f"{run.folder} is a packed run, without its optimisers' state; go on where it was trained")
     _ = run.data  # refused now if it has changed
     run.rows.create()

@@ -27,8 +27,8 @@ from unseam.run.checkpoint import save_checkpoint, weights_path
 from unseam.run.config import split
 from unseam.run.results import Results
 from unseam.train.batches import Feed
-from unseam.train.forward import Forward
 from unseam.train.job import Job, State, checkpoint_state, resume_group, start
+from unseam.train.stack import Forward
 from unseam.train.step_by_step import StepByStep, mean_report
 from unseam.train.stopping import LoggedStep, interruptible, stopped_by
 from unseam.train.xla import XLA, xla_engine

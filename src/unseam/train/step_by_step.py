@@ -11,8 +11,8 @@ from torch import Tensor
 
 from unseam.train.batches import Feed
 from unseam.train.compiled_step import CompiledStep, compile_step
-from unseam.train.forward import Forward
 from unseam.train.job import State, hold
+from unseam.train.stack import Forward
 
 
 class StepByStep:

@@ -30,9 +30,8 @@ from torch import Tensor, fx
 from unseam.objectives import Optimiser
 from unseam.train.batches import Feed
 from unseam.train.compiled_step import RTOL, arguments, clean, report_graph, step_graph
-from unseam.train.forward import Forward
 from unseam.train.job import State, hold
-from unseam.train.stack import ADAGRAD_EPS, Stepper
+from unseam.train.stack import ADAGRAD_EPS, Forward, Stepper
 from unseam.train.step_by_step import culprit, put_held
 from unseam.train.xla_operators import operators
 

@@ -12,9 +12,9 @@ from unseam.atomic import write_atomic
 from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run
-from unseam.runs.agreement import NOTHING, MemberAgreement, seeds
 from unseam.runs.evaluate import evaluate, rows_for
 from unseam.runs.labels import data_name
+from unseam.runs.rank_members import NOTHING, MemberAgreement, member_agreement
 from unseam.runs.represent import RowSample, represent
 from unseam.show.contact_sheet import GAP, evenly
 from unseam.show.pictures import strip
@@ -37,7 +37,7 @@ def write_codes(
         raise BadInput(f"member={member} is not a finished member of this run; choose one of {members}")
     shown = members[0] if member is None else member
     scores: Mapping[int, Any] = {} if run.data.space is None else evaluate(run, _METRICS, members, show=show)
-    agreed = seeds(run, members, show=show) if len(members) > 1 else {}
+    agreed = member_agreement(run, members, show=show) if len(members) > 1 else {}
     drawn = {"along": along(run, shown, row_sample)} if len(run.data.shape) == 3 else {}
     found = scored(run, shown, row_sample)
     if "share" in found:

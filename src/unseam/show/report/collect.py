@@ -14,11 +14,18 @@ from unseam.metrics import Score, score
 from unseam.metrics.mig import normalised
 from unseam.progress import bar
 from unseam.run import Member, Run
-from unseam.runs.agreement import NOTHING, MemberAgreement, beside, seeds
 from unseam.runs.cache import CachedResult, once
 from unseam.runs.diagnose import diagnose, say_left_out
 from unseam.runs.evaluate import rows_for
-from unseam.runs.rank_members import Ranking, rank, relative_dto
+from unseam.runs.rank_members import (
+    NOTHING,
+    MemberAgreement,
+    Ranking,
+    agreement_columns,
+    member_agreement,
+    rank,
+    relative_dto,
+)
 from unseam.runs.represent import EncodedRows, RowSample, represent, without_constants
 
 
@@ -104,7 +111,7 @@ def _look(run: Run, members: Iterable[int] | None = None, show: bool | None = No
             m = run.members[member]
             views.append(View(member, m.seed, dict(m.hyper), row, diagnoses[member], **scored(run, member, row_sample)))
             advance()
-    agreed = seeds(run, [view.member for view in views], show=show) if len(views) > 1 else {}
+    agreed = member_agreement(run, [view.member for view in views], show=show) if len(views) > 1 else {}
     return [replace(view, seeds=agreed.get(view.member, NOTHING)) for view in views]
 
 
@@ -189,7 +196,7 @@ def _dci(encoded: EncodedRows) -> Mapping[str, Score]:
 def rank_views(views: Sequence[View]) -> Ranking:
     """The one label-free order (runs/rank_members.py), of one run or of several."""
     settings = [(v.run, Member(v.seed, v.hyper).setting) for v in views]
-    return rank([v.diagnosis for v in views], settings, beside(v.seeds for v in views))
+    return rank([v.diagnosis for v in views], settings, agreement_columns(v.seeds for v in views))
 
 
 @dataclass(frozen=True)
