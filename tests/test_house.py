@@ -22,6 +22,7 @@ ROOMS = (
     ("show",), ("unseam_papers",), ("cli", "__main__"),
 )  # fmt: skip
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
+FILES, LINES = 340, 404  # of `unseam`: how many at most; of each: how long
 # imports inside functions that go from a lower room to a higher one, and why
 LAZY: dict[tuple[str, str], str] = {}
 
@@ -92,6 +93,13 @@ def test_no_module_shadows_the_standard_library() -> None:
     """Python started inside a folder of ours must still find its own `types`, `statistics`, `trace`, ..."""
     stems = {path.parent.name if path.stem == "__init__" else path.stem for path in modules().values()}
     assert stems & sys.stdlib_module_names == set()
+
+
+def test_files_are_few_and_short() -> None:
+    """At most so many files, and none that cannot be read in one sitting; what a verb runs through: test_walks.py."""
+    lines = {name: len(path.read_text().splitlines()) for name, path in modules().items()}
+    assert len([name for name in lines if not name.startswith("unseam_papers")]) <= FILES
+    assert {name: count for name, count in lines.items() if count > LINES} == {}
 
 
 def test_every_room_is_in_the_plan() -> None:

@@ -1,5 +1,6 @@
 """A step written out is the step: the same losses and gradients for every objective, or it is not used."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from unseam.train.batches import Feed
 from unseam.train.compiled_step import LONG, agree, compile_step, trace_step
 from unseam.train.job import Job, State, start
 from unseam.train.stack import Forward, Stepper
+from unseam.train.step_by_step import StepByStep
 
 MEMBERS = 2
 
@@ -85,8 +87,12 @@ def test_a_step_that_changes_behind_our_back_is_found_out() -> None:
 
 
 def test_short_runs_are_not_written_out() -> None:
-    assert compile_step(*prepare(OBJECTIVES["beta-vae"], steps=LONG - 1)) is None
-    assert compile_step(*prepare(OBJECTIVES["beta-vae"])) is not None
+    short, long = (StepByStep(*prepare(OBJECTIVES["beta-vae"], steps), nullcontext) for steps in (LONG - 1, LONG))
+    for _ in range(2):
+        short.run(1), long.run(1)
+    assert (short.compiled, short.state.engine) == (None, "eager")
+    assert long.compiled is not None
+    assert long.state.engine == "written-out"
 
 
 def test_it_is_written_once_and_not_before_the_first_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,6 +101,7 @@ def test_it_is_written_once_and_not_before_the_first_step(tmp_path: Path, monkey
     def counted(forward: Forward, state: State, feed: Feed) -> None:
         asked.append(state.step)
 
+    monkeypatch.setattr(compiled_step, "LONG", 1)
     monkeypatch.setattr(step_by_step, "compile_step", counted)
     fit("synth-linear", "beta-vae", network="linear", latents=2, steps=7, batch=8, data_parameters={"size": 100},
         log_every=3, workers=1, out=tmp_path / "run")  # fmt: skip

@@ -13,7 +13,6 @@ from unseam.errors import BadInput
 from unseam.run import Run, load_run
 from unseam.run.results import shared_connections
 from unseam.runs.choices import DIAGNOSIS_POINTS
-from unseam.runs.labels import data_name
 
 if TYPE_CHECKING:
     from unseam.geometry import Diagnosis
@@ -171,6 +170,6 @@ def draw(run: Run, member: int, diagnosis: Diagnosis) -> Path:
     from unseam.show.diagnosis_figure import diagnosis_figure
     from unseam.show.style import save
 
-    title = f"{run.config.objective} on {data_name(run)}, member {member}, beta {kl_weight_of(run, member):g}"
+    title = f"{run.config.objective} on {run.data_name}, member {member}, beta {kl_weight_of(run, member):g}"
     figure = diagnosis_figure(diagnosis, history(run, member), title)
     return save(figure, run.folder / "diagnosis" / f"member-{member}.png", dpi=120)

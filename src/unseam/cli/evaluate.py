@@ -14,7 +14,6 @@ from unseam.cli.common import Device, MaybeInt, MaybePath, ModelData, OneMember,
 from unseam.cli.model_file import run_of_file
 from unseam.run import load_run
 from unseam.runs.choices import Which
-from unseam.runs.labels import data_name
 
 if TYPE_CHECKING:
     from unseam.metrics import Score
@@ -66,7 +65,7 @@ class Command:
             )
             return
         names = list(next(iter(scores.values())))
-        stdout.print(f"{data_name(run)}, {row_sample}", soft_wrap=True)
+        stdout.print(f"{run.data_name}, {row_sample}", soft_wrap=True)
         if reading_note(run.data):
             stdout.print(f"read: {reading_note(run.data)}", soft_wrap=True)
         K = run.config.architecture.latents

@@ -31,7 +31,6 @@ from unseam.models import Architecture
 from unseam.objectives import Optimiser
 from unseam.progress import log
 from unseam.run import Run, Training
-from unseam.runs.labels import data_name
 
 if TYPE_CHECKING:
     from unseam.objectives import Objective
@@ -193,7 +192,7 @@ def _show(run: Run) -> None:
     """The members as a table, and where the run is."""
     frame = run.table()
     varying = [c for c in frame.columns[2 : frame.columns.get_loc("status")] if frame[c].nunique() > 1]
-    title = f"{run.config.objective} on {data_name(run)}, {run.config.training.steps} steps"
+    title = f"{run.config.objective} on {run.data_name}, {run.config.training.steps} steps"
     table = Table(title=Text(title))
     for name in ("member", "seed", *varying, "status", "loss", "reconstruction", "kl", "active"):
         table.add_column(name, justify="left" if name == "status" else "right")

@@ -53,7 +53,7 @@ def read(source: Any, key: str | None = None, channels: int | None = None) -> _S
 
 
 def _named(name: str, key: str | None, channels: int | None) -> _Source:
-    path, where = Path(local_copy(name, "data")), f"data={name!r}"
+    path, where = Path(local_copy(name, "data") if "://" in name else name), f"data={name!r}"
     if ending(path) in TABLES:
         return _Source(_renamed(load_table(path, where, key, gaps=True)))
     if path.suffix.lower() == ".h5ad":

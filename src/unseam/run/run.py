@@ -163,12 +163,17 @@ class Run:
         """`config.data` with the paths of now: those inside the run folder move with it."""
         return user_files.located_data(self.config.data, self.folder)
 
+    @property
+    def data_name(self) -> str:
+        """What tables and pages call its data."""
+        return user_files.data_label(self.config.data)
+
     def __repr__(self) -> str:
         """One line: a run's configuration fills a page."""
         c = self.config
         if c.adapted:
-            return f"Run({str(self.folder)!r}: {c.adapted}, adapted, with {user_files.data_label(c.data)})"
-        summary = f"{len(c.members)} x {c.objective} on {user_files.data_label(c.data)}, {c.training.steps} steps"
+            return f"Run({str(self.folder)!r}: {c.adapted}, adapted, with {self.data_name})"
+        summary = f"{len(c.members)} x {c.objective} on {self.data_name}, {c.training.steps} steps"
         return f"Run({str(self.folder)!r}: {summary})"
 
     def _repr_html_(self) -> str:

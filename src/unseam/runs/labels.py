@@ -1,5 +1,7 @@
-"""What a run's data is called, and the names that a person gave to its latents, kept with the run in names.json:
-{"MEMBER": {"LATENT": "name"}}."""
+"""The names that a person gave to the latents of a run, stored with it in names.json, and the units of its columns.
+
+{"MEMBER": {"LATENT": "name"}}
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,13 @@ from typing import Any
 from unseam.atomic import write_atomic
 from unseam.errors import ENVIRONMENT, BadInput, error_text
 from unseam.run import Run
-from unseam.run.user_files import data_label, files
+from unseam.run.user_files import files
 
 LONGEST = 40  # characters of a name
 _LARGEST = 2**20  # bytes of the file
 UNITS = {"standard": "in standard deviations of the column", "unit": "as a share of the column's range"}
 
 Names = dict[int, dict[int, str]]  # member -> latent -> name
-
-
-def data_name(run: Run) -> str:
-    """What tables and pages call the data."""
-    return data_label(run.config.data)
 
 
 def data_place(run: Run) -> str:

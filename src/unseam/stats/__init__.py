@@ -5,16 +5,20 @@ Information is in nats. One rule for a constant column: it tells nothing about a
 entry in a matrix of correlations are 0, and a single correlation with it is None.
 """
 
-from unseam.stats.assignment import Auction, Matching, auction, matched, matched_codes, top_two_gap
+from unseam.stats.auctions import Auction, auction
 from unseam.stats.correlation import (
+    Matching,
     correlations,
     in_random_axes,
+    matched,
+    matched_codes,
     multiple_correlation,
     normal_scores,
     pearson,
     rank_correlations,
     spearman,
     standardise,
+    top_two_gap,
     unique_values,
 )
 from unseam.stats.information import contingency, discrete_information, discretise, entropy, entropy_of_counts

@@ -1,6 +1,7 @@
-"""Correlation of columns, with a guard for columns that do not vary."""
+"""Correlation of columns, with a guard for columns that do not vary; matchings of the columns of two codes by it."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -209,3 +210,47 @@ def unique_values(column: Array) -> tuple[Array, Array]:  # (N,) -> (C,), (N,)
     place = np.zeros(found[-1] + 1, np.int64)
     place[found] = np.arange(len(found))
     return (found + int(column.min())).astype(column.dtype), place[offset]
+
+
+class Matching(NamedTuple):
+    """What each row got: the matched entry (0 if none was left for it) and its column (-1 if none)."""
+
+    values: Array  # (A,)
+    columns: Array  # (A,)
+
+
+def matched(strengths: Array) -> Matching:  # (A, B)
+    """Match rows to columns one to one so that the sum is largest; rows that find no column count 0.
+
+    >>> matched(np.array([[0.9, 0.8], [0.7, 0.1]])).values
+    array([0.8, 0.7])
+    >>> matched(np.array([[0.9], [0.7]]))
+    Matching(values=array([0.9, 0. ]), columns=array([ 0, -1]))
+    """
+    strengths = np.asarray(strengths, dtype=float)
+    if strengths.ndim != 2 or not np.isfinite(strengths).all():
+        raise BadInput(f"strengths of shape {strengths.shape} must be a finite matrix, one row for each to be matched")
+    rows, columns = scipy.optimize.linear_sum_assignment(strengths, maximize=True)
+    found = Matching(np.zeros(len(strengths)), np.full(len(strengths), -1))
+    found.values[rows], found.columns[rows] = strengths[rows, columns], columns
+    return found
+
+
+def matched_codes(a: Array, b: Array) -> Matching:  # (N, A), (N, B)
+    """Columns of a to columns of b, two codes of the same rows, by |rank correlation|.
+
+    >>> t = np.arange(6.0)
+    >>> matched_codes(np.stack([t, t % 2], 1), np.stack([t % 2, -t], 1)).columns
+    array([1, 0])
+    """
+    return matched(np.abs(rank_correlations(a, b)))
+
+
+def top_two_gap(matrix: Array) -> Array:  # (..., A, B) -> (..., A)
+    """Largest minus second largest entry of each row; a row of one entry has the second 0.
+
+    >>> top_two_gap(np.array([[0.9, 0.2, 0.1], [0.3, 0.3, 0.0]])).round(6)
+    array([0.7, 0. ])
+    """
+    ordered = np.sort(matrix, axis=-1)
+    return ordered[..., -1] - (ordered[..., -2] if ordered.shape[-1] > 1 else 0.0)

@@ -76,7 +76,7 @@ def arguments(state: State, x: Tensor, noise: Mapping[str, Tensor]) -> list[Tens
 
 def compile_step(forward: Forward, state: State, feed: Feed) -> CompiledStep | None:
     """The step of this group as a list of operations, where that pays, is possible, and gives what it must."""
-    if forward.steps < LONG or sum(stack.flat.numel() for stack in state.stacks.values()) > _LARGE:
+    if sum(stack.flat.numel() for stack in state.stacks.values()) > _LARGE:
         return None
     written = trace_step(forward, state, *feed(0, forward.shapes))
     if written and not agree(written, forward, state, *feed(1, forward.shapes)):

@@ -164,12 +164,11 @@ def begin_run(
     """What `fit` does before the first step: everything checked, and the folder laid out."""
     name, kind, training = choices.name, choices.kind, choices.training
     wrapping = {"scale": scale} if scale not in (None, "none") else {}
-    if not isinstance(data, (str, Path)) and is_torch_data(data):
-        data, parameters = from_torch(data, data_parameters)
-        data_parameters = parameters
     if isinstance(data, Dataset):
         dataset = wrap(data, wrapping)
     else:
+        if is_torch_data(data):
+            data, data_parameters = from_torch(data, data_parameters)
         from_likelihood = likelihood_options(data, choices.architecture.likelihood)
         dataset = load_data(data, **{**from_likelihood, **(data_parameters or {}), **wrapping})
     members, static = sweep_members(kind, seeds, choices.hyperparameters)

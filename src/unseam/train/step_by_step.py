@@ -9,6 +9,7 @@ from math import isfinite
 import torch
 from torch import Tensor
 
+from unseam.train import compiled_step
 from unseam.train.batches import Feed
 from unseam.train.compiled_step import CompiledStep, compile_step
 from unseam.train.job import State, hold
@@ -32,7 +33,7 @@ class StepByStep:
     ) -> None:
         self.forward, self.state, self.feed, self.paused = forward, state, feed, paused
         self.compiled: CompiledStep | None = None
-        self.is_compiled = not may_compile  # or was tried
+        self.is_compiled = not may_compile or forward.steps < compiled_step.LONG  # or was tried
         self.losses: dict[str, Tensor] | None = None  # of this step, whose gradients are in the stacks
         state.engine = "eager"
 

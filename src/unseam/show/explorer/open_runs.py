@@ -19,7 +19,7 @@ from unseam.geometry import Alignment
 from unseam.run import Run, load_run
 from unseam.runs.align import align
 from unseam.runs.diagnose import chosen_already, finished_or_all, kl_weight_of, needs_decoder
-from unseam.runs.labels import column_units, data_name, latent_names, name_latent
+from unseam.runs.labels import column_units, latent_names, name_latent
 from unseam.runs.represent import RowSample, sample_rows
 from unseam.show.explorer.member import Broken, Subject, look_at_member, observe
 
@@ -127,7 +127,7 @@ class Gallery:
         space = data.space.to_json() if data.space is not None else []
         return {
             "data": {
-                "name": data_name(self.runs[0]),
+                "name": self.runs[0].data_name,
                 "shape": list(data.shape),
                 "rows": len(data),
                 "factors": space,

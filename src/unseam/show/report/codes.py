@@ -13,7 +13,6 @@ from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run
 from unseam.runs.evaluate import evaluate, rows_for
-from unseam.runs.labels import data_name
 from unseam.runs.rank_members import NOTHING, MemberAgreement, member_agreement
 from unseam.runs.represent import RowSample, represent
 from unseam.show.contact_sheet import GAP, evenly
@@ -45,7 +44,7 @@ def write_codes(
         drawn["information"] = heatmap(found["share"], found["factors"], names)
     page = template("codes.html").render(
         run=run,
-        name=data_name(run),
+        name=run.data_name,
         cannot=OBJECTIVES[run.config.objective].cannot,
         row_sample=row_sample,
         metrics=_METRICS if scores else (),

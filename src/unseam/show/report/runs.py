@@ -18,7 +18,7 @@ from unseam.atomic import write_atomic
 from unseam.errors import BadInput
 from unseam.run import Run, load_run
 from unseam.runs.evaluate import rows_for
-from unseam.runs.labels import data_name, data_place
+from unseam.runs.labels import data_place
 from unseam.runs.rank_members import RULE, SUCCESS
 from unseam.show.pictures import Album
 from unseam.show.report import provenance
@@ -112,7 +112,7 @@ def grouped(entries: Sequence[Entry]) -> list[_Group]:
             config = entry.found.run.config
             by_data.setdefault(repr((sorted(config.data.items()), sorted(config.digests.items()))), []).append(entry)
     runs = [[entry.found.run for entry in some if entry.found] for some in by_data.values()]
-    names = [data_name(each[0]) for each in runs]
+    names = [each[0].data_name for each in runs]
     options = [provenance.data_options(each[0]) for each in runs]
     labels = [
         name if names.count(name) == 1 else f"{name} ({settings_words(option) or data_place(each[0]) or 'as it comes'})"
@@ -242,7 +242,7 @@ def run_row(entry: Entry, settings: dict[str, Any]) -> dict[str, Any]:
     active = sorted({view.active for view in found.views})
     numbers = member_numbers(found.chosen)
     return {
-        "data": data_name(found.run),
+        "data": found.run.data_name,
         "objective": found.run.config.objective,
         "members": len(found.run.members),
         "finished": len(found.views),

@@ -17,7 +17,6 @@ from unseam.runs.adapted_run import as_run
 from unseam.runs.choices import DIAGNOSIS_POINTS
 from unseam.runs.diagnose import rows_of
 from unseam.runs.evaluate import rows_for
-from unseam.runs.labels import data_name
 from unseam.runs.rank_members import RULE, SUCCESS
 from unseam.runs.represent import ENOUGH, RowSample
 from unseam.show.pictures import Album
@@ -196,7 +195,7 @@ def _render(found: ReportData, album: Album, pages: Sequence[Shown], shared: Map
         "report.html",
         album,
         run=found.run,
-        data_name=data_name(found.run),
+        data_name=found.run.data_name,
         chosen=found.shown,
         choice=found.chosen,
         other=found.other,

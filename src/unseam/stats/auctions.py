@@ -1,49 +1,12 @@
-"""One-to-one matchings of rows with columns, and the lead of the best column over the second."""
+"""One-to-one matchings of many rows and columns, where a full table of values would not fit into memory."""
 
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
 from unseam.axes import Array
-from unseam.errors import BadInput
-from unseam.stats.correlation import rank_correlations
 
 _PATIENCE = 0.05  # profit that a row gives up before it looks beyond its list
-
-
-class Matching(NamedTuple):
-    """What each row got: the matched entry (0 if none was left for it) and its column (-1 if none)."""
-
-    values: Array  # (A,)
-    columns: Array  # (A,)
-
-
-def matched(strengths: Array) -> Matching:  # (A, B)
-    """Match rows to columns one to one so that the sum is largest; rows that find no column count 0.
-
-    >>> matched(np.array([[0.9, 0.8], [0.7, 0.1]])).values
-    array([0.8, 0.7])
-    >>> matched(np.array([[0.9], [0.7]]))
-    Matching(values=array([0.9, 0. ]), columns=array([ 0, -1]))
-    """
-    strengths = np.asarray(strengths, dtype=float)
-    if strengths.ndim != 2 or not np.isfinite(strengths).all():
-        raise BadInput(f"strengths of shape {strengths.shape} must be a finite matrix, one row for each to be matched")
-    rows, columns = scipy.optimize.linear_sum_assignment(strengths, maximize=True)
-    found = Matching(np.zeros(len(strengths)), np.full(len(strengths), -1))
-    found.values[rows], found.columns[rows] = strengths[rows, columns], columns
-    return found
-
-
-def matched_codes(a: Array, b: Array) -> Matching:  # (N, A), (N, B)
-    """Columns of a to columns of b, two codes of the same rows, by |rank correlation|.
-
-    >>> t = np.arange(6.0)
-    >>> matched_codes(np.stack([t, t % 2], 1), np.stack([t % 2, -t], 1)).columns
-    array([1, 0])
-    """
-    return matched(np.abs(rank_correlations(a, b)))
 
 
 class Auction(NamedTuple):
@@ -100,13 +63,3 @@ def _bid(v: Array, columns: Array, least: Array, step: float, prices: Array, own
         mine[out] = -1
         owners[sold], mine[rows[won]], prices[sold] = rows[won], sold, bids[won]
         left = np.concatenate([np.delete(rows, won), out])
-
-
-def top_two_gap(matrix: Array) -> Array:  # (..., A, B) -> (..., A)
-    """Largest minus second largest entry of each row; a row of one entry has the second 0.
-
-    >>> top_two_gap(np.array([[0.9, 0.2, 0.1], [0.3, 0.3, 0.0]])).round(6)
-    array([0.7, 0. ])
-    """
-    ordered = np.sort(matrix, axis=-1)
-    return ordered[..., -1] - (ordered[..., -2] if ordered.shape[-1] > 1 else 0.0)
