@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from walks import walk
 
 # a quarter fewer than the 45, 41 and 58 files before the run folder had a package of its own
