@@ -22,7 +22,7 @@ ROOMS = (
     ("show",), ("unseam_papers",), ("cli", "__main__"),
 )  # fmt: skip
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
-FILES, LINES = 350, 404  # of `unseam`: how many at most; of each: how long
+FILES, LINES = 350, 420  # of `unseam`: how many at most; of each: how long
 # imports inside functions that go from a lower room to a higher one, and why
 LAZY: dict[tuple[str, str], str] = {}
 
