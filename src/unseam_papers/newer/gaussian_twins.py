@@ -54,7 +54,7 @@ class Settings:
 
 SCALES = {
     "tiny": Settings(seeds=2, steps=4, names=("wine",)),
-    "quick": Settings(seeds=6, steps=4000),
+    "quick": Settings(seeds=6, steps=2500),
     "paper": Settings(seeds=20, steps=40_000),
 }
 
