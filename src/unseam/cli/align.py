@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class Command:
-    """Align a run without labels or retraining: one rotation of latent space per member, and what it bought.
+    """Align a run without labels or retraining: one rotation of latent space per member.
 
-    DIR is a run that every verb opens (evaluate, match, report, explore, export, traverse, diagnose): its models are
-    the same ones in the new axes; a member that no rotation helps keeps its axes. Beside it stand alignment.json
-    (rotations and before/after tables) and member-S.npz (codes, codes_before, variances, the map between codes
-    z = shift + scale rotation z' and, where known, factors).
+    The result is a run that every verb opens: the same models in the new axes. A member that no rotation helps keeps
+    its axes. alignment.json has the rotations and tables before and after; member-S.npz has codes, codes_before,
+    variances, the map between them (z = shift + scale rotation z') and, where known, factors.
 
     Example: unseam align runs/sprites-beta-vae --out runs/aligned
     """
@@ -31,9 +30,9 @@ class Command:
     """A new or an empty folder; RUN/aligned, which is replaced, when not given."""
     member: OneMember = None
     points: int = 2000
-    """At how many rows the decoder is differentiated; held-out ones, if the run has any."""
+    """Number of rows at which the decoder is differentiated; held-out rows, if the run has any."""
     seed: int = 0
-    """Which rows, and the random restarts."""
+    """Seed of the choice of rows and of the restarts."""
     device: Device = "auto"
     json: AsJson = False
 

@@ -57,7 +57,7 @@ def _load(name: str) -> ModuleType:
 
 @dataclass
 class Command:
-    """Measure speed as ratios against references in the same run.
+    """Measure speed and quality as ratios to references in the same run.
 
     Example: unseam bench cohort --json
     """

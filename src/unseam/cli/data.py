@@ -163,7 +163,7 @@ class Show:
 
 @dataclass
 class Fetch:
-    """Bring a data set's files into the data folder, checked by size and hash; broken downloads go on.
+    """Download a data set's files, checked by size and hash; broken downloads continue.
 
     Example: unseam data fetch mnist
     """

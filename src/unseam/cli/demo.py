@@ -32,8 +32,8 @@ NOTE = (
 
 @dataclass
 class Command:
-    """Show what unseam does, in about a minute: the factors of a real table, and a small cohort of models of which one
-    is chosen without labels. Ends with one page that explains both.
+    """Show what unseam does, in about a minute: the factors of a real table, and eight models of which one is chosen
+    without labels. Ends with one page that explains both.
 
     Stopped half-way, the same command continues where it was.
 

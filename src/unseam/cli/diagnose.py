@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Command:
-    """Say why a run disentangles, or does not: a verdict in plain words, a table per latent, and figures.
+    """Explain why a run separates the factors, or does not: a verdict in plain words, a table of latents, figures.
 
-    The figures go to RUN/diagnosis/. docs/geometry.md says how to read them.
+    Figures are written to RUN/diagnosis/. docs/geometry.md explains how to read them.
 
     Example: unseam diagnose runs/sprites-beta-vae --member 0
     """
@@ -30,9 +30,9 @@ class Command:
     run_folder: RunOrModel
     member: OneMember = None
     points: int = DIAGNOSIS_POINTS
-    """At how many rows the decoder is differentiated; held-out ones, if the run has any."""
+    """Number of rows at which the decoder is differentiated; held-out rows, if the run has any."""
     seed: int = 0
-    """Which rows."""
+    """Seed of the choice of rows."""
     figures: bool = True
     """Draw the figures."""
     theorems: bool = False

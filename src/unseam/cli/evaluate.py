@@ -40,7 +40,7 @@ class Command:
     factors: MaybePath = None
     """The factors, a table with one row per observation, for a run whose data came without (or other factors)."""
     seed: int = 0
-    """Which rows, and the metrics' own randomness."""
+    """Seed of the choice of rows and of the metrics."""
     ci: bool = False
     """Add 95 % intervals, by half-samples of the rows."""
     device: Device = "auto"

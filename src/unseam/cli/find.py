@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class Command:
-    """Say which independent factors unlabelled data is made of, what each moves, and how sure that is.
+    """Find the factors of unlabelled data: how many there are, what each one moves, and how sure that is.
 
     DATA is a table or an array of your own (.csv .xlsx .parquet .json .npy and others: docs/data.md), its address, `-`
     for standard input, a folder of images or the name of a data set (`unseam data list`). Columns are recognised and
-    scaled; a linear model, non-negative parts and a cohort of VAEs are compared on rows or cells they have not seen,
-    and each factor is graded: found, pair (any rotation with others fits as well) or unstable.
+    scaled. A linear model, non-negative parts and a cohort of VAEs are compared on held-out rows or cells. Each factor
+    gets a grade: found, pair (or group: known together with others, but not its own axis) or unstable.
 
     Example: unseam find wine.csv --leave-out class --out wine-factors
     """
@@ -35,45 +35,43 @@ class Command:
     data: DataName
     """A file, a folder of images or a data set's name."""
     out: MaybePath = None
-    """Where findings.html, the codes, findings.json and the run go, a new or an empty folder; found/DATA when not
-    given."""
+    """A new or empty folder for findings.html, findings.json, the codes and the run; found/DATA when not given."""
     scale: Literal["auto", "standard", "common", "none"] = "auto"
     """standard: each column by its own spread; common: all by one number, because they share a unit; auto: common for
     images and for items with the same levels, standard otherwise."""
     quick: bool = False
-    """Two short trainings: less sure."""
+    """Train two networks briefly: faster, less certain."""
     thorough: bool = False
-    """Six long ones."""
+    """Train six networks for longer."""
     no_network: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Keep to linear models; otherwise VAEs are trained as well."""
+    """Use linear models only; train no VAEs."""
     latents: MaybeInt = None
-    """How many factors to look for; decided by evidence when not given."""
+    """How many factors to look for; chosen from the data when not given."""
     leave_out: MaybeText = None
     """Columns to leave out, as a list: id,label."""
     keep: MaybeText = None
     """Columns to use although they look like identifiers or labels, as a list: id,label."""
     kinds: MaybeText = None
-    """What columns are, where recognition is wrong: age=continuous,visits=counts,pain=ordinal,colour=categorical."""
+    """Kinds of columns that were recognised wrongly: age=continuous,visits=counts,pain=ordinal,colour=categorical."""
     codes: Literal["csv", "parquet"] = "csv"
-    """How the codes are written."""
+    """File format of the codes."""
     channels: MaybeInt = None
-    """Of a folder of images: 1 reads all of them as grey, 3 as colour."""
+    """Read a folder of images as grey (1) or colour (3)."""
     key: MaybeText = None
-    """Which array of an .npz or .h5 file, which columns of a table."""
+    """Which array of an .npz or .h5 file, or which columns of a table, to use."""
     orthogonal: bool = False
-    """Assume that factors act at right angles, so that geometry alone may decide."""
+    """Assume that factors act at right angles, so that geometry alone can single out an axis."""
     beta: float = 1.0
-    """Weight of the KL in the loss of the networks; their noise is learned, so 1 is the weight of the likelihood
-    itself."""
+    """Weight of the KL in the loss of the networks. Their noise is learned, so 1 is the ordinary VAE."""
     device: str = "auto"
     """Where networks are trained: auto (the fastest here), cpu, cuda, cuda:N or mps."""
     seed: int = 0
-    """Of everything random."""
+    """Seed of all random choices."""
     json: AsJson = False
 
     def run(self) -> None:
         if self.quick and self.thorough:
-            raise BadInput("--quick and --thorough exclude each other; give one")
+            raise BadInput("--quick and --thorough cannot be combined; give one of them")
         with new_folder(self.out or free_path(Path("found") / (Path(self.data).stem or "data"))) as folder:
             findings = self._write(folder)
         if self.json:

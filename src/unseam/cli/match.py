@@ -18,7 +18,7 @@ from unseam.matching import AT, match, open_set
 class Command:
     """Match directions one to one: dictionaries of several seeds, codes of the same rows, or the members of runs.
 
-    Says how alike matched directions are, what random axes would give, and which share every set has.
+    Prints how alike matched directions are, what random axes would give, and the share that every set has.
 
     Example: unseam match sae-seed0.safetensors:W_dec sae-seed1.safetensors:W_dec --signed
     """
@@ -31,15 +31,15 @@ class Command:
     columns: Annotated[bool, tyro.conf.arg(name="transpose")] = False
     """Directions are the columns of the matrices, not the rows. torch's decoder.weight needs no flag."""
     signed: bool = False
-    """A direction and its opposite are two."""
+    """Treat a direction and its opposite as different."""
     at: float = AT
-    """From which |cosine| or |rank correlation| on two directions are the same."""
+    """Two directions are the same from this |cosine| or |rank correlation| on."""
     figure: MaybePath = None
     """Draw quality over coverage to this .svg, .pdf or .png."""
     out: MaybePath = None
     """Write the matching to this .csv: a row for each direction of the first set."""
     seed: int = 0
-    """Of the random axes."""
+    """Seed of the random axes."""
     json: AsJson = False
 
     def run(self) -> None:

@@ -32,7 +32,7 @@ class Command:
     out: Path
     """The folder of the new data set. The same command continues where it stopped."""
     eps: float = 0.1
-    """No value moves by more than this."""
+    """The largest change of any value."""
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run", aliases=("--run-folder",), metavar="PATH")] = None
     """Take the models of this run instead of training some (it must be on the same data)."""
     teacher: Literal["turned", "restart"] = "turned"
@@ -46,7 +46,7 @@ class Command:
     steps: int = 3000
     """Steps of each restart."""
     seed: int = 0
-    """Of the change."""
+    """Seed of the change."""
     json: AsJson = False
     options: Options = field(default_factory=dict)
 

@@ -11,7 +11,9 @@ from unseam.cli.common import AsJson, emit
 
 @dataclass
 class Command:
-    """Show again what the papers show; writes exhibits.html and .json, Markdown and the figures, and resumes.
+    """Reproduce published results, with their numbers beside ours.
+
+    Writes exhibits.html, exhibits.json, Markdown and figures. The same command continues where it stopped.
 
     Example: unseam reproduce V1 V2 V3 --size quick --out exhibits
     """

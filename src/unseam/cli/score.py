@@ -14,7 +14,7 @@ from unseam.progress import log
 
 @dataclass
 class Command:
-    """Score codes against factors: arrays in, no model needed.
+    """Score codes against known factors. Needs two arrays or tables, no model.
 
     Example: unseam score codes.npy factors.npy --metrics mig,dci-disentanglement --ci --format latex
     """
@@ -31,8 +31,9 @@ class Command:
     """Names of the factors: shape,scale,x,y."""
     kinds: MaybeText = None
     """Kinds of the factors: categorical, ordinal, cyclic or continuous; one for all, or a list like the names."""
-    metrics: str = "all"
-    """Metrics by name or family, as a list: mig,sap,dci; or all."""
+    metrics: str = "mig,mig-sup,mcc,dci"
+    """Metrics by name or family, as a list: mig,sap,dci; or all. The default asks four different
+    questions: docs/metrics/index.md."""
     ci: bool = False
     """Add 95 % intervals, by half-samples of the rows."""
     chance: bool = False
@@ -44,7 +45,7 @@ class Command:
     components: int = 1
     """Numbers that a group becomes; with more than one, only metrics of vectors answer (dci, downstream, ...)."""
     active: MaybeText = None
-    """Latents that vote, by number: 0,2,5; all when not given. docs/metrics/inputs.md says why some should not."""
+    """Latents that count, by number: 0,2,5; all when not given. docs/metrics/inputs.md says why some should not."""
     format: Literal["text", "latex"] = "text"
     """How to print the table."""
     seed: int = 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Command:
-    """The robustness radius: the smallest change of every value that turns the axes a model's decoder prefers.
+    """Measure the robustness radius: the smallest change of the data that turns the axes a decoder prefers.
 
     In closed form for a linear decoder; for others from the mean Jacobian, so to first order. `radius_relative` is in
     standard deviations of the data. Gaussian and Bernoulli likelihoods.
@@ -28,11 +28,11 @@ class Command:
     run_folder: OneRun
     member: OneMember = None
     degrees: float = 15.0
-    """By how much axes must turn to count as lost."""
+    """Axes that turn by more than this count as lost."""
     eps: float | None = None
-    """Also tell how far a change of this size can turn each pair; `--confirm` then makes this change."""
+    """Also print how far a change of this size can turn each pair; `--confirm` then makes this change."""
     points: int = 1000
-    """At how many held-out rows the decoder is differentiated."""
+    """Number of held-out rows at which the decoder is differentiated."""
     confirm: bool = False
     """Train three models again on data changed by twice the radius (or by eps), three on it as it is; minutes."""
     json: AsJson = False

@@ -17,7 +17,7 @@ ACTS = ("show", "analyse", "table", "work")
 
 @dataclass
 class Command:
-    """Train and score every model of a grid: data sets x methods x strengths x seeds. Run it again to go on.
+    """Train and score every model of a grid: data sets x methods x strengths x seeds. Run it again to continue.
 
     GRID is a preset (minute, hour, evening, locatello) or a TOML file. `unseam study show GRID` says how many models,
     how long here and how much disk; `unseam study show DIR` how far a study is. `unseam study table DIR --out FILE`
@@ -35,13 +35,13 @@ class Command:
     on: str = "here"
     """here; dask (its processes here); tcp://HOST:PORT of a Dask scheduler; or slurm, pbs, lsf."""
     workers: int = 0
-    """Processes, or jobs of a cluster; 0: one a core."""
+    """Processes, or jobs of a cluster; 0: one per core."""
     models: MaybeText = None
     """Only these models, by their numbers (in `locatello` the published model_num): 0..49 or 3,1800."""
     device: MaybeText = None
     """Where models are trained: auto, cpu, cuda, cuda:N or mps; the grid's own, else the CPU, when not given."""
     options: MaybeText = None
-    """Of the cluster's jobs, for dask-jobqueue: queue=short,walltime=01:00:00,memory=2GB."""
+    """Options of the cluster's jobs, for dask-jobqueue: queue=short,walltime=01:00:00,memory=2GB."""
     deadline: MaybeFloat = None
     """Seconds after which a task leaves its piece at a checkpoint; for jobs with a time limit."""
     print_jobs: bool = False

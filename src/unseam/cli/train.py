@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class Command:
     """Train a cohort on DATA: every seed times every combination of the hyperparameters given as lists.
 
-    DATA is a name (`unseam data list`) or a path to your own .npy/.npz array or image folder; its parameters are
+    DATA is a name (`unseam data list`) or a path to your own table, array or image folder; its parameters are
     flags like --data.size 32. The objective's hyperparameters are flags too (`unseam objectives`): --beta 1,2,4,8.
 
     Example: unseam train sprites --data.size 32 --objective beta-vae --beta 1,4,8 --seeds 0..4 --steps 5000

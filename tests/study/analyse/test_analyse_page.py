@@ -89,12 +89,12 @@ def test_the_answer_follows_the_numbers():
     def chosen(frame):
         return {"selection": selection(selection_outcomes(finished_models(frame)))}
 
-    for sign, expected in ((-1, "Yes"), (1, "No, worse")):
+    for sign, expected in ((-1, "yes"), (1, "no, worse")):
         known = chosen(frame.assign(**{"free.rank": sign * frame["mean.mig"]}))
         said = words.answer(known)[0]
-        assert said.startswith(f"{expected}, among restarts")
+        assert said.startswith(f"Among seeds of one setting: {expected}. ")
         (row,) = known["selection"].query("pool == 'restarts' and selector == 'free.rank'").itertuples()
-        assert f"in {words.percent(row.rate)} ({100 * row.low:.0f} to {100 * row.high:.0f}); chance 50 %" in said
+        assert f"in {words.percent(row.rate)} ({100 * row.low:.0f} to {100 * row.high:.0f}) of" in said
     without = frame.drop(columns=[name for name in frame if name.startswith("free.")])
     assert words.answer(chosen(without)) == []
 
@@ -137,7 +137,9 @@ def test_a_section_that_cannot_be_computed_says_what_it_would_need(case, tmp_pat
     assert page.words.count("Not computed: it needs") >= (least or 0)
     if least == 0:
         assert "does geometry choose better than chance?" in page.words
-        assert "Yes" in page.words or "Not shown" in page.words or "No, worse" in page.words or "Too few" in page.words
+        verdicts = ("yes", "not shown", "no, worse", "too few pools to tell")
+        kinds = ("Among seeds of one setting", "Among methods and strengths")
+        assert any(f"{kind}: {verdict}. " in page.words for kind in kinds for verdict in verdicts)
     assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
 
 

@@ -16,8 +16,8 @@ from unseam.study.analyse.transfer import PUBLISHED
 _Tables = Mapping[str, pd.DataFrame]
 _GEOMETRY = ("free.rank", "free.dto-over-chance", "free.entanglement-cost")  # the first that is there answers
 POOLS = {
-    "restarts": "among restarts of one setting (data, method, strength)",
-    "settings": "among methods and strengths (one data set, one seed)",
+    "restarts": "Among seeds of one setting",
+    "settings": "Among methods and strengths",
 }
 
 
@@ -55,7 +55,7 @@ def _codes(tables: _Tables) -> str:
     sentences = [f"the sampled code's falls in {(falls['high'] < 0).sum()} and rises in {(falls['low'] > 0).sum()} of "
             f"{len(falls)} pairs of data set and method", f"the mean code's rises in {(rises['low'] > 0).sum()} and "
             f"falls in {(rises['high'] < 0).sum()} of {len(rises)}"]  # fmt: skip
-    return f"Over strength, {sentences[0]}; {sentences[1]} (95 % interval of the rank correlation without 0)."
+    return f"Over strength, {sentences[0]}; {sentences[1]} (counted where the 95 % interval excludes 0)."
 
 
 def metrics_agree(tables: _Tables) -> str:
@@ -68,7 +68,8 @@ def metrics_agree(tables: _Tables) -> str:
     means = kinds.groupby("kind")["rho"].mean()
     sentences += [f"other pairs without Modularity {means['mild']:.2f}"] if "mild" in means else []
     sentences += [f"pairs with Modularity {means['apart']:.2f}"] if "apart" in means else []
-    return f"Mean rank correlation over {found['data'].nunique()} data set(s): {', '.join(sentences)}."
+    many = found["data"].nunique()
+    return f"Mean rank correlation over {many} data set{'s' * (many > 1)}: {', '.join(sentences)}."
 
 
 def what_matters(tables: _Tables) -> str:
@@ -145,33 +146,34 @@ def _answer(found: pd.DataFrame, pool: str) -> str:
     if name is None:
         return ""
     row = rows[name]
-    text = f"{_verdict(row['low'], row['high'])}, {POOLS[pool]}: the model chosen by {label(name)} beats a random "
-    text += f"other one in {percent(row['rate'])}{between(row['low'], row['high'])}; chance 50 %"
+    rate = f"{percent(row['rate'])}{between(row['low'], row['high'])} of comparisons in {int(row['pools'])} pools"
+    text = f"{POOLS[pool]}: {_verdict(row['low'], row['high'])}. The model chosen by {label(name)} beats another one "
+    text += f"in {rate} (chance: 50 %)."
     if LABELS in rows:
-        text += f", labels (another metric) {percent(rows[LABELS]['rate'])}; {against_labels(row)}"
-    return f"{text}. {int(row['pools'])} pools."
+        text += f" A choice by another, labelled metric: {percent(rows[LABELS]['rate'])} ({against_labels(row)})."
+    return text
 
 
 def _verdict(low: float, high: float) -> str:
     """
     >>> _verdict(0.51, 0.6), _verdict(0.4, 0.6), _verdict(0.3, 0.4), _verdict(float("nan"), float("nan"))
-    ('Yes', 'Not shown', 'No, worse', 'Too few pools to tell')
+    ('yes', 'not shown', 'no, worse', 'too few pools to tell')
     """
     if pd.isna(low) or pd.isna(high):
-        return "Too few pools to tell"
-    return "Yes" if low > 0.5 else "No, worse" if high < 0.5 else "Not shown"
+        return "too few pools to tell"
+    return "yes" if low > 0.5 else "no, worse" if high < 0.5 else "not shown"
 
 
 def against_labels(row: Mapping[Any, Any]) -> str:
     """Below 0: labels choose better.
 
     >>> against_labels({"behind": -0.01, "behind_low": -0.21, "behind_high": 0.2})
-    'difference from labels -1 points (-21 to +20)'
+    'difference -1 points, -21 to +20'
     """
     gap, low, high = (100 * row[name] for name in ("behind", "behind_low", "behind_high"))
     if pd.isna(low):
         return "no interval of the difference"
-    return f"difference from labels {gap:+.0f} points ({low:+.0f} to {high:+.0f})"
+    return f"difference {gap:+.0f} points, {low:+.0f} to {high:+.0f}"
 
 
 def models_compared(models: pd.DataFrame, frame: pd.DataFrame) -> str:
