@@ -13,7 +13,7 @@ from unseam.cli import main
 from unseam.errors import BadInput
 from unseam.finding.findings import Findings
 from unseam.finding.sentences import findings_headline
-from unseam.show.pages.find import loadings_table, write_find_page
+from unseam.show.pages.find import _scree_figure, loadings_table, write_find_page
 
 
 def questionnaire(N: int = 500) -> pd.DataFrame:
@@ -52,6 +52,16 @@ def test_loadings_are_sorted_by_factor(found: Findings) -> None:
         assert own == int(np.abs(values).argmax())
     groups = {own: {name[0] for name, other, _ in rows if other == own} for _, own, _ in rows}
     assert sorted(len(letters) for letters in groups.values()) == [1, 1, 1]  # each trait has its own items
+
+
+def test_scree_plot_shows_eigenvalues_and_those_of_shuffled_columns(found: Findings) -> None:
+    (ax,) = _scree_figure(found).axes
+    eigenvalues, shuffled = (line.get_ydata() for line in ax.lines)
+    assert np.allclose(eigenvalues, np.linalg.eigvalsh(np.corrcoef(found.prepared.x.T))[::-1], atol=0.2)  # 4 of 5 rows
+    assert np.allclose(shuffled, found.numbers.null)
+    assert found.count == int((found.numbers.eigenvalues > found.numbers.null).sum())
+    colours = [tuple(colour) for colour in ax.collections[0].get_facecolors()]
+    assert [colour == colours[0] for colour in colours] == [i < found.count for i in range(12)]
 
 
 def test_what_was_not_measured_is_not_printed_as_a_number(found: Findings, tmp_path: Path) -> None:
