@@ -11,7 +11,7 @@ reconstructions; where it is free and reconstructions alone count, it goes to 0 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -53,9 +53,15 @@ class Settings:
 
 SCALES = {
     "tiny": Settings(1, 20, 5, teachers=2, betas=(1.0,)),
-    "quick": Settings(6, 3000, 800),
+    "quick": Settings(6, 3000, 800, betas=(1.0,)),
+    "large": Settings(6, 3000, 800),
     "paper": Settings(20, 30_000, 8000, teachers=10, betas=(0.25, 0.5, 1.0, 1.5)),
 }
+
+
+def _length(settings: Settings) -> Settings:
+    """What a cohort depends on: those of one beta are the same whichever others are asked for."""
+    return replace(settings, betas=())
 
 
 def _as_z11(settings: Settings) -> broken.Settings:
@@ -65,7 +71,7 @@ def _as_z11(settings: Settings) -> broken.Settings:
 def _cohort(settings: Settings, work: Work, name: str, data: Dataset, beta: float, first: int, count: int) -> Run:
     from unseam.train import fit, resume
 
-    folder = work.runs / f"{ID}-{name}-{beta:g}-{broken.named(settings, first, count)}"
+    folder = work.runs / f"{ID}-{name}-{beta:g}-{broken.named(_length(settings), first, count)}"
     if (folder / "config.json").exists():
         return work.noted(resume(folder))
     told = {**broken.training(_as_z11(settings)), "beta": beta, "seeds": list(range(first, first + count))}
@@ -89,7 +95,7 @@ def _cell(settings: Settings, work: Work, cell: tuple[float, str, str]) -> dict[
     data = broken.base(_as_z11(settings))
     teachers = _cohort(settings, work, "teachers", data, beta, 0, settings.teachers)
     name = f"{gap}-{how}"
-    folder = work.runs / f"{ID}-m-{name}-{beta:g}-{broken.named(settings)}"
+    folder = work.runs / f"{ID}-m-{name}-{beta:g}-{broken.named(_length(settings))}"
     made = perturb(data, folder, Game(rounds=settings.rounds, gap=gap), teachers, how)  # type: ignore[arg-type]
     fresh = _cohort(settings, work, name, made.data, beta, _FIRST, settings.restarts)
     gaps = [made.found.gap_before, made.found.gap_after]
