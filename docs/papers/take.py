@@ -1,6 +1,6 @@
 """Take the exhibits that are finished in OUT into the documentation, beside those already there.
 
-python docs/papers/take.py OUT
+python docs/papers/take.py OUT          # without OUT the pages are made again from what is there
 
 docs/papers/exhibits.json holds them; the pages are made from it, and a test compares the two.
 """
@@ -24,16 +24,17 @@ if CHECKED.exists():  # check.py wrote it
     CHANGES = f"## Do the digits come back?\n{told}\n\n{CHANGES}"
 
 
-def take(out: Path) -> list[str]:
+def take(out: Path | None) -> list[str]:
     """Their names."""
     kept = json.loads(KEPT.read_text(encoding="utf-8"))["exhibits"] if KEPT.exists() else []
-    found = json.loads((out / "exhibits.json").read_text(encoding="utf-8"))["exhibits"]
+    found = json.loads((out / "exhibits.json").read_text(encoding="utf-8"))["exhibits"] if out else []
     entries = {e["id"]: e for e in (*kept, *found)}
     ordered = [entries[name] for name in EXHIBITS if name in entries]
     KEPT.write_text(json.dumps({"exhibits": ordered}, indent=1) + "\n", encoding="utf-8")
     for name, text in markdown(ordered, CHANGES).items():
         (DOCS / name).write_text(text, encoding="utf-8")
     for entry in found:
+        assert out
         shutil.copy(out / "figures" / f"{entry['id']}.svg", DOCS / "figures")
     with style():
         save_figure(draw_bars(ordered), DOCS / "figures" / f"{SOURCE_BARS}.svg")
@@ -41,4 +42,4 @@ def take(out: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(", ".join(take(Path(sys.argv[1]))))
+    print(", ".join(take(Path(sys.argv[1]) if sys.argv[1:] else None)))

@@ -47,8 +47,8 @@ def test_posteriors_at_the_local_prediction_hold_and_those_at_the_global_one_fai
     assert {key: row.verdict for key, row in right.items()} == {"local 0.5": "holds", "awake 0.5": "holds"}
     wrong = keyed(local_variance.judge({"at": [of_threshold(0.5, whole)]}))
     assert {key: row.verdict for key, row in wrong.items()} == {"local 0.5": "fails", "awake 0.5": "fails"}
-    asleep = keyed(local_variance.judge({"at": [of_threshold(1.2, [np.ones(len(u))] * 6)]}))
-    assert asleep["asleep 1.2"].verdict == "holds"
+    collapsed = keyed(local_variance.judge({"at": [of_threshold(1.2, [np.ones(len(u))] * 6)]}))
+    assert collapsed["collapsed 1.2"].verdict == "holds"
 
 
 def test_the_data_have_the_local_variance_that_is_predicted_from():

@@ -1,4 +1,4 @@
-"""N6: where does a latent of a non-linear VAE go to sleep? Where the local variance falls below beta s2.
+"""N6: where does a latent of a non-linear VAE collapse? Where the local variance falls below beta s2.
 
 Zietlow 2022 calls training polarised when a latent is in use or not, and leaves open where that comes from (6.2). In a
 linear VAE it is known: a latent collapses when its variance l falls below beta s2, and else its posterior has the
@@ -10,7 +10,7 @@ point. Here
 the second latent carries w, whose variance at u is g(u)^2. Two predictions without a free number:
 
     local     posterior variance min(1, beta s2 / g(u)^2): in use at some u as long as beta s2 < 1
-    global    the variance of the whole, E g^2 = 0.41:     asleep from beta s2 = 0.41 on
+    global    the variance of the whole, E g^2 = 0.41:     collapsed from beta s2 = 0.41 on
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ from unseam_papers.frame.exhibit import Numbers, Work, both
 from unseam_papers.frame.rows import VerdictRow, VerdictRows, plus_minus
 from unseam_papers.frame.verdicts import as_kind, beyond, limit, share
 
-ID, TITLE = "N6", "A latent sleeps where the local variance falls below beta s2"
+ID, TITLE = "N6", "A latent collapses point by point, where the local variance falls below beta s2"
 CLAIM = "The posterior variance of a latent is beta s2 over the variance that it explains at that point, at most 1."
 SOURCE = "a question that Zietlow 2022 leaves open (6.2: the origin of the polarised regime)"
 PAPER = "our own: longer and with more seeds"
@@ -84,7 +84,7 @@ def predicted(u: Array, threshold: float) -> Array:
 
 
 def whole_variance() -> float:
-    """E g^2, at which the global prediction puts the latent to sleep.
+    """E g^2, at which the latent collapses by the global prediction.
 
     >>> round(whole_variance(), 2)
     0.41
@@ -153,7 +153,7 @@ def _of_threshold(one: Mapping[str, Any]) -> list[VerdictRow]:
         rows.append(as_kind(row, "beyond the paper"))
     elif at > 1:
         rows.append(
-            beyond(f"asleep {at:g}", f"{what}, above the largest g^2: in use somewhere",
+            beyond(f"collapsed {at:g}", f"{what}, above the largest g^2: in use somewhere",
                    f"{awake} of {len(one['variances'])} seeds", awake == 0, "none")
         )  # fmt: skip
     return rows
