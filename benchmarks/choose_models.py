@@ -11,7 +11,7 @@ study's table holds; here the decoders are still there, so these are judged as w
 A fused representation averages the latents that recur: each is matched with the latents of every other seed, and where
 more than half of them have a partner (|rank correlation| of 0.7 or more) the standardised partners are averaged. It is
 compared with the seeds that it was made of, by metrics against labels and by the variance of the observations that a
-linear decoder, and one on 500 random features (distilled from nothing but codes and observations), explain.
+linear decoder, and one on 300 random features (distilled from nothing but codes and observations), explain.
 
     unseam bench choose-models --out FOLDER        # trains 100 small models; the same command continues
 """
@@ -42,8 +42,8 @@ from unseam.study.analyse.intervals import of_mean
 
 LONG = True
 DATA = {
-    "sprites": {"size": 16, "scales": 4, "orientations": 8, "xs": 8, "ys": 8},
-    "rooms": {"size": 8, "colours": 5, "scales": 4, "orientations": 6},
+    "sprites": {"size": 12, "scales": 3, "orientations": 4, "xs": 6, "ys": 6},
+    "rooms": {"size": 8, "colours": 4, "scales": 3, "orientations": 3},
 }
 METHODS = {
     "beta-vae": {"beta": (0.5, 1, 2, 4)},
@@ -51,11 +51,11 @@ METHODS = {
     "dip-vae-ii": {"lambda_od": (2, 10, 50)},
 }
 SEEDS = range(5)
-STEPS, LATENTS = 2000, 8
+STEPS, LATENTS = 1500, 8
 JUDGES = ("beta-vae", "factor-vae", "mig", "dci-disentanglement", "modularity", "sap")
 INFOMEC = ("infom", "infoe", "infoc")
 COMPARED = ("mig", "dci-disentanglement", *INFOMEC)
-ROWS, BINS, FEATURES = 2000, 20, 500
+ROWS, BINS, FEATURES = 1000, 20, 300
 AT = 0.7  # |rank correlation| from which on two latents are the same
 
 
@@ -99,8 +99,8 @@ def trained(folder: Path, data: str, method: str) -> Run:
         return unseam.resume(place, show=False)
     sweep: dict[str, Any] = {name: list(values) for name, values in METHODS[method].items()}
     return unseam.fit(
-        data, method, seeds=SEEDS, steps=STEPS, network="mlp", encoder=(64, 64), decoder=(64, 64), latents=LATENTS,
-        lr=2e-3, workers=1, data_parameters=DATA[data], out=place, show=False, **sweep,
+        data, method, seeds=SEEDS, steps=STEPS, network="mlp", encoder=(48,), decoder=(48,), latents=LATENTS,
+        lr=3e-3, workers=1, data_parameters=DATA[data], out=place, show=False, **sweep,
     )  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def self_mig(codes: np.ndarray) -> float:
 
 def rules_of(run: Run, seen: dict[int, EncodedRows]) -> list[dict[str, float]]:
     """Every rule of every seed of a cohort, the larger the better."""
-    found = diagnose(run, list(seen), points=200, show=False)
+    found = diagnose(run, list(seen), points=100, show=False)
     table = run.table().set_index("member")
     order = rank([found[m] for m in seen]).rank
     again = recurrence([in_use(seen, m) for m in seen])
@@ -161,7 +161,7 @@ def rules_of(run: Run, seen: dict[int, EncodedRows]) -> list[dict[str, float]]:
     rows = []
     for place, m in enumerate(seen):
         d = found[m]
-        scores = entropic_scores(run.model(m).mean, torch.as_tensor(seen[m].codes[:200]).float())
+        scores = entropic_scores(run.model(m).mean, torch.as_tensor(seen[m].codes[:100]).float())
         active = max(int(seen[m].in_use.sum()), 1)
         rows.append({
             "DtO over chance": -relative_dto(RankInput.of(d)),

@@ -103,7 +103,15 @@ def test_report_and_explorer(model: Any, tmp_path: Path, monkeypatch: pytest.Mon
     text = page.read_text()
     assert "Model on array" in text
     assert "training data" not in text.replace("trained", "")
+    assert "Model, not trained here" in text
+    assert "an estimate from the Sigma law" in text
+    assert "unseam train" not in text  # nothing that would make it again
+    assert "unseam.report(model, data=x, s2=0.5)" in text
+    assert 'id="training"' not in text
+    assert "over training" not in text
+    assert "..<" not in text
     gallery = open_gallery([as_run(model, X, out=tmp_path / "run")], [None, None])
+    assert gallery.label(next(iter(gallery.models)))["objective"] == "Model"
     subject = gallery.subject(gallery.shown[0])
     columns = geometry(subject, torch.zeros(2)).columns.reshape(2, -1)
     torch.testing.assert_close(columns.float().abs().sum(), W.abs().sum(), rtol=1e-4, atol=1e-4)
@@ -189,3 +197,49 @@ def test_the_command_line_takes_a_file_and_a_name(
     ):
         assert main(words) == 2
         assert error in capsys.readouterr().err
+
+
+def test_align_score_and_match_take_a_file_and_a_name(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place, x, factors = f"{folder}/my_vae.py:trained", str(folder / "x.npy"), str(folder / "factors.npy")
+    namespace: dict[str, Any] = {}
+    exec((folder / "my_vae.py").read_text(), namespace)
+    model = namespace["trained"]()
+
+    assert main(["align", place, "--data", x, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["out"] == "aligned/trained"
+    assert document["model"] == place
+    saved = np.load("aligned/trained/member-0.npz")
+    theirs = unseam.align(model, X)
+    np.testing.assert_allclose(np.abs(saved["rotation"]), np.abs(theirs.rotation), atol=1e-3)
+    np.testing.assert_allclose(saved["codes_before"], model.encode(X)[0].detach(), atol=1e-5)
+    with pytest.raises(BadInput, match=r"my_vae.py:trained, whose networks are not stored.*unseam.align\(model, x\)"):
+        unseam.load_alignment("aligned/trained")
+    assert main(["align", place, "--data", x]) == 0  # again, in a folder of its own
+    assert "written to aligned/trained-2" in capsys.readouterr().out.replace("\n", " ")
+
+    assert main(["score", place, factors, "--data", x, "--metrics", "mcc", "--json"]) == 0
+    by_command = json.loads(capsys.readouterr().out)["scores"]["mcc"]["value"]
+    assert by_command == pytest.approx(unseam.score(model, Z.numpy(), data=X, metrics="mcc")["mcc"].value)
+
+    assert main(["match", place, f"{folder}/my_vae.py:Model", "--data", x, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["of"] == "codes"
+    assert found["stable"] == 1
+    as_run(model, X, out=tmp_path / "run")
+    for words, error in (
+        (["align", place], "needs --data FILE"),
+        (["align", place, "--data", x, "--member", "2"], "is one member, number 0"),
+        (["align", str(tmp_path / "run"), "--data", x], "--data belongs to a model"),
+        (["score", place, factors], "needs --data FILE"),
+        (["score", str(folder / "x.npy"), factors, "--data", x], "--data belongs to a model"),
+        (["match", place, str(folder / "x.npy"), "--data", x], "models are matched with models only"),
+        (["match", place, place], "needs --data FILE"),
+    ):
+        assert main(words) == 2
+        message = capsys.readouterr().err
+        assert error in message
+        assert message.count("\n") == 1

@@ -1,5 +1,7 @@
 """Early stopping keeps the best weights by the held-out loss; callbacks see what is logged and may stop a run."""
 
+import importlib.util
+import re
 from math import inf
 from pathlib import Path
 
@@ -130,3 +132,17 @@ def test_a_callback_that_returns_true_stops_the_run(tmp_path: Path) -> None:
 def test_what_cannot_be_called_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="callbacks: 3 cannot be called"):
         train(tmp_path / "run", callbacks=[3])
+
+
+def test_the_example_stops_by_patience_and_by_a_callback(capsys):
+    path = Path(__file__).parents[2] / "examples" / "stop_training.py"
+    spec = importlib.util.spec_from_file_location("stop_training", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.main(steps=1800)
+    text = capsys.readouterr().out
+    assert "so training stopped at step" in text
+    (stopped,) = re.findall(r"^stopped at step (\d+) of 1800", text, re.MULTILINE)
+    assert 300 < int(stopped) < 1800
+    looked_at = re.findall(r"^step (\d+): \d of 3 latents active", text, re.MULTILINE)
+    assert [int(step) for step in looked_at] == [300, 600, 900, 1200, 1500, 1800]

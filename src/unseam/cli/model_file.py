@@ -79,15 +79,19 @@ def read_observations(data: str | None, place: str | Path) -> Any:
     return x, factors
 
 
+def refuse_model_flags(place: str | Path, data: str | None, likelihood: str | None = None) -> None:
+    """Refuse --data and --likelihood beside anything but a model."""
+    for flag, value in (("--data", data), ("--likelihood", likelihood)):
+        if value is not None:
+            raise BadInput(f"{flag} belongs to a model, FILE.py:NAME; {str(place)!r} has its own")
+
+
 def run_of_file(
     place: str | Path, data: str | None, out: str | Path | None = None, likelihood: str | None = None
 ) -> Run | None:
     """FILE.py:NAME with --data as a run; None where the place is a run folder."""
     if model_file(place) is None:
-        if data is not None:
-            raise BadInput(f"--data belongs to a model, FILE.py:NAME; the run {str(place)!r} has its own")
-        if likelihood is not None:
-            raise BadInput(f"--likelihood belongs to a model, FILE.py:NAME; the run {str(place)!r} has its own")
+        refuse_model_flags(place, data, likelihood)
         return None
     from unseam.runs.adapted_run import as_run
 

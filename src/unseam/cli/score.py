@@ -2,11 +2,12 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from unseam.cli.common import AsJson, MaybeInt, MaybeText, emit, parse_numbers
+from unseam.cli.common import AsJson, MaybeInt, MaybeText, ModelData, emit, parse_numbers
+from unseam.cli.model_file import load_model, model_file, read_observations, refuse_model_flags
 from unseam.metrics.inputs.read import read_array
 from unseam.metrics.suite import TABLE_FORMATS, score
 from unseam.progress import log
@@ -20,7 +21,8 @@ class Command:
     """
 
     codes: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="CODES")]
-    """Codes (N, K): .npy, .npz, .h5, .csv, .tsv or .parquet; file.npz:NAME picks an array, file.csv:a,b columns."""
+    """Codes (N, K): .npy, .npz, .h5, .csv, .tsv or .parquet; file.npz:NAME picks an array, file.csv:a,b columns.
+    Or FILE.py:NAME, a model of your own, with --data: its codes."""
     factors: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FACTORS")]
     """True factors (N, F), one row for each row of the codes."""
     test_codes: MaybeText = None
@@ -48,6 +50,7 @@ class Command:
     """Latents that count, by number: 0,2,5; all when not given. docs/metrics/inputs.md says why some should not."""
     format: Literal["text", "latex"] = "text"
     """How to print the table."""
+    data: ModelData = None
     seed: int = 0
     """Seed of splits, samples and models."""
     workers: Annotated[int | None, tyro.conf.arg(name="threads", metavar="INT")] = None
@@ -56,8 +59,17 @@ class Command:
 
     def run(self) -> None:
         places = {name: getattr(self, name) for name in ("codes", "factors", "test_codes", "test_factors")}
-        read = {name: read_array(place, name) for name, place in places.items() if place is not None}
+        of_model = model_file(self.codes) is not None
+        if not of_model:
+            refuse_model_flags(self.codes, self.data)
+        read = {
+            name: read_array(place, name)
+            for name, place in places.items()
+            if place is not None and not (of_model and name == "codes")
+        }
         arrays = {name: file.content for name, file in read.items()}
+        if of_model:
+            arrays["codes"] = self.codes_of_model()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the notes are printed below
             scores = score(
@@ -87,6 +99,13 @@ class Command:
         print(TABLE_FORMATS[self.format](scores))
         for name, reason in scores.refused.items():
             log.info(f"left out {name}: {reason}")
+
+    def codes_of_model(self) -> Any:
+        """The codes of --data by the model FILE.py:NAME."""
+        from unseam.models.adapters import codes_of  # not above: arrays need no torch
+
+        x, _ = read_observations(self.data, self.codes)
+        return codes_of(load_model(self.codes), x)
 
 
 def _words(text: str | None) -> list[str] | None:

@@ -59,11 +59,16 @@ def align(run: Run, member: int, points: int = ROWS_ENCODED, seed: int = 0, keep
         whiten=not encoded.posterior.has_prior,  # nothing fixed the scale
         keep_axes=keep_axes,
     )
-    frame = {name: part.numpy() for name, part in found.frame._asdict().items()}
-    codes = {"codes": found.codes, "codes_before": encoded.codes, "variances": found.variances, **frame}
+    arrays = arrays_of(found, encoded.codes)
     if encoded.factors is None or encoded.space is None:
-        return found, codes
-    return found, {**codes, "factors": encoded.factors, "names": np.array(encoded.space.names)}
+        return found, arrays
+    return found, {**arrays, "factors": encoded.factors, "names": np.array(encoded.space.names)}
+
+
+def arrays_of(found: Alignment, before: Array) -> dict[str, Array]:
+    """What is stored of an alignment beside its summary."""
+    frame = {name: part.numpy() for name, part in found.frame._asdict().items()}
+    return {"codes": found.codes, "codes_before": before, "variances": found.variances, **frame}
 
 
 def weakest_correlation(codes: Array, factors: Array) -> float:  # (N, K), (N, F)
@@ -78,14 +83,15 @@ def weakest_correlation(codes: Array, factors: Array) -> float:  # (N, K), (N, F
     return round(float(matched_codes(factors, codes).values.min()), 12)
 
 
-def save_alignment(folder: str | Path, run: Run, aligned: Mapping[int, Aligned]) -> dict[str, Any]:
-    """Write what `align` found of some members of a run; returns the document of alignment.json."""
+def save_alignment(folder: str | Path, run: Run | str, aligned: Mapping[int, Aligned]) -> dict[str, Any]:
+    """Write what `align` found of some members of a run, or of the model FILE.py:NAME; returns alignment.json."""
     place = Path(folder)
     rows: list[dict[str, Any]] = []
     for member, (found, arrays) in aligned.items():
         write_array(place / f"member-{member}.npz", arrays)
         rows.append({**_summary(member, found, arrays), "aligned_member": len(rows)})  # its number in the aligned run
-    document = {"run": str(run.folder.resolve()), "out": str(place), "members": rows}
+    source = {"model": run} if isinstance(run, str) else {"run": str(run.folder.resolve())}
+    document = {**source, "out": str(place), "members": rows}
     write_atomic(place / "alignment.json", json.dumps(document, indent=2))
     return document
 
@@ -154,10 +160,17 @@ def read_summary(folder: Path) -> dict[str, Any]:
         raise BadInput(f"alignment={str(folder)!r} has no alignment.json; make it with `unseam align RUN --out`")
     try:
         document: dict[str, Any] = json.loads(path.read_bytes())
+        if "model" in document:
+            raise BadInput(
+                f"{path} is of the model {document['model']}, whose networks are not stored; member-0.npz has its "
+                "codes, and unseam.align(model, x) gives the turned networks"
+            )
         as_type(str, document["run"], "run")
         for row in document["members"]:
             for name, kind in ROW.items():
                 as_type(kind, row[name], name)
+    except BadInput:
+        raise
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(f"{path} is damaged ({error!r}); write it again with `unseam align`") from None
     return document

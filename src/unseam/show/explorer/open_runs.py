@@ -154,7 +154,7 @@ class Gallery:
             "model": model,
             "run": self.titles[run.folder],
             "member": member,
-            "objective": run.config.objective,
+            "objective": run.config.adapted or run.config.objective,
             "hyper": hyper,
             "seed": m.seed,
             "latents": run.config.architecture.latents,

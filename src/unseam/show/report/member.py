@@ -218,7 +218,8 @@ def _curves(run: Run, view: View) -> dict[str, Figure]:
         drawn["importance"] = figures.importance(view, found.importance)
     if "sigma2" not in view.diagnosis.arrays:
         return drawn
-    return {**drawn, "sigma-law": figures.draw_sigma_law(view.diagnosis), **timeline(run, view)}
+    past = {} if run.config.adapted else timeline(run, view)
+    return {**drawn, "sigma-law": figures.draw_sigma_law(view.diagnosis), **past}
 
 
 def timeline(run: Run, view: View) -> dict[str, Figure]:

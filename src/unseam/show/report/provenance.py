@@ -74,7 +74,11 @@ def everything(run: Run) -> dict[str, Any]:
 
 
 def call(run: Run) -> str:
-    """The Python call that makes the run again."""
+    """The Python call that makes the run again; of a model that was not trained here, the one that reads it."""
+    if run.config.adapted:
+        p = run.config.architecture
+        known = f", s2={p.s2:g}" if p.likelihood == "gaussian" else f", likelihood={p.likelihood!r}"
+        return f"unseam.report(model, data=x{known})"
     seeds = list(dict.fromkeys(m.seed for m in run.members))
     parts = [repr(run.data_config["name"]), repr(run.config.objective), f"seeds={seeds}"]
     parts += [f"{name}={value!r}" for name, value in _settings(run).items()]
@@ -86,7 +90,7 @@ def call(run: Run) -> str:
 def command(run: Run) -> str | None:
     """The command that makes the run again; None when it was made with something that has no flag."""
     options = _settings(run)
-    if run.config.objective not in OBJECTIVES or not set(options) <= set(FLAGS):
+    if run.config.adapted or run.config.objective not in OBJECTIVES or not set(options) <= set(FLAGS):
         return None
     words = ["unseam", "train", str(run.data_config["name"])]
     for name, value in data_options(run).items():
@@ -123,6 +127,8 @@ def versions(run: Run) -> dict[str, str]:
 
 def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The rest that is worth knowing."""
+    if run.config.adapted:
+        return of_a_model(run, rows)
     training = run.config.training
     held = len(run.split("held-out"))
     seconds = max((float(row["seconds"]) for row in rows), default=0.0)
@@ -133,5 +139,21 @@ def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         "training": f"{len(run.members)} members, {training.steps} steps of {training.batch} samples each, "
         f"{training.how}, {training.workers} process{'es' if training.workers > 1 else ''}, {seconds:.0f} s",
         "data": f"{len(run.data)} rows of shape {tuple(run.data.shape)}, {held or 'none'} held out",
+        "run folder": str(run.folder),
+    }
+
+
+def of_a_model(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Of a model that was not trained here: what was assumed of it."""
+    (beta,) = _swept(run).get("beta", [None])
+    estimated = any("estimate" in str(row["note"]) for row in rows)
+    words = {} if beta is None else {"beta": f"{beta:.3g}" + (", an estimate from the Sigma law" if estimated else "")}
+    p = run.config.architecture
+    return {
+        "model": f"{run.config.adapted}, not trained here",
+        "report written with": versions(run)["report written with"],
+        "likelihood": p.likelihood + (f", s2 {p.s2:g}" if p.likelihood == "gaussian" else ""),
+        **words,
+        "data": f"{len(run.data)} rows of shape {tuple(run.data.shape)}, given with the model",
         "run folder": str(run.folder),
     }

@@ -25,7 +25,7 @@ from unseam.show.report import provenance
 from unseam.show.report.cohort import Judged, judge, member_numbers, run_colour, scores_of, sweep_figures
 from unseam.show.report.collect import ReportData, View, collect_report
 from unseam.show.report.page import Shown, fill, inline, member_pages, save_figures
-from unseam.show.report.sentences import closed_sentence, headline
+from unseam.show.report.sentences import headline
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def run_row(entry: Entry, settings: dict[str, Any]) -> dict[str, Any]:
         "active": f"{active[0]}" if len(active) == 1 else f"{active[0]} to {active[-1]}",
         "latents": found.run.config.architecture.latents,
         "headline": headline(found.chosen),
-        "verdict": closed_sentence(found.chosen.diagnosis.verdict),
+        "verdict": found.chosen.diagnosis.verdict,
         "command": provenance.command(found.run) or provenance.call(found.run),
         "taken": str(rows_for(found.run)),
     }
