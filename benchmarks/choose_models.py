@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from choose import by_labels, taken, wins
-from unseam.runs.agreement import generative, median_udr
 
 import unseam
 from unseam.atomic import write_atomic
@@ -35,7 +34,7 @@ from unseam.geometry import entropic_scores
 from unseam.metrics.centrality import Generative, model_centrality
 from unseam.run import Run
 from unseam.runs.diagnose import diagnose
-from unseam.runs.rank_members import RankInput, rank, relative_dto
+from unseam.runs.rank_members import RankInput, generative, median_udr, rank, relative_dto
 from unseam.runs.represent import EncodedRows, represent, sample_rows
 from unseam.stats import matched, rank_correlations, standardise
 from unseam.study.analyse.intervals import of_mean
