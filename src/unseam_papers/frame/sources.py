@@ -72,8 +72,8 @@ PAPER_SOURCES = (
         "beyond", "Beyond the papers", "Questions that the sources leave open, asked here",
         ("Z16", *_ids("N", *range(1, 10))), "N6",
         "A latent of a non-linear VAE collapses where the local variance is below beta s2, a prediction without a free "
-        "number (N6), and so is how long a linear VAE must train until its latents lie on the axes (N5). MIG falls when "
-        "the posterior can be turned (N3).",
+        "number (N6), and so is how long a linear VAE must train until its latents lie on the axes (N5). MIG falls "
+        "when the posterior can be turned (N3).",
         "At beta s2 = 0.7 a latent that should be in use somewhere is not, in any model (N6). Over Tripod's members "
         "its second derivatives do not go along with what a VAE pays for (N1).",
         "Which of polar and Cartesian coordinates a VAE chooses, predicted from their costs: A12 and Z14 only show "
