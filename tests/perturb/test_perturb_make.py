@@ -24,6 +24,7 @@ from unseam.perturb.perturb_data import began, layouts, manipulation_summary, or
 from unseam.run import load_run
 from unseam.runs.evaluate import evaluate
 from unseam.show.contact_sheet import sheet_lines as sheet_rows
+from unseam.show.pages.perturb import gap_figure, sheet
 from unseam.train import fit
 
 SPRITES = {"size": 16, "shapes": 1, "scales": 1, "orientations": 1, "xs": 8, "ys": 6}
@@ -60,6 +61,35 @@ def test_what_is_told_is_what_was_done(made):
     assert made.turns["before"] == pytest.approx(preferred_turn(before, made.pair), abs=1e-3) != made.turns["after"]
     told = manipulation_summary(made, Settings(), "turned")
     assert (told["turn_before"], told["turn_after"]) == (made.turns["before"], made.turns["after"])
+    found = made.found
+    assert (told["gap_before"], told["gap_after"]) == (found.gap_before, found.gap_after)
+    assert told["gap_before"] != told["gap_after"]
+    assert (told["rounds"], told["gaps"]) == (found.rounds, found.gaps)
+    weights = dict(zip(made.data.space.names, found.mover.scalar.weight[0].tolist(), strict=True))
+    assert told["scalar"] == pytest.approx(weights, abs=1e-4)
+    for name, data in (("original", made.data.base), ("perturbed", made.data)):
+        whole = every(data).numpy()
+        assert all((whole == picture).all(axis=(1, 2, 3)).any() for picture in made.pictures[name])
+    small = np.abs(made.pictures["perturbed"] - made.pictures["original"]).reshape(8, -1).max(1)
+    assert (small <= Settings().eps + 1e-6).all()  # so both are of the same rows
+
+
+def test_the_page_shows_the_change_that_was_made(made):
+    """Four lines of pictures, the third of which is the difference of the first two; the gap over its rounds."""
+    lines = [ax for ax in sheet(made).axes if ax.get_title(loc="left")]
+    assert [ax.get_title(loc="left").split(",")[0] for ax in lines] == [
+        "original",
+        "perturbed",
+        "difference",
+        "m along its scalar",
+    ]
+    first = [np.asarray(ax.images[0].get_array()) for ax in lines]
+    np.testing.assert_allclose(first[1] - first[0], first[2], atol=1e-6)
+    np.testing.assert_array_equal(first[0], made.pictures["original"][0, 0])
+    curve, before, _ = gap_figure(made).axes[0].lines
+    assert list(curve.get_xdata()) == made.found.rounds
+    assert list(curve.get_ydata()) == made.found.gaps
+    assert set(before.get_ydata()) == {made.found.gap_before}
 
 
 def test_the_pair_is_the_one_whose_turning_costs_most():

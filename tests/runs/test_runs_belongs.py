@@ -39,7 +39,7 @@ stress_room = import_module("unseam.perturb.stress")  # the package has a functi
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     done = fit("synth-linear", beta=[0.02, 0.3], seeds=[3, 8], steps=250, lr=1e-2, network="linear", latents=3,
-               workers=1, show=False, data_parameters={"size": 1200}, 
+               workers=1, show=False, data_parameters={"size": 1200},
                out=tmp_path_factory.mktemp("belongs") / "run")  # fmt: skip
     assert len({(m.seed, m.hyper["beta"]) for m in done.members}) == len(MEMBERS)
     return done
