@@ -120,6 +120,14 @@ def test_agreement_leaves_out_members_without_axes() -> None:
     assert criterion_agreement(found, {"mig": [0.0, 0.9, 0.5, 0.1]})["dto"]["mig"] == 1.0
 
 
+def test_scores_beside_the_geometry_count_with_their_own_sign() -> None:
+    """More UDR is better, more DtO is worse: both pick as the labels do, and the agreement of both is 1."""
+    ranking = rank([member(d, 0.1, 0.1) for d in (0.6, 0.2, 0.4)], "abc", {"udr": [0.1, 0.9, 0.5]})
+    found = criterion_agreement(ranking, {"mig": [0.1, 0.9, 0.5], "gaussian-tc": [-0.9, -0.1, -0.5]})
+    assert found["udr"] == found["dto"] == {"mig": 1.0, "gaussian-tc": 1.0}
+    assert found["rank"]["mig"] == 1.0
+
+
 def test_two_members_have_no_rank_correlation() -> None:
     """Two points are always in order or in reverse: 1 or -1 would claim more than was measured."""
     ranking = Ranking([0, 1, 2], np.arange(3), {"dto": np.array([np.nan, 0.1, 0.5])})

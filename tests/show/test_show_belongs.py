@@ -148,12 +148,24 @@ def test_geometry_of_the_report_is_the_members_own(
 ) -> None:
     """Tiles without labels, against the diagnosis of this member alone."""
     d = diagnose(run, [member], show=False)[member]
-    tiles = {tile.name: tile.value for tile in page(run, member, monkeypatch, tmp_path)["tiles"]}
+    shown = page(run, member, monkeypatch, tmp_path)["tiles"]
+    tiles, beside = ({tile.name: getattr(tile, part) for tile in shown} for part in ("value", "beside"))
     assert tiles["entanglement cost"] == f"{d.entanglement_cost / d.beta:.3f}"
     assert tiles["active latents"] == str(d.active)
     assert d.dto is not None
     assert tiles["DtO"] == f"{d.dto:.3f}"
     assert tiles["Σ law r"] == f"{d.sigma_law_r:.2f}"
+    row = run.table().set_index("member").loc[member]
+    assert beside["loss"] == f"nats: reconstruction {row['reconstruction']:.2f}, KL {row['kl']:.2f}"
+    for name, values in (("DtO", d.arrays["distances"]), ("entanglement cost", np.asarray(d.arrays["costs"]) / d.beta)):
+        error = 1.96 * values.std(ddof=1) / len(values) ** 0.5
+        assert beside[name].startswith(f"95 % [{values.mean() - error:.3f}, {values.mean() + error:.3f}], ")
+    seen = without_constants(represent(run.model(member), run.data, rows_for(run).rows))
+    found = score(seen.codes, seen.factors, seen.space, metrics="mig,dci", active=seen.active, chance=True)
+    assert f"chance {found['mig'].chance:.3f}" in beside["MIG"]
+    assert tiles["DCI"] == f"{found['dci-disentanglement'].value:.3f}"
+    for name in ("completeness", "informativeness"):
+        assert f"{name} {found[f'dci-{name}'].value:.2f}" in beside["DCI"]
 
 
 @pytest.mark.parametrize("member", [1, 3])
