@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import spearmanr
+from unseam.runs.agreement import median_udr
 
 import unseam
 from unseam.cli import main
 from unseam.metrics.udr import udr_of_pair
 from unseam.run import Run
 from unseam.runs import history as history_room
-from unseam.runs.agreement import median_udr
 from unseam.runs.diagnose import diagnose, ranking
 from unseam.runs.evaluate import evaluate, rows_for
 from unseam.runs.export import export
