@@ -315,7 +315,7 @@ NUMBERS = (  # numbers that users see, of other rows, members, latents, columns 
     Mutant("N18: diagnose: the polarized regime is member 0's", f"{UNSEAM}cli/diagnose.py",
            "steps, deltas = regime(run, member)",
            "steps, deltas = regime(run, 0)", "runs/test_runs_belongs.py"),
-    Mutant("N19: seeds: a member is compared with itself", f"{UNSEAM}runs/agreement.py",
+    Mutant("N19: seeds: a member is compared with itself", f"{UNSEAM}runs/rank_members.py",
            "for step in range(1, min(OTHERS",
            "for step in range(0, min(OTHERS", "runs/test_runs_belongs.py"),
     Mutant("N20: match: the table's partner is of the pair before", f"{UNSEAM}matching/result.py",

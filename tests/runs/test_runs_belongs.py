@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import spearmanr
-from unseam.runs.agreement import median_udr
 
 import unseam
 from unseam.cli import main
@@ -27,6 +26,7 @@ from unseam.runs import history as history_room
 from unseam.runs.diagnose import diagnose, ranking
 from unseam.runs.evaluate import evaluate, rows_for
 from unseam.runs.export import export
+from unseam.runs.rank_members import median_udr
 from unseam.runs.represent import represent, sample_rows, without_constants
 from unseam.show.film import curves, film
 from unseam.show.pages.perturb import stress_figure
