@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from synthetic import study
 
 from unseam.show.pages import study as page
-from unseam.study.analyse import analyse
+from unseam.study.analyse import analyse, words
 from unseam.study.analyse.columns import METHOD_TITLES, METRIC_TITLES
 
 DATA, NAMES = ("sprites", "sprites-colour"), ("beta-vae", "factor-vae", "annealed-vae")
@@ -141,7 +141,8 @@ def test_shares_of_variance_stand_under_their_names(written, tables):
 
 
 def test_a_selector_has_its_own_rates(written, tables):
-    shown = {heading.split(":")[0].lower(): table for heading, table in written.of("selection").items()}
+    pools = {heading: pool for pool, heading in words.POOLS.items()}
+    shown = {pools[heading]: table for heading, table in written.of("selection").items()}
     assert set(shown) == set(tables["selection"]["pool"])
     columns = {0: "rate", 2: "gain", 3: "behind", 5: "pools"}
     for row in tables["selection"].to_dict("records"):
