@@ -168,12 +168,15 @@ def _one_size(shapes: list[tuple[int, int]], paths: list[Path], folder: Path) ->
 class Digits(TableDataset):
     """scikit-learn's 1,797 handwritten digits, 8x8 (17 grey levels); `size` resizes them.
 
+    Examples
+    --------
     >>> data = Digits(size=16)
     >>> len(data), data.shape, data.space.names
     (1797, (1, 16, 16), ('digit',))
     """
 
-    size: int = 8  # side in pixels; convolutional networks need a multiple of 16
+    size: int = 8
+    """side in pixels; convolutional networks need a multiple of 16"""
 
     name = "digits"
 

@@ -43,6 +43,18 @@ def wrap(data: Dataset, values: dict[str, Any]) -> Dataset:
 def own_parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
     """The parameters of a data set by the names that `load_data` takes, without those that any set takes.
 
+    Parameters
+    ----------
+    kind : type of Dataset
+        A class of `DATASETS`.
+
+    Returns
+    -------
+    dict
+        The dataclass field of each parameter, by name.
+
+    Examples
+    --------
     >>> sorted(own_parameters(DATASETS["ring"]))
     ['circles', 'points', 'radius', 'small']
     """
@@ -57,6 +69,18 @@ def own_parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
 def parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
     """A data set's own parameters, and those of the wrappers, which any set takes.
 
+    Parameters
+    ----------
+    kind : type of Dataset
+        A class of `DATASETS`.
+
+    Returns
+    -------
+    dict
+        The dataclass field of each parameter, by name.
+
+    Examples
+    --------
     >>> {"circles", "share", "correlate"} <= set(parameters(DATASETS["ring"]))
     True
     """
@@ -64,7 +88,23 @@ def parameters(kind: type[Dataset]) -> dict[str, dataclasses.Field[Any]]:
 
 
 def dataset_type(name: str | Path) -> type[Dataset]:
-    """Which data set a name or a path means."""
+    """Which data set a name or a path means.
+
+    Parameters
+    ----------
+    name : str or Path
+        A name of `unseam data list`, or a path.
+
+    Returns
+    -------
+    type of Dataset
+        Its class; `UserData` for the user's own file.
+
+    Examples
+    --------
+    >>> dataset_type("ring").__name__
+    'Ring'
+    """
     if str(name) in DATASETS:
         return DATASETS[str(name)]
     path = Path(name)
@@ -120,11 +160,48 @@ def load_data(name: str | Path | Array, **options: Any) -> Dataset:
 
 
 def load_config(config: Mapping[str, Any], where: str) -> Dataset:
-    """What a file says of a data set (`config`), every parameter checked to be of the type that it takes."""
+    """What a file says of a data set (`config`), every parameter checked to be of the type that it takes.
+
+    Parameters
+    ----------
+    config : dict
+        The name and the parameters of a data set.
+    where : str
+        What to call the document in messages.
+
+    Returns
+    -------
+    Dataset
+        The data set.
+
+    Examples
+    --------
+    >>> load_config({"name": "ring", "circles": 3}, "config.json").shape
+    (2,)
+    """
     return load_data(**typed_options(config, where))
 
 
 def typed_options(config: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The configuration of a data set with every value checked to be of the type that its parameter takes.
+
+    Parameters
+    ----------
+    config : dict
+        The name and the parameters of a data set.
+    where : str
+        What to call the document in messages.
+
+    Returns
+    -------
+    dict
+        The same; a value that is not of its parameter's type is refused.
+
+    Examples
+    --------
+    >>> typed_options({"name": "ring", "radius": 3}, "config.json")
+    {'name': 'ring', 'radius': 3}
+    """
     kind = dataset_type(str(config["name"]))
     hints = {name: get_type_hints(w)[f.name] for w in WRAPPERS for name, f in wrapper_options(w).items()}
     hints |= {name: get_type_hints(kind)[f.name] for name, f in own_parameters(kind).items()}
@@ -134,6 +211,20 @@ def typed_options(config: Mapping[str, Any], where: str) -> dict[str, Any]:
 def likelihood_options(name: str | Path | Array, likelihood: str) -> dict[str, str]:
     """The options of the user's own data that follow from the likelihood: only a Bernoulli one needs values in [0, 1].
 
+    Parameters
+    ----------
+    name : str, Path or array
+        As `load_data` takes it.
+    likelihood : str
+        As `Architecture` takes it.
+
+    Returns
+    -------
+    dict
+        Options for `load_data`.
+
+    Examples
+    --------
     >>> likelihood_options([[0.0]], "poisson"), likelihood_options("sprites", "gaussian")
     ({'likelihood': 'gaussian'}, {})
     """
@@ -153,6 +244,18 @@ def _resolved(option: str, value: Any) -> Any:
 def config(data: Dataset) -> dict[str, Any]:
     """The whole configuration as plain JSON; `load_data(**config(data))` is the same data.
 
+    Parameters
+    ----------
+    data : Dataset
+        Any data set.
+
+    Returns
+    -------
+    dict
+        Its name and every parameter.
+
+    Examples
+    --------
     >>> config(load_data("ring", circles=3))
     {'name': 'ring', 'circles': 3, 'points': 16, 'radius': 10.0, 'small': 3.0}
     """

@@ -87,20 +87,31 @@ def _some(paths: list[Path], most: int = 3) -> str:
 class UserData(TableDataset):
     """Rows of the user's own array or image folder.
 
+    Examples
+    --------
     >>> data = UserData(np.zeros((5, 8, 8), np.uint8), factor_table=np.arange(5))
     >>> data.shape, data.space.sizes, data.likelihood
     ((1, 8, 8), (5,), 'bernoulli')
     """
 
-    source: Any  # path of a .npy, .npz, .h5, .csv, .parquet or of a folder of images; or an array, or a DataFrame
-    factor_table: Any = None  # path of a table with one row per observation; or an array, or a DataFrame
-    kinds: Kinds = None  # kinds of the factors: "ordinal,cyclic" or "hue=cyclic"; inferred where not given
-    key: str | None = None  # which array of an .npz or .h5, which columns of a table
-    layout: str | None = None  # hwc or chw, where the shape leaves it open
-    size: int | None = None  # resize images (uint8) to this many pixels a side
-    assume: str | None = None  # bernoulli or gaussian; default bernoulli for images, gaussian for vectors
-    labels: str | None = None  # which array or columns are the factors: of the factor table, or of the data's own file
-    channels: int | None = None  # 1 or 3: make all pictures of a folder grey, or all colour
+    source: Any
+    """path of a .npy, .npz, .h5, .csv, .parquet or of a folder of images; or an array, or a DataFrame"""
+    factor_table: Any = None
+    """path of a table with one row per observation; or an array, or a DataFrame"""
+    kinds: Kinds = None
+    """kinds of the factors: "ordinal,cyclic" or "hue=cyclic"; inferred where not given"""
+    key: str | None = None
+    """which array of an .npz or .h5, which columns of a table"""
+    layout: str | None = None
+    """hwc or chw, where the shape leaves it open"""
+    size: int | None = None
+    """resize images (uint8) to this many pixels a side"""
+    assume: str | None = None
+    """bernoulli or gaussian; default bernoulli for images, gaussian for vectors"""
+    labels: str | None = None
+    """which array or columns are the factors: of the factor table, or of the data's own file"""
+    channels: int | None = None
+    """1 or 3: make all pictures of a folder grey, or all colour"""
 
     name = "user"
 

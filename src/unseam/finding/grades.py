@@ -137,22 +137,62 @@ class Move:
 
 @dataclass(frozen=True)
 class FoundFactor:
-    """One factor."""
+    """One factor that `unseam.find` found.
+
+    Parameters
+    ----------
+    latent : int
+        Its position.
+    grade : {"found", "pair", "unstable"}
+        How sure it is.
+    nats : float
+        The information that its code carries.
+    agreement : float
+        How well it comes back in models of other rows or seeds; `measure` says of what.
+    chance : float
+        The agreement to expect by chance.
+    moves : tuple of Move
+        The columns that it moves most, largest first.
+    with_ : tuple of int
+        The other factors of its group, if it is one of a pair.
+    separation : float
+        Of its singular value from the nearest other one; 0 is a plane.
+    by : str
+        The clue that gave its axis, in words.
+    certificate : Certificate
+        Every clue that was tested, and the one that decides.
+    determinacy : float, optional
+        Squared multiple correlation of the factor with the columns.
+    group_agreement : float, optional
+        How well its whole group comes back.
+    measure : str
+        What `agreement` measures.
+    bar : float
+        From which `agreement` counts: at least the 95 % quantile of chance.
+
+    Examples
+    --------
+    >>> import numpy as np, unseam
+    >>> rows = np.random.default_rng(0).laplace(size=(500, 2)) @ np.array([[2.0, 1.0, 0.5], [0.3, 1.0, 2.0]])
+    >>> found = unseam.find(rows + 0.1 * np.random.default_rng(1).normal(size=rows.shape), network=False, show=False)
+    >>> found.factors[0].latent
+    0
+    """
 
     latent: int
     grade: Grade
     nats: float
     agreement: float
     chance: float
-    moves: tuple[Move, ...]  # the columns it moves most, largest first
-    with_: tuple[int, ...] = ()  # the others of its group, if it is one of a pair
-    separation: float = 1.0  # of its singular value from the nearest other's: 0 is a plane
-    by: str = ""  # which clue gave its axis, in words
+    moves: tuple[Move, ...]
+    with_: tuple[int, ...] = ()
+    separation: float = 1.0
+    by: str = ""
     certificate: Certificate = Certificate("none")
-    determinacy: float | None = None  # squared multiple correlation of the factor with the columns
-    group_agreement: float | None = None  # how well its whole group comes back
-    measure: str = "rank correlation of codes"  # what `agreement` is
-    bar: float = AGREES  # from which on `agreement` counts as coming back: at least the 95 % quantile of chance
+    determinacy: float | None = None
+    group_agreement: float | None = None
+    measure: str = "rank correlation of codes"
+    bar: float = AGREES
 
     @property
     def features(self) -> list[str]:
@@ -184,6 +224,7 @@ class FoundFactor:
         return f"{word} with {others}" if len(self.with_) <= 3 else f"{word} ({len(self.with_)} others)"
 
     def to_json(self) -> dict[str, Any]:
+        """The factor as plain JSON."""
         return {
             "latent": self.latent, "grade": self.grade, "nats": self.nats, "agreement": self.agreement,
             "chance": self.chance, "features": self.features, "with": list(self.with_),

@@ -109,7 +109,35 @@ class RotatedEncoder(nn.Module):
 
 @dataclass(frozen=True)
 class Alignment:
-    """The rotation, the turned model, and what it bought."""
+    """The rotation, the turned model, and what it bought.
+
+    Parameters
+    ----------
+    rotation : Tensor of shape (K, K)
+        New axes as columns, in old (or whitened) coordinates.
+    frame : Frame
+        The whole map between old and new codes.
+    decoder : RotatedDecoder
+        The decoder of the new codes.
+    encoder : RotatedEncoder or None
+        The encoder that gives them.
+    codes : array of shape (N, K)
+        The codes in the new axes.
+    variances : array of shape (m, K)
+        What the Sigma law gives a diagonal posterior in the new axes, at the points used.
+    table : tuple of dict
+        Rows with `what`, `before` and `after`.
+    helped : bool
+        Whether the cost fell by more than 1 % at unseen points, and the IMA contrast with it.
+    verdict : str
+        The result in words.
+
+    Examples
+    --------
+    >>> codes = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
+    >>> align(lambda z: z @ torch.tensor([[3.0, 0.0], [0.0, 1.0]]), codes).helped
+    False
+    """
 
     rotation: Tensor  # (K, K), columns = new axes in old (or whitened) coordinates
     frame: Frame  # the whole map between old and new codes
@@ -156,6 +184,42 @@ def align(
     Set `whiten` for an autoencoder without a prior. With `keep_axes` the result holds the axes as they were where no
     rotation helps: the best one then follows accidents of the points that were drawn.
 
+    Parameters
+    ----------
+    decoder : callable or Module
+        Maps codes (B, K) to outputs (B, ...), row by row.
+    codes : array of shape (N, K)
+        Posterior means; or a torch.distributions object, or (mean, log-variance), for both.
+    posterior : optional
+        A posterior, variances (N, K) or covariances (N, K, K).
+    encoder : callable, optional
+        Maps observations to codes; it is turned with the decoder.
+    likelihood : Likelihood or str, optional
+        A Gaussian of variance `s2` by default.
+    s2 : float, default=0.5
+        Variance of the Gaussian, where no likelihood is given.
+    beta : float or None, default=1.0
+        The weight of the KL in the loss; None estimates it from the posterior.
+    points : int, default=2000
+        Codes at which Jacobians are taken.
+    restarts : int, default=2
+        Random rotations from which the search starts, besides the old axes and those of the mean metric.
+    seed : int, default=0
+        Of the random draws.
+    chunk : int, optional
+        Points at a time, to bound memory; chosen by their size by default.
+    whiten : bool, default=False
+        Whiten the codes first, for an autoencoder without a prior.
+    keep_axes : bool, default=False
+        Return the axes as they were where no rotation helps.
+
+    Returns
+    -------
+    Alignment
+        The rotation, the turned decoder and encoder, and a table of what changed.
+
+    Examples
+    --------
     >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
     >>> turn = torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
     >>> codes = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))

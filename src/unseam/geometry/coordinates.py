@@ -47,6 +47,22 @@ def excess(u: Array, v: Array, t: Array | float, beta: float) -> float:
 def pair_coordinates(z: ArrayLike, M: ArrayLike, beta: float = 1.0) -> LatentCoordinates:  # (N, 2), (N, 2, 2)
     """Tell cartesian from polar without labels, from the metric of the two latents at the points z.
 
+    Parameters
+    ----------
+    z : array of shape (N, 2)
+        Points of two latents.
+    M : array of shape (N, 2, 2)
+        The metric at each point, as `pullback` gives it.
+    beta : float, default=1.0
+        The weight of the KL in the loss.
+
+    Returns
+    -------
+    LatentCoordinates
+        The kind (cartesian, polar or undecided) and the numbers behind it.
+
+    Examples
+    --------
     >>> angle, radius = np.meshgrid(np.linspace(0, 6.2, 30), np.linspace(0.5, 2, 10))
     >>> z = np.stack([radius * np.cos(angle), radius * np.sin(angle)], -1).reshape(-1, 2)
     >>> unit = z / np.linalg.norm(z, axis=1, keepdims=True)
@@ -99,6 +115,22 @@ def labelled_coordinates(
     Each factor's gap is (I(best; v) - I(other; v)) / H(v), from 20-bin histograms; the mean over the two factors that
     the pair knows most about is compared. The centre is the codes' median unless given.
 
+    Parameters
+    ----------
+    z : array of shape (N, 2)
+        Codes of two latents.
+    factors : array of shape (N, F)
+        The true factors of the same rows.
+    centre : (float, float), optional
+        The origin of polar coordinates; the median of the codes by default.
+
+    Returns
+    -------
+    LatentCoordinates
+        The kind (cartesian, polar or undecided) and the numbers behind it.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> hue, size = rng.integers(0, 12, 3000), rng.integers(1, 5, 3000)
     >>> z = np.stack([size * np.cos(hue * np.pi / 6), size * np.sin(hue * np.pi / 6)], -1)

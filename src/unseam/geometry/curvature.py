@@ -34,6 +34,22 @@ def sigma_law(M: Tensor, beta: _Beta = 1.0, full: bool = False) -> Tensor:  # (.
 
     `full` gives those of the best full posterior instead, the diagonal of (I + M / beta)^-1.
 
+    Parameters
+    ----------
+    M : Tensor of shape (..., K, K)
+        D^T A^2 D at each point, as `pullback` gives it.
+    beta : float or Tensor, default=1.0
+        The weight of the KL in the loss.
+    full : bool, default=False
+        The variances of a full posterior instead of a diagonal one.
+
+    Returns
+    -------
+    Tensor of shape (..., K)
+        The variance of each latent.
+
+    Examples
+    --------
     >>> M = torch.tensor([[3.0, 1.0], [1.0, 0.0]])
     >>> sigma_law(M), sigma_law(M, full=True)
     (tensor([0.2500, 1.0000]), tensor([0.3333, 1.3333]))
@@ -45,6 +61,20 @@ def sigma_law(M: Tensor, beta: _Beta = 1.0, full: bool = False) -> Tensor:  # (.
 def entanglement_cost(M: Tensor, beta: _Beta = 1.0) -> Tensor:  # (..., K, K) -> (...)
     """gap(x) in nats, per point; >= 0, and 0 iff the columns of A D are orthogonal.
 
+    Parameters
+    ----------
+    M : Tensor of shape (..., K, K)
+        D^T A^2 D at each point, as `pullback` gives it.
+    beta : float or Tensor, default=1.0
+        The weight of the KL in the loss.
+
+    Returns
+    -------
+    Tensor of shape (...)
+        Nats of loss at each point.
+
+    Examples
+    --------
     >>> round(entanglement_cost(torch.tensor([[3.0, 2.0], [2.0, 3.0]]), beta=1.0).item(), 4)  # 1/2 log(16 / 12)
     0.1438
     """
@@ -58,6 +88,20 @@ def pair_costs(M: Tensor, beta: _Beta = 1.0) -> Tensor:  # (..., K, K) -> (..., 
     (Aumann-Shapley): -d log det(I + tE) = -tr((I + tE)^-1 E) dt. With E = Q L Q^T the integral over t is closed:
     share_ij = -beta E_ij [Q (log(1 + L) / L) Q^T]_ij. A pair that undoes the mixing of others has a negative share.
 
+    Parameters
+    ----------
+    M : Tensor of shape (..., K, K)
+        D^T A^2 D at each point, as `pullback` gives it.
+    beta : float or Tensor, default=1.0
+        The weight of the KL in the loss.
+
+    Returns
+    -------
+    Tensor of shape (..., K, K)
+        Nats of loss of each pair.
+
+    Examples
+    --------
     >>> M = torch.tensor([[3.0, 2.0, 0.0], [2.0, 3.0, 0.0], [0.0, 0.0, 5.0]])
     >>> pair_costs(M)[0, 1].item() - entanglement_cost(M).item() < 1e-6
     True
@@ -73,6 +117,18 @@ def pair_costs(M: Tensor, beta: _Beta = 1.0) -> Tensor:  # (..., K, K) -> (..., 
 def hessian_axes(H: Tensor) -> tuple[Tensor, Tensor]:  # (N, K, K) -> (N, K), (N, K, K)
     """Curvatures and axes of log p(x|z) at each point, the sharpest first; axis-aligned iff H is diagonal.
 
+    Parameters
+    ----------
+    H : Tensor of shape (N, K, K)
+        Second derivatives of log p(x|z), as `hessian` gives them.
+
+    Returns
+    -------
+    Tensor of shape (N, K), Tensor of shape (N, K, K)
+        Curvatures, and their axes as columns.
+
+    Examples
+    --------
     >>> hessian_axes(torch.diag(torch.tensor([-1.0, -4.0]))[None])[0]
     tensor([[-4., -1.]])
     """
@@ -97,6 +153,20 @@ class LawFit(NamedTuple):
 def law_fit(learned: ArrayLike, predicted: ArrayLike) -> LawFit:  # (N, K), (N, K)
     """Learned against predicted posterior variances, on a log scale.
 
+    Parameters
+    ----------
+    learned : array of shape (N, K)
+        Posterior variances of the model.
+    predicted : array of shape (N, K)
+        Those of the Sigma law.
+
+    Returns
+    -------
+    LawFit
+        Correlation and relative error of the log variances.
+
+    Examples
+    --------
     >>> law_fit([[0.1, 0.5], [0.2, 0.9]], [[0.1, 0.5], [0.2, 0.9]]).r
     1.0
     """

@@ -32,6 +32,24 @@ class Curve(NamedTuple):
 def coordinate_curve(decode: Decoder, z: Tensor, latent: int, values: Tensor) -> Curve:  # (B, K), (T,)
     """z_i takes the given values, the other latents stay: the traversal that papers show.
 
+    Parameters
+    ----------
+    decode : callable
+        Maps points (B, K) to outputs (B, ...), row by row.
+    z : Tensor of shape (B, K)
+        Points through which the curves go.
+    latent : int
+        The latent that moves.
+    values : Tensor of shape (T,)
+        The values that it takes.
+
+    Returns
+    -------
+    Curve
+        Codes and outputs along each curve.
+
+    Examples
+    --------
     >>> coordinate_curve(lambda z: z, torch.zeros(1, 2), 1, torch.tensor([0.0, 1.0])).z
     tensor([[[0., 0.],
              [0., 1.]]])
@@ -74,6 +92,32 @@ def singular_curve(
 ) -> Curve:
     """Integral curves dz/dt = v_i(z) from each start, by Runge-Kutta 4 with the sign and order followed.
 
+    Parameters
+    ----------
+    decode : callable
+        Maps points (B, K) to outputs (B, ...), row by row.
+    z : Tensor of shape (B, K)
+        Where the curves start.
+    component : int
+        Which singular vector is followed; 0 has the largest singular value.
+    length : float, default=4.0
+        Length of each curve in latent space.
+    step : float, default=0.05
+        Step of the integration.
+    region : float, default=6.0
+        Curves end where |z| exceeds it, beyond which the prior has no mass.
+    crossing : float
+        Curves end where two singular values are closer than this share of them.
+    sign : {1, -1}, default=1
+        Direction of the curve.
+
+    Returns
+    -------
+    Curve
+        Codes and outputs along each curve, and why it ended.
+
+    Examples
+    --------
     >>> curve = singular_curve(lambda z: z * torch.tensor([1.0, 3.0]), torch.zeros(1, 2), component=0, length=1.0)
     >>> curve.z[0, -1].abs().round(decimals=4), curve.reason
     (tensor([0., 1.]), ['length reached'])

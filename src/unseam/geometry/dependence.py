@@ -30,6 +30,24 @@ def centred_distances(x: Array) -> Array:  # (N, d) -> (N, N)
 def dependence(x: ArrayLike, y: ArrayLike, permutations: int = 199, seed: int = 0) -> Dependence:
     """Distance correlation of two samples (N,) or (N, d), and the p-value of independence.
 
+    Parameters
+    ----------
+    x : array of shape (N,) or (N, d)
+        One sample.
+    y : array of shape (N,) or (N, d)
+        The other, of the same rows.
+    permutations : int, default=199
+        Permutations behind the p-value.
+    seed : int, default=0
+        Of the random draws.
+
+    Returns
+    -------
+    Dependence
+        The distance correlation and the p-value.
+
+    Examples
+    --------
     >>> t = np.linspace(-1, 1, 101)
     >>> uncorrelated_but_dependent = dependence(t, t**2)
     >>> uncorrelated_but_dependent.p_value

@@ -46,6 +46,42 @@ def diagnose(
     `decoder` maps codes to the mean of a Gaussian with variance `s2` unless `likelihood` says otherwise; a model of
     ours (with `.decode` and `.likelihood`) brings both. Jacobians are taken at `points` evenly spaced codes.
 
+    Parameters
+    ----------
+    decoder : callable or Module
+        Maps codes (B, K) to outputs (B, ...), row by row.
+    codes : array of shape (N, K)
+        Posterior means; or a torch.distributions object, or (mean, log-variance), for both.
+    posterior : optional
+        A posterior, variances (N, K) or covariances (N, K, K).
+    data : Tensor of shape (N, ...), optional
+        The observations of the codes, for the ELBO.
+    encoder : callable, optional
+        Maps observations to codes, for the error of encoding what was decoded.
+    likelihood : Likelihood or str, optional
+        A Gaussian of variance `s2` by default.
+    s2 : float, default=0.5
+        Variance of the Gaussian, where no likelihood is given.
+    beta : float or None, default=1.0
+        The weight of the KL in the loss; None estimates it from the posterior.
+    points : int, default=1000
+        Codes at which Jacobians are taken, evenly spaced in `codes`.
+    chunk : int, optional
+        Points at a time, to bound memory; chosen by their size by default.
+    factors : int, optional
+        How many factors the data is known to have.
+    columns : {"weighted", "mean"}, default="weighted"
+        Whose angles are measured: those of A D, as the theory has it, or of J.
+    has_beta : bool, default=True
+        False with `beta=None`: the loss has no KL, so nothing is advised about its weight.
+
+    Returns
+    -------
+    Diagnosis
+        All numbers, a table of latents and one of pairs, and a verdict in words.
+
+    Examples
+    --------
     >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     >>> codes = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
     >>> result = diagnose(lambda z: z @ W.T, codes, s2=0.1)

@@ -71,36 +71,74 @@ class Arrays(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Why a latent space is aligned with the factors of its data, or why it is not."""
+    """Why a latent space is aligned with the factors of its data, or why it is not.
 
-    dto: float | None  # distance to orthogonality over the active latents; None when none is active
-    dto_haar: float | None  # what a random rotation of as many latents gives
-    entanglement_cost: float  # nats of loss, mean over points
-    cost_of_active: float  # its part between active latents; the rest is what passive ones still do
-    ima_contrast: float | None  # nats, mean over points, active latents; infinite where their columns are dependent
-    sigma_law_r: float | None  # correlation of learned and predicted log variances, active latents
-    sigma_law_error: float | None  # median relative error of a variance, active latents
+    Examples
+    --------
+    >>> import torch
+    >>> from unseam.geometry import diagnose
+    >>> codes = torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
+    >>> found = diagnose(lambda z: torch.stack([2 * z[:, 0], z[:, 1]], 1), codes)
+    >>> found.active, found.dto, len(found.pairs)
+    (2, 0.0, 1)
+    """
+
+    dto: float | None
+    """distance to orthogonality over the active latents; None when none is active"""
+    dto_haar: float | None
+    """what a random rotation of as many latents gives"""
+    entanglement_cost: float
+    """nats of loss, mean over points"""
+    cost_of_active: float
+    """its part between active latents; the rest is what passive ones still do"""
+    ima_contrast: float | None
+    """nats, mean over points, active latents; infinite where their columns are dependent"""
+    sigma_law_r: float | None
+    """correlation of learned and predicted log variances, active latents"""
+    sigma_law_error: float | None
+    """median relative error of a variance, active latents"""
     active: int
+    """how many latents are active"""
     latents: tuple[Latent, ...]
-    pairs: tuple[Pair, ...]  # of active latents, the costliest first
+    """one row for each latent"""
+    pairs: tuple[Pair, ...]
+    """of active latents, the costliest first"""
     warnings: tuple[str, ...]
+    """what to be careful about, in words"""
     verdict: str
+    """the result in words"""
     beta: float
-    points: int  # points at which Jacobians were taken
-    dto_all: float  # over all latents, dead ones included
-    delta_kl: float | None = None  # distance from the polarized regime (Zietlow 2022, eq. 3.38)
-    elbo: float | None = None  # log p(x | z = mean) - 1/2 tr(M Sigma) - beta KL, nats per sample, if data was given
-    self_consistency: float | None = None  # relative error of e(d(z)), when the encoder was given
+    """the weight of the KL in the loss"""
+    points: int
+    """points at which Jacobians were taken"""
+    dto_all: float
+    """over all latents, dead ones included"""
+    delta_kl: float | None = None
+    """distance from the polarized regime (Zietlow 2022, eq. 3.38)"""
+    elbo: float | None = None
+    """log p(x | z = mean) - 1/2 tr(M Sigma) - beta KL, nats per sample, if data was given"""
+    self_consistency: float | None = None
+    """relative error of e(d(z)), when the encoder was given"""
     arrays: Arrays = field(default=Arrays(), repr=False)
-    beta_source: str = "given"  # "given", "estimated" (Sigma law), "unit": nothing fixes it, 1 was taken; "none": no KL
+    """the numbers behind figures"""
+    beta_source: str = "given"
+    """"given", "estimated" (Sigma law), "unit": nothing fixes it, 1 was taken; "none": no KL"""
     full_posterior: bool = False
-    sigma_law_passive_error: float | None = None  # the same error over passive latents, which says little
-    sigma_law_factor: float | None = None  # what beta (or s2) must be multiplied by to fit the learned variances best
-    sigma_law_rescaled_r: float | None = None  # r and error with beta times that factor
+    """whether the posterior is a full Gaussian"""
+    sigma_law_passive_error: float | None = None
+    """the same error over passive latents, which says little"""
+    sigma_law_factor: float | None = None
+    """what beta (or s2) must be multiplied by to fit the learned variances best"""
+    sigma_law_rescaled_r: float | None = None
+    """r and error with beta times that factor"""
     sigma_law_rescaled_error: float | None = None
-    scope: str = ""  # a description of the latents that were diagnosed; "" for all of them
-    whole_cost: float | None = None  # nats of loss: the cost of all latents, estimated where only some were diagnosed
-    whole_cost_error: float | None = None  # its standard error
+    """the error with beta times that factor"""
+    scope: str = ""
+    """a description of the latents that were diagnosed; "" for all of them"""
+    whole_cost: float | None = None
+    """nats of loss: the cost of all latents, estimated where only some were diagnosed"""
+    whole_cost_error: float | None = None
+    """its standard error"""
 
     @property
     def has_beta(self) -> bool:
@@ -169,6 +207,7 @@ class Diagnosis:
         return [header, *([*both, *map(three_digits, row)] for both, row in zip(first, values, strict=True))]
 
     def table(self) -> str:
+        """One row of text for each latent, under a row of headings."""
         rows = self.rows()
         widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
         return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)

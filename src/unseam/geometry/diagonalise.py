@@ -142,6 +142,24 @@ def joint_rotation(M: Tensor, beta: float = 1.0, restarts: int = 2, seed: int = 
 
     Starts compete on a few hundred points; the winner is finished on all. The identity is returned when it is best.
 
+    Parameters
+    ----------
+    M : Tensor of shape (N, K, K)
+        The metric at each point, as `pullback` gives it.
+    beta : float, default=1.0
+        The weight of the KL in the loss.
+    restarts : int, default=2
+        Random rotations from which the search starts, besides the old axes and those of the mean metric.
+    seed : int, default=0
+        Of the random draws.
+
+    Returns
+    -------
+    Tensor of shape (K, K)
+        The rotation; its columns are the new axes.
+
+    Examples
+    --------
     >>> Q = torch.linalg.qr(torch.tensor([[2.0, 1.0], [-1.0, 2.0]]).double())[0]
     >>> M = Q @ torch.diag(torch.tensor([9.0, 1.0]).double()) @ Q.T
     >>> R = joint_rotation(M[None])

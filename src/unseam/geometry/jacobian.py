@@ -114,6 +114,24 @@ def jacobian(
 ) -> Tensor:  # (N, K) -> (N, n, K)
     """D = d theta / dz at every point, outputs flattened to n. `chunk` bounds the points in flight.
 
+    Parameters
+    ----------
+    decode : callable
+        Maps points (B, K) to outputs (B, ...), row by row.
+    z : Tensor of shape (N, K)
+        Points.
+    chunk : int, optional
+        Points at a time, to bound memory; chosen by their size by default.
+    mode : {"forward", "reverse"}, default="forward"
+        How Jacobians are computed; forward costs K passes, reverse n.
+
+    Returns
+    -------
+    Tensor of shape (N, n, K)
+        The derivative at each point.
+
+    Examples
+    --------
     >>> W = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     >>> jacobian(lambda z: z @ W.T, torch.zeros(4, 2)).shape
     torch.Size([4, 3, 2])
@@ -142,6 +160,30 @@ def pullbacks(
 
     `dtype=torch.float64` sums the products in double precision, also for a decoder in single precision.
 
+    Parameters
+    ----------
+    decode : callable
+        Maps points (B, K) to outputs (B, ...), row by row.
+    z : Tensor of shape (N, K)
+        Points.
+    likelihood : Likelihood or str, optional
+        A Gaussian of variance `s2` by default.
+    s2 : float, default=0.5
+        Variance of the Gaussian, where no likelihood is given.
+    chunk : int, optional
+        Points at a time, to bound memory; chosen by their size by default.
+    dtype : torch.dtype, optional
+        Precision of the products; that of the decoder by default.
+    mode : {"forward", "reverse"}, default="forward"
+        How Jacobians are computed; forward costs K passes, reverse n.
+
+    Returns
+    -------
+    Grams
+        `gram`, J^T J, and `pullback`, D^T A^2 D; each (N, K, K).
+
+    Examples
+    --------
     >>> W = torch.tensor([[3.0, 0.0], [4.0, 2.0]])
     >>> pullbacks(lambda z: z @ W.T, torch.zeros(1, 2), s2=0.5).gram
     tensor([[[25.,  8.],
@@ -163,6 +205,24 @@ Metrics, metrics = Grams, pullbacks  # their names until 0.3
 def pullback(decode: Decoder, z: Tensor, likelihood: Likelihood | str | None = None, s2: float = 0.5) -> Tensor:
     """M_x = D^T A^2 D, (N, K) -> (N, K, K). Gaussian: J^T J / s2.
 
+    Parameters
+    ----------
+    decode : callable
+        Maps points (B, K) to outputs (B, ...), row by row.
+    z : Tensor of shape (N, K)
+        Points.
+    likelihood : Likelihood or str, optional
+        A Gaussian of variance `s2` by default.
+    s2 : float, default=0.5
+        Variance of the Gaussian, where no likelihood is given.
+
+    Returns
+    -------
+    Tensor of shape (N, K, K)
+        The metric at each point.
+
+    Examples
+    --------
     >>> pullback(lambda z: 3 * z, torch.zeros(1, 1), s2=0.5)
     tensor([[[18.]]])
     """
@@ -172,6 +232,18 @@ def pullback(decode: Decoder, z: Tensor, likelihood: Likelihood | str | None = N
 def singular(gram: Tensor) -> tuple[Tensor, Tensor]:  # (N, K, K) -> (N, K), (N, K, K)
     """Singular values s (largest first) and right singular vectors V of J = U S V^T, from J^T J = V S^2 V^T.
 
+    Parameters
+    ----------
+    gram : Tensor of shape (N, K, K)
+        J^T J at each point.
+
+    Returns
+    -------
+    Tensor of shape (N, K), Tensor of shape (N, K, K)
+        Singular values, and right singular vectors as columns.
+
+    Examples
+    --------
     >>> s, V = singular(torch.diag(torch.tensor([4.0, 9.0])))
     >>> s, V.abs()
     (tensor([3., 2.]), tensor([[0., 1.], [1., 0.]]))
@@ -190,6 +262,28 @@ def hessian(
 ) -> Tensor:  # (N, K, K)
     """The exact H = d^2 log p(x|z) / dz^2, forward over reverse. H + M_x is the term that linear theory drops.
 
+    Parameters
+    ----------
+    decode : callable
+        Maps points (B, K) to outputs (B, ...), row by row.
+    z : Tensor of shape (N, K)
+        Points.
+    x : Tensor of shape (N, ...)
+        The observation of each point.
+    likelihood : Likelihood or str, optional
+        A Gaussian of variance `s2` by default.
+    s2 : float, default=0.5
+        Variance of the Gaussian, where no likelihood is given.
+    chunk : int, optional
+        Points at a time, to bound memory; chosen by their size by default.
+
+    Returns
+    -------
+    Tensor of shape (N, K, K)
+        The second derivatives at each point.
+
+    Examples
+    --------
     >>> hessian(lambda z: z**2, torch.ones(1, 1), torch.zeros(1, 1), s2=1.0)  # -(z^2)^2/2 at z = 1
     tensor([[[-6.]]])
     """

@@ -59,6 +59,20 @@ def distances(V: ArrayLike) -> Array:  # (N, K, K) -> (N,)
 def dto(gram: Tensor, active: Array | None = None) -> float:  # (N, K, K), (K,)
     """Distance to orthogonality, the mean over points, from J^T J; on the active latents only when they are given.
 
+    Parameters
+    ----------
+    gram : Tensor of shape (N, K, K)
+        J^T J at each point.
+    active : array of shape (K,), optional
+        Which latents count; all by default.
+
+    Returns
+    -------
+    float
+        0 for orthogonal columns; `haar` gives the level of random axes.
+
+    Examples
+    --------
     >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
     >>> dto((W.T @ W)[None])
     0.0
@@ -77,6 +91,18 @@ def select(gram: Tensor, active: Array) -> Tensor:  # (N, K, K) -> (N, k, k)
 def cosines(gram: Tensor) -> Tensor:  # (..., K, K) -> (..., K, K)
     """Cosines between the columns of J; a dead column has cosine 0 with every other and 1 with itself.
 
+    Parameters
+    ----------
+    gram : Tensor of shape (..., K, K)
+        J^T J at each point.
+
+    Returns
+    -------
+    Tensor of shape (..., K, K)
+        The cosine of every pair of columns.
+
+    Examples
+    --------
     >>> cosines(torch.tensor([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
     tensor([[1.0000, 0.5000, 0.0000],
             [0.5000, 1.0000, 0.0000],
@@ -89,7 +115,23 @@ def cosines(gram: Tensor) -> Tensor:  # (..., K, K) -> (..., K, K)
 
 
 def log_contrast(gram: Tensor) -> Tensor:  # (..., K, K) -> (...)
-    """-1/2 log det(cosines): the IMA contrast without a check of the rank, for training."""
+    """-1/2 log det(cosines): the IMA contrast without a check of the rank, for training.
+
+    Parameters
+    ----------
+    gram : Tensor of shape (..., K, K)
+        J^T J at each point.
+
+    Returns
+    -------
+    Tensor of shape (...)
+        Nats at each point.
+
+    Examples
+    --------
+    >>> round(log_contrast(torch.tensor([[1.0, 0.6], [0.6, 1.0]])).item(), 4)
+    0.2231
+    """
     return -0.5 * torch.linalg.slogdet(cosines(gram)).logabsdet
 
 
@@ -98,6 +140,20 @@ def ima_contrast(gram: Tensor, tolerance: float | None = None) -> Tensor:  # (..
 
     Infinite where columns are linearly dependent: where an eigenvalue of the cosines is below `tolerance` (rounding).
 
+    Parameters
+    ----------
+    gram : Tensor of shape (..., K, K)
+        J^T J at each point.
+    tolerance : float, optional
+        The smallest eigenvalue of the cosines that is not rounding; chosen by the precision by default.
+
+    Returns
+    -------
+    Tensor of shape (...)
+        Nats at each point.
+
+    Examples
+    --------
     >>> round(ima_contrast(torch.tensor([[1.0, 0.6], [0.6, 1.0]])).item(), 4)  # -1/2 log(1 - 0.36)
     0.2231
     """
@@ -121,6 +177,18 @@ AT_ONCE = 400_000  # numbers of one block of rotations
 def haar(K: int) -> tuple[float, float]:
     """Mean and standard deviation of DtO for a uniformly random V.
 
+    Parameters
+    ----------
+    K : int
+        How many columns.
+
+    Returns
+    -------
+    (float, float)
+        Mean and standard deviation.
+
+    Examples
+    --------
     >>> [round(haar(K)[0], 3) for K in (1, 2, 3, 10)]
     [0.0, 0.548, 0.98, 2.849]
     """

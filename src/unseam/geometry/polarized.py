@@ -45,6 +45,22 @@ def statistics(
 
     `log_sigma2` are the latents' shares in log|Sigma| (`posterior.log_variance()`), for one that is not diagonal.
 
+    Parameters
+    ----------
+    mu : array of shape (N, K)
+        Posterior means.
+    sigma2 : array of shape (N, K)
+        Posterior variances.
+    log_sigma2 : array of shape (N, K), optional
+        Their logarithms; given for a posterior that is not diagonal.
+
+    Returns
+    -------
+    LatentStatistics
+        Moments of each latent, (K,) each.
+
+    Examples
+    --------
     >>> statistics([[1.0, 0.0], [-1.0, 0.0]], [[0.01, 1.0], [0.01, 1.0]]).kl.round(3)
     array([2.308, 0.   ])
     """
@@ -66,6 +82,20 @@ def active_latents(std_mu: Any, mean_sigma2: Any = None) -> Any:  # (..., K), (.
     For a converged ELBO std(mu)^2 + E sigma^2 = 1 and both say the same; other objectives (AnnealedVAE) and users'
     models may encode much in codes of a small spread. A variance of 0 is that of a point, which says nothing.
 
+    Parameters
+    ----------
+    std_mu : array or Tensor of shape (..., K)
+        Standard deviation of the posterior means of each latent.
+    mean_sigma2 : array or Tensor of shape (..., K), optional
+        Mean of its posterior variances.
+
+    Returns
+    -------
+    array or Tensor of bool, of shape (..., K)
+        Whether each latent is active.
+
+    Examples
+    --------
     >>> active_latents([0.98, 0.02, 0.4], [0.04, 0.99, 0.05])
     array([ True, False,  True])
     """
@@ -86,6 +116,18 @@ def collapsed(kl: float) -> bool:
 def delta_kl(stats: LatentStatistics) -> Array:  # (K,) -> () or (T, K) -> (T,)
     """Delta_KL = |L_KL - L_approxKL| / L_KL; infinite where the KL itself is 0 (everything collapsed).
 
+    Parameters
+    ----------
+    stats : LatentStatistics
+        Of one moment, (K,) each, or of several, (T, K) each.
+
+    Returns
+    -------
+    array of shape () or (T,)
+        The relative distance from the polarized regime.
+
+    Examples
+    --------
     >>> bool(delta_kl(statistics([[1.0, 0.0], [-1.0, 0.0]], [[1e-4, 1.0], [1e-4, 1.0]])) < 0.03)
     True
     """
@@ -98,6 +140,20 @@ def delta_kl(stats: LatentStatistics) -> Array:  # (K,) -> () or (T, K) -> (T,)
 def polarized_since(deltas: ArrayLike, limit: float = 0.03) -> int | None:  # (T,)
     """The first moment from which Delta_KL stays below the limit until the end; None when it does not.
 
+    Parameters
+    ----------
+    deltas : array of shape (T,)
+        Delta_KL over training.
+    limit : float, default=0.03
+        Below it a model is polarized.
+
+    Returns
+    -------
+    int or None
+        The position in `deltas`.
+
+    Examples
+    --------
     >>> polarized_since([0.5, 0.01, 0.2, 0.02, 0.01])
     3
     """
@@ -109,6 +165,20 @@ def polarized_since(deltas: ArrayLike, limit: float = 0.03) -> int | None:  # (T
 def polarized_share(deltas: ArrayLike, limit: float = 0.03) -> float:  # (T,)
     """The share of training during which Delta_KL < limit continuously until the end (thesis Table 3.2).
 
+    Parameters
+    ----------
+    deltas : array of shape (T,)
+        Delta_KL over training.
+    limit : float, default=0.03
+        Below it a model is polarized.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
     >>> polarized_share([0.5, 0.01, 0.2, 0.02, 0.01])
     0.4
     """

@@ -34,6 +34,22 @@ def log_prior(z: Tensor) -> Tensor:  # (...) -> (...), per latent
 def log_densities(decode: Decoder, z: Tensor, chunk: int | None = None) -> Densities:  # (N, K)
     """The push-forward density of N(0, I) at d(z), the factorised one, and their gap. `decode` gives the mean.
 
+    Parameters
+    ----------
+    decode : callable
+        Maps points (B, K) to outputs (B, ...), row by row.
+    z : Tensor of shape (N, K)
+        Points.
+    chunk : int, optional
+        Points at a time, to bound memory; chosen by their size by default.
+
+    Returns
+    -------
+    Densities
+        Logarithms of the density on the manifold and of the factorised one, and their gap; each (N,).
+
+    Examples
+    --------
     >>> W = torch.tensor([[2.0, 0.0], [0.0, 0.5], [0.0, 0.0]])
     >>> d = log_densities(lambda z: z @ W.T, torch.zeros(1, 2))
     >>> d.gap.abs().item() < 1e-6, abs(d.manifold.item() + math.log(2 * math.pi)) < 1e-6  # |J_1| |J_2| = 1
@@ -61,6 +77,26 @@ class ComponentDensity(NamedTuple):
 def component_density(decode: Decoder, z: Tensor, latent: int, span: float = 3.0, steps: int = 121) -> ComponentDensity:
     """The density along latent i through one point z (K,), everything else held: it integrates to P(|t| < span).
 
+    Parameters
+    ----------
+    decode : callable
+        Maps points (B, K) to outputs (B, ...), row by row.
+    z : Tensor of shape (K,)
+        The point.
+    latent : int
+        The latent that moves.
+    span : float, default=3.0
+        How far it moves to either side.
+    steps : int, default=121
+        Points along the curve.
+
+    Returns
+    -------
+    ComponentDensity
+        Arc length, density and outputs along the curve.
+
+    Examples
+    --------
     >>> c = component_density(lambda z: 2 * z, torch.zeros(2), latent=0)
     >>> round(torch.trapezoid(c.density, c.arc).item(), 3)
     0.997

@@ -62,6 +62,8 @@ def sampled_cost(
         Points at which it is measured.
     likelihood : Likelihood or str, optional
         A Gaussian of variance `s2` by default.
+    s2 : float, default=0.5
+        Variance of the Gaussian, where no likelihood is given.
     beta : float, default=1.0
         The weight of the KL in the loss.
     samples : int, default=256

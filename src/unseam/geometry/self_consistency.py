@@ -42,6 +42,24 @@ def self_consistency(
 ) -> SelfConsistency:
     """Decode z, encode the result, compare.
 
+    Parameters
+    ----------
+    encode : callable
+        Maps observations (B, ...) to codes (B, K), to a posterior, or to (mean, ...).
+    mean : callable
+        Maps codes (B, K) to observations (B, ...).
+    z : Tensor of shape (N, K)
+        Codes.
+    active : array of shape (K,), optional
+        Which latents count; passive ones cannot be recovered.
+
+    Returns
+    -------
+    SelfConsistency
+        The relative error, of all latents and of each.
+
+    Examples
+    --------
     >>> z = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
     >>> self_consistency(lambda x: x / 2, lambda z: 2 * z, z).error
     0.0

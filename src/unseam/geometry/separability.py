@@ -95,6 +95,8 @@ def cross_slopes(
         Points, for instance codes.
     likelihood : Likelihood or str, optional
         A Gaussian of variance `s2` by default.
+    s2 : float, default=0.5
+        Variance of the Gaussian, where no likelihood is given.
     seed, rotations : int
         Of the random axes that give the chance level.
 
@@ -200,6 +202,24 @@ class ProductSupport(NamedTuple):
 def product_support(codes: Array, bins: int | None = None, seed: int = 0, draws: int = 20) -> ProductSupport:
     """Compare the empty cells of every pair of latents with those of shuffled codes.
 
+    Parameters
+    ----------
+    codes : array of shape (N, K)
+        Codes.
+    bins : int, optional
+        Cells along each latent; chosen by the number of rows by default.
+    seed : int, default=0
+        Of the random draws.
+    draws : int, default=20
+        Shuffles behind the level of chance.
+
+    Returns
+    -------
+    ProductSupport
+        The share of empty cells beside that of shuffled codes.
+
+    Examples
+    --------
     >>> t = np.linspace(0, 1, 400)
     >>> product_support(np.stack([t, t], 1)).empty > 0.8
     True

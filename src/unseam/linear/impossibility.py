@@ -47,6 +47,22 @@ def entangle(u: Array, marginal: Marginal | None = None, a: float = 0.25) -> Arr
 
     `marginal` is the distribution of every coordinate of u, the standard normal when None.
 
+    Parameters
+    ----------
+    u : array of shape (N, d)
+        Independent coordinates.
+    marginal : Marginal, optional
+        The distribution of every coordinate; the standard normal by default.
+    a : float, default=0.25
+        The strength of the mixing.
+
+    Returns
+    -------
+    array of shape (N, d)
+        The mixed coordinates, of the same distribution.
+
+    Examples
+    --------
     >>> u = np.random.default_rng(0).normal(size=(1000, 4))
     >>> np.allclose(entangle(entangle(u)), u), bool(np.abs(entangle(u) - u).mean() > 0.5)
     (True, True)

@@ -63,6 +63,22 @@ def gaussian_tables(Sv: Any, variances: Any, Sxv: Any) -> Tables:  # (s, s), (..
 
     I(x_i; v_S) = -1/2 log(1 - R2), R2 = c' S_v^-1 c / Var(x_i). A latent without variance knows nothing.
 
+    Parameters
+    ----------
+    Sv : array of shape (s, s)
+        Covariance of the factors.
+    variances : array of shape (..., m)
+        Variance of each latent.
+    Sxv : array of shape (..., m, s)
+        Covariances of latents and factors.
+
+    Returns
+    -------
+    Tables
+        For every group of factors, what each latent knows of it, and what groups share.
+
+    Examples
+    --------
     >>> t = gaussian_tables(np.eye(2), [2.0, 2.0], [[1.0, 0.0], [0.0, 1.0]])
     >>> t.gain.round(4), t.between(1, 2)
     (array([[0.    , 0.3466, 0.    , 0.3466],

@@ -24,7 +24,24 @@ TIE = 1e-9  # nats a group
 
 @dataclass(frozen=True)
 class Partition:
-    """The best groups found, one a latent (empty for a latent without factors); `gap` 0.0 means proved best."""
+    """The best groups found, one a latent (empty for a latent without factors); `gap` 0.0 means proved best.
+
+    Parameters
+    ----------
+    value : float
+        I_m in nats.
+    groups : tuple of tuple of int
+        The factors of each of the m latents.
+    gap : float, default=0.0
+        The maximum is at most value + gap.
+    nodes : int, default=0
+        Partial partitions that were searched.
+
+    Examples
+    --------
+    >>> Partition(0.7, ((0, 1), (2,))).gap
+    0.0
+    """
 
     value: float  # nats
     groups: tuple[tuple[int, ...], ...]  # m of them
@@ -40,6 +57,20 @@ class Partition:
 def partition_value(tables: Tables, masks: Array) -> Array:  # (Q, m) -> (Q,)
     """sum_i I(x_i; v_{S_i}) - sum_{i<j} I(v_{S_i}; v_{S_j}), the groups given as one bit mask a latent.
 
+    Parameters
+    ----------
+    tables : Tables
+        The information between latents and groups of factors, as `gaussian_tables` gives it.
+    masks : array of int, of shape (Q, m)
+        The group of each latent as bits: bit j is factor j.
+
+    Returns
+    -------
+    array of shape (Q,)
+        The value of each partition, in nats.
+
+    Examples
+    --------
     >>> from unseam.linear.information import gaussian_tables
     >>> t = gaussian_tables(np.eye(2), [2.0, 2.0], [[1.0, 0.0], [0.0, 1.0]])
     >>> partition_value(t, np.array([[1, 2], [2, 1], [3, 0]])).round(4)
@@ -64,6 +95,18 @@ def _gains(gain: Array, masks: Array) -> Array:  # (..., m, 2^s), (Q, m) -> (...
 def brute_force(tables: Tables) -> tuple[Array, Array]:  # -> values (...), labels (..., s)
     """All m^s assignments, for any number of codes of the same factors at once; labels[j] is the latent of factor j.
 
+    Parameters
+    ----------
+    tables : Tables
+        The information between latents and groups of factors, as `gaussian_tables` gives it.
+
+    Returns
+    -------
+    array of shape (...), array of shape (..., s)
+        The best value, and the latent of each factor.
+
+    Examples
+    --------
     >>> from unseam.linear.information import gaussian_tables
     >>> t = gaussian_tables(np.eye(2), [2.0, 2.0], [[1.0, 0.0], [0.0, 1.0]])
     >>> value, labels = brute_force(t)

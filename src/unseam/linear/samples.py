@@ -27,6 +27,30 @@ def partition_information(
 ) -> Partition:
     """I_m of samples: the value, the groups, and the gap (0.0 when the search was exact).
 
+    Parameters
+    ----------
+    codes : array of shape (N, m)
+        Codes.
+    factors : array of shape (N, s)
+        The factors of the same rows.
+    method : {"gaussian", "ksg"}, default="gaussian"
+        How information is estimated from samples.
+    budget : int, default=3,000,000
+        Partial partitions that are searched at most.
+    k : int, default=3
+        Neighbours, for estimators that count them.
+    rows : int, default=1000
+        Rows that such estimators use at most.
+    seed : int, default=0
+        Of the random draws.
+
+    Returns
+    -------
+    Partition
+        The value, the groups and the gap.
+
+    Examples
+    --------
     >>> v = np.random.default_rng(0).normal(size=(1000, 3))
     >>> x = np.stack([v[:, 0] + v[:, 1], v[:, 2]], 1) + 0.1 * np.random.default_rng(1).normal(size=(1000, 2))
     >>> partition_information(x, v).groups

@@ -11,6 +11,22 @@ from unseam.errors import BadInput
 def squared_correlations(Sx: Any, Sv: Any, Sxv: Any) -> Array:  # (..., m, m), (s, s), (..., m, s) -> (..., m, s)
     """S_ij = cov(x_i, v_j)^2 / (var x_i var v_j); 0 for a latent without variance.
 
+    Parameters
+    ----------
+    Sx : array of shape (..., m, m)
+        Covariance of the latents.
+    Sv : array of shape (s, s)
+        Covariance of the factors.
+    Sxv : array of shape (..., m, s)
+        Their covariances.
+
+    Returns
+    -------
+    array of shape (..., m, s)
+        R squared of each latent and factor.
+
+    Examples
+    --------
     >>> squared_correlations(np.diag([2.0, 0.0]), np.eye(1), [[1.0], [0.0]])
     array([[0.5],
            [0. ]])
@@ -26,6 +42,18 @@ def squared_correlations(Sx: Any, Sv: Any, Sxv: Any) -> Array:  # (..., m, m), (
 def best_latents(S: Array) -> Array:  # (..., m, s) -> (..., s)
     """i(j) of eq. 8, the latent that knows most about each factor: the partition of the factors that SAP sees.
 
+    Parameters
+    ----------
+    S : array of shape (..., m, s)
+        What each latent knows about each factor.
+
+    Returns
+    -------
+    array of int, of shape (..., s)
+        The latent of each factor.
+
+    Examples
+    --------
     >>> best_latents(np.array([[0.9, 0.1], [0.2, 0.8]]))
     array([0, 1])
     """
@@ -35,6 +63,20 @@ def best_latents(S: Array) -> Array:  # (..., m, s) -> (..., s)
 def same_groups(labels: Array, groups: tuple[tuple[int, ...], ...]) -> Array:  # (..., s) -> (...)
     """Do the labels put the factors into exactly these groups, regardless of the names of the labels?
 
+    Parameters
+    ----------
+    labels : array of int, of shape (..., s)
+        The latent of each factor.
+    groups : tuple of tuple of int
+        The true groups of factors.
+
+    Returns
+    -------
+    array of bool, of shape (...)
+        Whether they are the same.
+
+    Examples
+    --------
     >>> same_groups(np.array([[2, 2, 0], [0, 1, 1]]), ((0, 1), (2,)))
     array([ True, False])
     """

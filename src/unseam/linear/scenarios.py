@@ -21,6 +21,23 @@ LatentGroups = tuple[tuple[int, ...], ...]
 class Scenario:
     """s factors in independent groups, seen through n dimensions with noise s2.
 
+    Parameters
+    ----------
+    n : int
+        Dimension of the observations.
+    groups : tuple of tuple of int
+        The groups of factors; groups are independent of each other.
+    slopes : tuple of float
+        How the other factors of a group follow its first, in turn; repeated where there are more.
+    variances : tuple of float
+        Of the first factor of each group, in turn; repeated where there are more.
+    residual : float, default=0.25
+        Variance of each other factor that the first does not explain.
+    s2 : float, default=0.1
+        Variance of the noise of the observations.
+
+    Examples
+    --------
     >>> v = Scenario(n=4, groups=((0, 1), (2,)), slopes=(0.5,), residual=0.75)
     >>> v.Sv
     array([[1. , 0.5, 0. ],

@@ -35,6 +35,20 @@ _CHUNK = 20_000  # nodes expanded at once
 def best_partition(tables: Tables, budget: int = 3_000_000) -> Partition:
     """I_m by branch and bound; exact while fewer than `budget` nodes are searched, else with a stated gap.
 
+    Parameters
+    ----------
+    tables : Tables
+        The information between latents and groups of factors, as `gaussian_tables` gives it.
+    budget : int, default=3,000,000
+        Partial partitions that are searched at most.
+
+    Returns
+    -------
+    Partition
+        The value, the groups and the gap.
+
+    Examples
+    --------
     >>> from unseam.linear.information import gaussian_tables
     >>> t = gaussian_tables(np.eye(3), [2.0, 2.0], [[1.0, 0.2, 0.0], [0.0, 0.2, 1.0]])
     >>> p = best_partition(t)

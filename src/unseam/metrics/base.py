@@ -11,7 +11,38 @@ from unseam.axes import Array
 
 @dataclass(frozen=True)
 class Score:
-    """The answer of one metric: its value, and everything needed to see where the value comes from."""
+    """The answer of one metric: its value, and everything needed to see where the value comes from.
+
+    Parameters
+    ----------
+    name : str
+        Of the metric.
+    value : float
+        The score.
+    per_factor : array of shape (F,), optional
+        NaN where the metric leaves a factor out; `notes` says which and why.
+    per_latent : array of shape (K,), optional
+        The score of each latent.
+    matrix : array of shape (F, K), optional
+        What the value was computed from, for instance mutual information in nats.
+    settings : dict
+        The parameters of the metric.
+    extra : dict
+        Further numbers, for instance the accuracy on the training half.
+    notes : tuple of str
+        Warnings in plain words.
+    ci : (float, float), optional
+        95 % interval of the value at this number of rows, on request.
+    bias : float, optional
+        How far the value lies above that of endless rows, estimated on request.
+    chance : float, optional
+        The same metric on permuted codes, on request.
+
+    Examples
+    --------
+    >>> Score("mig", 0.5).value
+    0.5
+    """
 
     name: str
     value: float

@@ -45,6 +45,22 @@ def model_centrality(models: Sequence[Generative], others: int | None = None, se
 
     With `others` a model is compared with so many that follow it in the list, which keeps the cost linear.
 
+    Parameters
+    ----------
+    models : sequence of Generative
+        Each model as two functions, with its codes and its active latents.
+    others : int, optional
+        Models that each is compared with, those that follow it in the list; all by default.
+    seed : int, default=0
+        Of the random draws.
+
+    Returns
+    -------
+    list of Score
+        One for each model.
+
+    Examples
+    --------
     >>> from scipy.linalg import hadamard
     >>> z, mixed = np.random.default_rng(0).normal(size=(500, 4)), hadamard(4) / 2
     >>> plain = Generative(lambda x: x[:, ::-1], lambda z: z[:, ::-1], z, np.ones(4, bool))

@@ -40,7 +40,41 @@ class About(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Metric:
-    """One row of METRICS: what a metric is called, what it asks, how to read it, who proposed it."""
+    """One row of METRICS: what a metric is called, what it asks, how to read it, who proposed it.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    compute : callable
+        Takes checked inputs and returns a `Score`, with the default settings.
+    question : str
+        What it asks.
+    paper : str
+        Who proposed it.
+    range : (float, float), default=(0.0, 1.0)
+        The least and the largest value.
+    direction : {"higher", "lower"}, default="higher"
+        Which is better.
+    ceiling : str, default="1"
+        What a perfect code scores.
+    supervised : bool, default=True
+        Whether it needs factors.
+    cheap : bool, default=True
+        Whether it takes well under a second for 10,000 rows; decides the default number of bootstraps.
+    halving : bool, default=False
+        Whether its bias falls as 1/N, so that half-samples show it.
+    vectors : bool, default=False
+        Whether a latent may have several numbers (`groups=`).
+    counts : str, default=""
+        Where the number of all latents enters; empty if latents that are not in use change nothing.
+
+    Examples
+    --------
+    >>> from unseam.metrics import METRICS
+    >>> METRICS["mig"].direction
+    'higher'
+    """
 
     name: str
     compute: Callable[[Inputs], Score]  # with the default settings

@@ -212,6 +212,22 @@ def score_representation(representation: Representation, test: Representation | 
     The prior gives codes of a model a unit, so latents of standard deviation below 0.05 count as collapsed where a
     metric ignores scale (the setting of Locatello et al.'s study). A model without a prior has none: `prune=0`.
 
+    Parameters
+    ----------
+    representation : Representation
+        Codes of a model, with factors.
+    test : Representation, optional
+        Codes of held-out rows, for metrics that predict.
+    **options
+        Passed on to `score`.
+
+    Returns
+    -------
+    Scores
+        By the name of the metric.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> v = np.stack(np.meshgrid(range(3), range(4)), -1).reshape(-1, 2)
     >>> round(score_representation(Representation(v.astype(float), factors=v), metrics="mig")["mig"].value, 6)

@@ -37,6 +37,24 @@ def udr(
 ) -> list[Score]:
     """One Score per model; `per_latent` is None and `matrix` (1, S) holds its pairwise scores.
 
+    Parameters
+    ----------
+    codes : sequence of array of shape (N, K)
+        The codes of at least two models, of the same rows.
+    kl : sequence of array of shape (K,), optional
+        The KL of each latent, which leaves out passive ones.
+    strength : {"lasso", "spearman"}, default="lasso"
+        How strongly one latent follows another.
+    workers : int, optional
+        Threads; one for each core by default.
+
+    Returns
+    -------
+    list of Score
+        One for each model.
+
+    Examples
+    --------
     >>> z = np.random.default_rng(0).normal(size=(500, 3))
     >>> [round(s.value, 2) for s in udr([z, z[:, ::-1], -z], strength="spearman")]
     [0.98, 0.98, 0.98]
@@ -63,6 +81,24 @@ def udr(
 def two_codes(one: Any, two: Any, kl: Sequence[Any] | None = None, *, strength: Strength = "lasso") -> Score:
     """How far two codes of the same data agree latent by latent; `matrix` (K1, K2) holds the strengths.
 
+    Parameters
+    ----------
+    one : array of shape (N, K1)
+        A code.
+    two : array of shape (N, K2)
+        Another code of the same rows.
+    kl : sequence of array, optional
+        The KL of each latent of both, which leaves out passive ones.
+    strength : {"lasso", "spearman"}, default="lasso"
+        How strongly one latent follows another.
+
+    Returns
+    -------
+    Score
+        Between 0 and 1.
+
+    Examples
+    --------
     >>> z = np.random.default_rng(0).normal(size=(500, 3))
     >>> round(two_codes(z, -z[:, ::-1], strength="spearman").value, 2)
     0.98

@@ -47,7 +47,20 @@ class Moves(Protocol):
 
 
 class Gaussian(nn.Module):
-    """x ~ N(theta, s2 I): log p = -|x - theta|^2 / (2 s2) - n/2 log(2 pi s2). `learned` makes s2 a parameter."""
+    """x ~ N(theta, s2 I): log p = -|x - theta|^2 / (2 s2) - n/2 log(2 pi s2). `learned` makes s2 a parameter.
+
+    Parameters
+    ----------
+    s2 : float
+        Its variance.
+    learned : bool
+        Whether the variance is a parameter.
+
+    Examples
+    --------
+    >>> round(Gaussian(s2=1.0).log_prob(torch.zeros(1, 1), torch.zeros(1, 1)).item(), 4)  # -1/2 log(2 pi)
+    -0.9189
+    """
 
     changes: ClassVar[tuple[float, ...]] = (math.inf,)
 
@@ -62,14 +75,17 @@ class Gaussian(nn.Module):
             self.register_buffer("log_s2", log_s2, persistent=False)
 
     def log_prob(self, x: Tensor, theta: Tensor) -> Tensor:  # (B, ...), (B, ...) -> (B,)
+        """log p(x|z) of each row, in nats."""
         squares = (x - theta).square().flatten(1).sum(1)
         n = theta[0].numel()
         return -0.5 * (squares * torch.exp(-self.log_s2) + n * (self.log_s2 + math.log(2 * math.pi)))
 
     def mean(self, theta: Tensor) -> Tensor:
+        """E[x|z], theta itself."""
         return theta
 
     def curvature(self, theta: Tensor) -> Tensor:
+        """A^2 = 1 / s2, the same for all columns."""
         return torch.exp(-self.log_s2) * torch.ones_like(theta)
 
     def moved(self, theta: Tensor, e: Tensor, x: Tensor) -> Moved:  # (B, n), (E, 1, 1), (B, n) -> (1, B, n)
@@ -78,23 +94,33 @@ class Gaussian(nn.Module):
         return Moved(self.curvature(theta)[None], one, one, one)
 
     def inputs(self, x: Tensor) -> Tensor:
+        """What the encoder sees of x."""
         return x
 
 
 class Bernoulli(nn.Module):
-    """x in [0, 1], mean = sigmoid(theta): log p = x theta - log(1 + e^theta), exact for x exactly 0 or 1."""
+    """x in [0, 1], mean = sigmoid(theta): log p = x theta - log(1 + e^theta), exact for x exactly 0 or 1.
+
+    Examples
+    --------
+    >>> Bernoulli().mean(torch.zeros(1))
+    tensor([0.5000])
+    """
 
     changes: ClassVar[tuple[float, ...]] = tuple(
         _LEAST * (HALF / 2 / _LEAST) ** (i / (CHANGES - 1)) for i in range(CHANGES)
     )
 
     def log_prob(self, x: Tensor, theta: Tensor) -> Tensor:  # (B, ...), (B, ...) -> (B,)
+        """log p(x|z) of each row, in nats."""
         return (x * theta - functional.softplus(theta)).flatten(1).sum(1)
 
     def mean(self, theta: Tensor) -> Tensor:
+        """E[x|z], between 0 and 1."""
         return torch.sigmoid(theta)
 
     def curvature(self, theta: Tensor) -> Tensor:
+        """A^2, the variance of each pixel."""
         mean = torch.sigmoid(theta)
         return mean * (1 - mean)
 
@@ -111,6 +137,7 @@ class Bernoulli(nn.Module):
         return Moved(1 / variance, squared_slope, (~folded).to(v), torch.where(folded, sure, 1.0))
 
     def inputs(self, x: Tensor) -> Tensor:
+        """What the encoder sees of x."""
         return x
 
 

@@ -27,7 +27,18 @@ class _Axes(Protocol):
 
 @dataclass(frozen=True)
 class Posterior(ABC):
-    """What every family has: a mean, a spread, a KL and a plan."""
+    """What every family has: a mean, a spread, a KL and a plan.
+
+    Parameters
+    ----------
+    mean : Tensor of shape (B, K)
+        The mean of each row.
+
+    Examples
+    --------
+    >>> issubclass(Diagonal, Posterior), Diagonal(torch.zeros(1, 2), torch.zeros(1, 2)).kl()
+    (True, tensor([0.]))
+    """
 
     mean: Tensor  # (B, K)
 
@@ -62,6 +73,7 @@ class Posterior(ABC):
         """Shares of the latents in log|Sigma|."""
 
     def covariance(self) -> Tensor:  # (B, K, K)
+        """Sigma of each row."""
         return torch.diag_embed(self.variance())
 
     def kl_per_latent(self) -> Tensor:  # (B, K)
@@ -69,6 +81,7 @@ class Posterior(ABC):
         return 0.5 * (self.mean.square() + self.variance() - self.log_variance() - 1)
 
     def kl(self) -> Tensor:  # (B,)
+        """KL(q(z|x) || p(z)) of each row, in nats."""
         return self.kl_per_latent().sum(1)
 
     def rotate(self, frame: _Axes) -> Posterior:
@@ -79,7 +92,20 @@ class Posterior(ABC):
 
 @dataclass(frozen=True)
 class Diagonal(Posterior):
-    """N(mean, diag(exp(log_var)))."""
+    """N(mean, diag(exp(log_var))).
+
+    Parameters
+    ----------
+    mean : Tensor of shape (B, K)
+        The mean of each row.
+    log_var : Tensor of shape (B, K)
+        The logarithm of each variance.
+
+    Examples
+    --------
+    >>> Diagonal(torch.zeros(1, 2), torch.zeros(1, 2)).variance()
+    tensor([[1., 1.]])
+    """
 
     log_var: Tensor  # (B, K)
 
@@ -103,7 +129,23 @@ class Diagonal(Posterior):
 
 @dataclass(frozen=True)
 class Full(Posterior):
-    """N(mean, L L^T), L lower triangular with diagonal exp(log_diagonal)."""
+    """N(mean, L L^T), L lower triangular with diagonal exp(log_diagonal).
+
+    Parameters
+    ----------
+    mean : Tensor of shape (B, K)
+        The mean of each row.
+    log_diagonal : Tensor of shape (B, K)
+        Logarithms of the diagonal of L.
+    lower : Tensor of shape (B, K, K)
+        The strictly lower triangle of L.
+
+    Examples
+    --------
+    >>> Full(torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1, 2, 2)).covariance()
+    tensor([[[1., 0.],
+             [0., 1.]]])
+    """
 
     log_diagonal: Tensor  # (B, K)
     lower: Tensor  # (B, K, K), strictly lower triangular
@@ -133,9 +175,11 @@ class Full(Posterior):
         return cls(mean, L.diagonal(dim1=1, dim2=2).log(), L.tril(-1))
 
     def cholesky(self) -> Tensor:  # (B, K, K)
+        """L, lower triangular, of each row."""
         return self.lower + torch.diag_embed(self.log_diagonal.exp())
 
     def covariance(self) -> Tensor:
+        """L L^T of each row."""
         L = self.cholesky()
         return L @ L.mT
 
@@ -187,7 +231,18 @@ class Rotated(Posterior):
 
 @dataclass(frozen=True)
 class Point(Posterior):
-    """A point mass: z = mean. It has no density, so its KL counts as 0 and its variance is 0."""
+    """A point mass: z = mean. It has no density, so its KL counts as 0 and its variance is 0.
+
+    Parameters
+    ----------
+    mean : Tensor of shape (B, K)
+        The code of each row.
+
+    Examples
+    --------
+    >>> Point(torch.ones(1, 2)).variance()
+    tensor([[0., 0.]])
+    """
 
     has_prior: ClassVar[bool] = False
 

@@ -108,7 +108,13 @@ class Adaptive(Objective):
 
 @dataclass(frozen=True)
 class AdaGVAE(Adaptive):
-    """A beta-VAE on pairs: latents that hardly differ within a pair get the mean of both posteriors."""
+    """A beta-VAE on pairs: latents that hardly differ within a pair get the mean of both posteriors.
+
+    Examples
+    --------
+    >>> AdaGVAE(beta=2.0).batches
+    2
+    """
 
     formula: ClassVar[str] = "-E_q log p(x|z) + beta KL, on pairs; shared latents: the mean of both posteriors"
     paper: ClassVar[str] = "Locatello et al. 2020, Weakly-supervised disentanglement without compromises"
@@ -117,7 +123,13 @@ class AdaGVAE(Adaptive):
 
 @dataclass(frozen=True)
 class AdaMLVAE(Adaptive):
-    """A beta-VAE on pairs: latents that hardly differ within a pair get the product of both posteriors."""
+    """A beta-VAE on pairs: latents that hardly differ within a pair get the product of both posteriors.
+
+    Examples
+    --------
+    >>> AdaMLVAE(beta=2.0).batches
+    2
+    """
 
     formula: ClassVar[str] = "-E_q log p(x|z) + beta KL, on pairs; shared latents: the product of both posteriors"
     paper: ClassVar[str] = "Locatello et al. 2020, after Bouchacourt et al. 2018 (ML-VAE)"

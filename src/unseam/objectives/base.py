@@ -25,7 +25,13 @@ if TYPE_CHECKING:  # a run's configuration holds an `Optimiser`, and can be read
 
 @dataclass(frozen=True)
 class Optimiser:
-    """How parameters step: Adam by default; AdaGrad as in Zietlow 2022. Each field is documented below."""
+    """How parameters step: Adam by default; AdaGrad as in Zietlow 2022. Each field is documented below.
+
+    Examples
+    --------
+    >>> Optimiser(lr=1e-4).b1
+    0.9
+    """
 
     name: Literal["adam", "adagrad", "sgd"] = "adam"
     """adam, adagrad or sgd"""
@@ -54,27 +60,64 @@ class Optimiser:
 
 @dataclass(frozen=True)
 class Player:
-    """A group of parameters with its own optimiser (None: the run's)."""
+    """A group of parameters with its own optimiser (None: the run's).
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> Player(nn.Linear(2, 1), Optimiser(lr=1e-4)).optimiser.lr
+    0.0001
+    """
 
     module: nn.Module
+    """its parameters"""
     optimiser: Optimiser | None = None
+    """how they step; the run's optimiser by default"""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What an objective may need beside the forward pass."""
+    """What an objective may need beside the forward pass.
 
-    model: Autoencoder  # with this member's parameters: encode, decode, likelihood
-    step: int | Tensor = 0  # steps done so far (a 0-d tensor in training: the step is written out only once)
-    steps: int = 1  # steps of the whole run
-    size: int = 1  # N, how many samples the training set has
-    modules: Mapping[str, nn.Module] = field(default_factory=dict)  # other players' modules, by name
-    noise: Mapping[str, Tensor] = field(default_factory=dict)  # standard normal, of the shapes of `noise_shapes`
-    second: Tensor | None = None  # a second batch of x, for objectives with `batches = 2`: independent, or partners
+    Examples
+    --------
+    >>> from unseam.models import Architecture, Autoencoder
+    >>> Context(Autoencoder(Architecture("linear", 2, likelihood="gaussian"), (5,)), step=10, steps=100).steps
+    100
+    """
+
+    model: Autoencoder
+    """with this member's parameters: encode, decode, likelihood"""
+    step: int | Tensor = 0
+    """steps done so far (a 0-d tensor in training: the step is written out only once)"""
+    steps: int = 1
+    """steps of the whole run"""
+    size: int = 1
+    """N, how many samples the training set has"""
+    modules: Mapping[str, nn.Module] = field(default_factory=dict)
+    """other players' modules, by name"""
+    noise: Mapping[str, Tensor] = field(default_factory=dict)
+    """standard normal, of the shapes of `noise_shapes`"""
+    second: Tensor | None = None
+    """a second batch of x, for objectives with `batches = 2`: independent, or partners"""
 
 
 class Objective(ABC):
-    """One `__call__`: the forward pass -> named terms whose weighted sum is the loss."""
+    """One `__call__`: the forward pass -> named terms whose weighted sum is the loss.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Scaled(Objective):
+    ...     scale: float = 1.0
+    ...     formula, paper = "-scale log p(x|z)", "an example"
+    ...
+    ...     def __call__(self, pass_, context):
+    ...         log_prob = context.model.likelihood.log_prob(pass_.theta, pass_.x)
+    ...         return Terms({"reconstruction": -log_prob}, {"reconstruction": self.scale})
+    >>> hyperparameters(Scaled)
+    {'scale': 1.0}
+    """
 
     formula: ClassVar[str]  # as people write it
     paper: ClassVar[str]
@@ -140,5 +183,22 @@ class Objective(ABC):
 
 
 def hyperparameters(objective: type[Objective]) -> dict[str, float]:
-    """The float fields of an objective and their defaults, which may vary within a cohort."""
+    """The float fields of an objective and their defaults, which may vary within a cohort.
+
+    Parameters
+    ----------
+    objective : type of Objective
+        A class, not an instance.
+
+    Returns
+    -------
+    dict of float
+        The default of each, by name.
+
+    Examples
+    --------
+    >>> from unseam.objectives.elbo import BetaVAE
+    >>> hyperparameters(BetaVAE)
+    {'beta': 4.0}
+    """
     return {f.name: f.default for f in fields(objective) if f.type in (float, "float")}  # type: ignore[arg-type, misc]

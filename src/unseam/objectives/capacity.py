@@ -16,7 +16,13 @@ from unseam.objectives.elbo import elbo_terms, warm_up
 
 @dataclass(frozen=True)
 class AnnealedVAE(Objective):
-    """The KL follows a capacity C_t that rises from 0 to c_max nats."""
+    """The KL follows a capacity C_t that rises from 0 to c_max nats.
+
+    Examples
+    --------
+    >>> AnnealedVAE(c_max=10.0, ramp=0.5)
+    AnnealedVAE(c_max=10.0, gamma=1000.0, ramp=0.5)
+    """
 
     c_max: float = 25.0
     """last capacity in nats (Burgess: 25 for dSprites; Locatello 2019 sweeps 5 to 100)"""

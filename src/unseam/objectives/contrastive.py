@@ -50,7 +50,13 @@ def _standardised(codes: Tensor) -> Tensor:  # (B, K)
 
 @dataclass(frozen=True)
 class PCL(Objective):
-    """Permutation-contrastive learning: an encoder and a classifier of true and shuffled pairs, no decoder."""
+    """Permutation-contrastive learning: an encoder and a classifier of true and shuffled pairs, no decoder.
+
+    Examples
+    --------
+    >>> PCL()
+    PCL(pairs='laplace', change=-1)
+    """
 
     pairs: str = "laplace"
     """how the second image of a pair follows from the first: k, laplace, share, time, or a file of pairs"""

@@ -45,7 +45,13 @@ def gauss_newton(model: Autoencoder, z: Tensor) -> tuple[Tensor, Tensor]:  # (B,
 
 @dataclass(frozen=True)
 class DetVAE(Objective):
-    """The deterministic ELBO: no sampling, the decoder's curvature instead."""
+    """The deterministic ELBO: no sampling, the decoder's curvature instead.
+
+    Examples
+    --------
+    >>> DetVAE(beta=0.5).kl_weight()
+    0.5
+    """
 
     beta: float = 1.0
     """weight of the KL"""

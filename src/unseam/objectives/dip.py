@@ -50,7 +50,13 @@ def dip_terms(C: Tensor) -> dict[str, Tensor]:
 
 @dataclass(frozen=True)
 class DIPVAEI(Objective):
-    """The covariance of the posterior means is pulled to the identity."""
+    """The covariance of the posterior means is pulled to the identity.
+
+    Examples
+    --------
+    >>> DIPVAEI(lambda_od=5.0)
+    DIPVAEI(lambda_od=5.0, ratio=10.0)
+    """
 
     lambda_od: float = 10.0
     """weight of the squared covariances (Locatello 2019 sweeps 1 to 50)"""
@@ -70,7 +76,13 @@ class DIPVAEI(Objective):
 
 @dataclass(frozen=True)
 class DIPVAEII(Objective):
-    """The covariance of the sampled code is pulled to the identity."""
+    """The covariance of the sampled code is pulled to the identity.
+
+    Examples
+    --------
+    >>> DIPVAEII(lambda_od=5.0)
+    DIPVAEII(lambda_od=5.0, ratio=1.0)
+    """
 
     lambda_od: float = 10.0
     """weight of the squared covariances (Locatello 2019 sweeps 1 to 50)"""

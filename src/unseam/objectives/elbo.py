@@ -23,7 +23,13 @@ def elbo_terms(pass_: Pass, context: Context) -> dict[str, Tensor]:
 
 @dataclass(frozen=True)
 class AE(Objective):
-    """The plain autoencoder: no noise, no prior."""
+    """The plain autoencoder: no noise, no prior.
+
+    Examples
+    --------
+    >>> AE().kl_weight() is None
+    True
+    """
 
     formula: ClassVar[str] = "-log p(x|e(x))"
     paper: ClassVar[str] = "Hinton & Salakhutdinov 2006, Reducing the dimensionality of data with neural networks"
@@ -36,7 +42,13 @@ class AE(Objective):
 
 @dataclass(frozen=True)
 class VAE(Objective):
-    """The evidence lower bound: beta = 1."""
+    """The evidence lower bound: beta = 1.
+
+    Examples
+    --------
+    >>> VAE().kl_weight()
+    1.0
+    """
 
     formula: ClassVar[str] = "-E_q log p(x|z) + KL(q(z|x) || p(z))"
     paper: ClassVar[str] = "Kingma & Welling 2014, Auto-encoding variational Bayes"
@@ -48,7 +60,13 @@ class VAE(Objective):
 
 @dataclass(frozen=True)
 class BetaVAE(Objective):
-    """beta weighs the KL; beta < 1 sharpens the decoder (Allen 2024, Theorem 3: the same as s2 -> beta s2)."""
+    """beta weighs the KL; beta < 1 sharpens the decoder (Allen 2024, Theorem 3: the same as s2 -> beta s2).
+
+    Examples
+    --------
+    >>> BetaVAE(beta=2.0).kl_weight()
+    2.0
+    """
 
     beta: float = 4.0
     """weight of the KL; Locatello 2019 sweeps 1, 2, 4, 6, 8, 16"""
@@ -67,7 +85,13 @@ class BetaVAE(Objective):
 
 @dataclass(frozen=True)
 class BetaVAESigma(Objective):
-    """beta-VAE with a full-covariance posterior: rotation invariant, so no axis is preferred (the ablation)."""
+    """beta-VAE with a full-covariance posterior: rotation invariant, so no axis is preferred (the ablation).
+
+    Examples
+    --------
+    >>> BetaVAESigma(beta=2.0).posterior
+    'full'
+    """
 
     beta: float = 4.0
     """weight of the KL"""

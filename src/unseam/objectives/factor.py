@@ -45,7 +45,13 @@ def critic(latents: int, width: int, depth: int) -> nn.Module:
 
 @dataclass(frozen=True)
 class FactorVAE(Objective):
-    """The total correlation is estimated by a second player that tells z from z with shuffled columns."""
+    """The total correlation is estimated by a second player that tells z from z with shuffled columns.
+
+    Examples
+    --------
+    >>> FactorVAE(gamma=10.0)
+    FactorVAE(gamma=10.0, width=1000, depth=6)
+    """
 
     gamma: float = 35.0
     """weight of the total correlation (Kim & Mnih: 35 for dSprites, 7 for Shapes3D; Locatello 2019 sweeps 10 to 100)"""

@@ -49,7 +49,13 @@ def support_gap(a: Tensor, b: Tensor, s: Tensor, t: Tensor) -> Tensor:  # (B, P)
 
 @dataclass(frozen=True)
 class HFS(Objective):
-    """A VAE whose latents may be correlated as long as all combinations of their values occur."""
+    """A VAE whose latents may be correlated as long as all combinations of their values occur.
+
+    Examples
+    --------
+    >>> HFS()
+    HFS(gamma=100.0, beta=1.0, delta=0.0)
+    """
 
     gamma: float = 100.0
     """weight of the support's gaps (Roth et al. search 0.1 to 10,000)"""

@@ -49,7 +49,13 @@ def mmd2(a: Tensor, b: Tensor, kernel: str = "rbf") -> Tensor:  # (A, K), (B, K)
 
 @dataclass(frozen=True)
 class InfoVAE(Objective):
-    """Part of the KL is replaced by the maximum mean discrepancy between the codes and the prior."""
+    """Part of the KL is replaced by the maximum mean discrepancy between the codes and the prior.
+
+    Examples
+    --------
+    >>> InfoVAE(kernel="imq")
+    InfoVAE(lam=1000.0, alpha=0.0, kernel='imq')
+    """
 
     lam: float = 1000.0
     """lambda: how much the aggregate posterior counts; large enough that MMD weighs like the reconstruction"""

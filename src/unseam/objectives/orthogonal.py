@@ -41,7 +41,13 @@ def check_points(objective: Objective, points: int) -> None:
 
 @dataclass(frozen=True)
 class OrthoVAE(Objective):
-    """beta-VAE that pays the entanglement cost a second time."""
+    """beta-VAE that pays the entanglement cost a second time.
+
+    Examples
+    --------
+    >>> OrthoVAE(gamma=2.0)
+    OrthoVAE(gamma=2.0, beta=1.0, points=8)
+    """
 
     gamma: float = 10.0
     """weight of the entanglement cost"""
@@ -66,7 +72,13 @@ class OrthoVAE(Objective):
 
 @dataclass(frozen=True)
 class IMAVAE(Objective):
-    """beta-VAE with the principle of independent mechanisms as a penalty: orthogonal columns of the Jacobian."""
+    """beta-VAE with the principle of independent mechanisms as a penalty: orthogonal columns of the Jacobian.
+
+    Examples
+    --------
+    >>> IMAVAE(gamma=2.0)
+    IMAVAE(gamma=2.0, beta=1.0, points=8)
+    """
 
     gamma: float = 10.0
     """weight of the IMA contrast"""

@@ -19,7 +19,13 @@ from unseam.objectives.base import Context, Objective
 
 @dataclass(frozen=True)
 class QLAE(Objective):
-    """An autoencoder whose latents take a few values each, from learned scalar codebooks."""
+    """An autoencoder whose latents take a few values each, from learned scalar codebooks.
+
+    Examples
+    --------
+    >>> QLAE().posterior
+    'quantised'
+    """
 
     quantise: float = 4.0
     """lambda_q: pulls the codebook to the codes"""

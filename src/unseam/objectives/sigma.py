@@ -36,7 +36,13 @@ def optimal_log_s2(x: Tensor, theta: Tensor) -> Tensor:  # (B, ...) -> ()
 
 @dataclass(frozen=True)
 class SigmaVAE(Objective):
-    """The ELBO with the decoder's variance learned: it finds its own beta."""
+    """The ELBO with the decoder's variance learned: it finds its own beta.
+
+    Examples
+    --------
+    >>> SigmaVAE(variance="optimal").learned_s2
+    True
+    """
 
     variance: Literal["learned", "optimal"] = "learned"
     """learned: a parameter; optimal: the batch's mean squared error"""

@@ -43,7 +43,13 @@ def gaussian_entropy(q: Diagonal) -> Tensor:  # (B,)
 
 @dataclass(frozen=True)
 class SlowVAE(Objective):
-    """A VAE on pairs in time: a Laplace prior on the step from one code to the next makes steps sparse."""
+    """A VAE on pairs in time: a Laplace prior on the step from one code to the next makes steps sparse.
+
+    Examples
+    --------
+    >>> SlowVAE()
+    SlowVAE(beta=1.0, gamma=10.0, rate=6.0, pairs='laplace', change=-1)
+    """
 
     beta: float = 1.0
     """weight of the KL to N(0, I)"""

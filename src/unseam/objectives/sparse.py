@@ -36,7 +36,13 @@ def jacobian_l1(model: Autoencoder, z: Tensor) -> Tensor:  # (B, K) -> (B,)
 
 @dataclass(frozen=True)
 class SparseJacobian(Objective):
-    """beta-VAE with sparse influence of latents on outputs."""
+    """beta-VAE with sparse influence of latents on outputs.
+
+    Examples
+    --------
+    >>> SparseJacobian(gamma=0.1)
+    SparseJacobian(gamma=0.1, beta=1.0, points=8)
+    """
 
     gamma: float = 0.05
     """weight of the L1 norm of the Jacobian"""

@@ -72,7 +72,13 @@ def decompose(z: Tensor, posterior: Diagonal, log_w: Tensor) -> dict[str, Tensor
 
 @dataclass(frozen=True)
 class BetaTCVAE(Objective):
-    """The KL in three parts (index-code information, total correlation, dimension-wise KL), weighed apart."""
+    """The KL in three parts (index-code information, total correlation, dimension-wise KL), weighed apart.
+
+    Examples
+    --------
+    >>> BetaTCVAE(beta=2.0)
+    BetaTCVAE(beta=2.0, alpha=1.0, gamma=1.0, estimator='weighted')
+    """
 
     beta: float = 6.0
     """weight of the total correlation (Locatello 2019 sweeps 1 to 10)"""

@@ -103,7 +103,13 @@ def hidden(model: Autoencoder) -> Callable[[Tensor], list[Tensor]]:
 
 @dataclass(frozen=True)
 class Tripod(Objective):
-    """An autoencoder on a grid whose latents are made independent and kept from interacting in the decoder."""
+    """An autoencoder on a grid whose latents are made independent and kept from interacting in the decoder.
+
+    Examples
+    --------
+    >>> Tripod()
+    Tripod(mi=0.4, hessian=40.0)
+    """
 
     mi: float = 0.4
     """lambda_mi: weight of the multi-information"""

@@ -74,7 +74,13 @@ class PairCritic(nn.Module):
 
 @dataclass(frozen=True)
 class WeakGAN(Objective):
-    """A GAN on pairs that share one known factor; its encoder is learned on what it generates."""
+    """A GAN on pairs that share one known factor; its encoder is learned on what it generates.
+
+    Examples
+    --------
+    >>> WeakGAN()
+    WeakGAN(width=128)
+    """
 
     width: int = 128
     """units of the critic's layers"""
@@ -114,6 +120,7 @@ class WeakGAN(Objective):
         return 1 - torch.cat([changed, padding], 1)
 
     def critic_terms(self, pass_: Pass, context: Context) -> Terms:
+        """The critic's terms."""
         assert context.second is not None
         with torch.no_grad():
             _, x1, x2, shared = self.fakes(context)

@@ -130,10 +130,19 @@ class ModelsLast:
 
 @dataclass(frozen=True)
 class Cars3D(GridArchive):
-    """The official Cars3D (Reed et al. 2015): 17,568 colour images of 183 cars, 4 elevations and 24 azimuths."""
+    """The official Cars3D (Reed et al. 2015): 17,568 colour images of 183 cars, 4 elevations and 24 azimuths.
 
-    size: int = 64  # side in pixels (the files have 128)
-    path: str | None = None  # of list.txt, the MATLAB files beside it; default: in the data folder
+    Examples
+    --------
+    >>> from unseam.data import own_parameters
+    >>> sorted(own_parameters(Cars3D))  # load_data("cars3d") needs the official files
+    ['path', 'size']
+    """
+
+    size: int = 64
+    """side in pixels (the files have 128)"""
+    path: str | None = None
+    """of list.txt, the MATLAB files beside it; default: in the data folder"""
 
     name = "cars3d"
 
@@ -143,6 +152,7 @@ class Cars3D(GridArchive):
 
     @staticmethod
     def locate() -> None:
+        """Find the files; refuse, with the command that fetches them, where they are missing."""
         find_archive("cars3d", *_PATTERNS)
 
     @cached_property

@@ -96,12 +96,23 @@ def _middle(picture: Array, crop: int, size: int) -> Array:  # (H, W, 3) -> (siz
 
 @dataclass(frozen=True)
 class CelebA(TableDataset):
-    """The aligned faces of CelebA (Liu et al. 2015): 202,599 photographs, 178x218, with 40 attributes as factors."""
+    """The aligned faces of CelebA (Liu et al. 2015): 202,599 photographs, 178x218, with 40 attributes as factors.
 
-    size: int = 64  # side in pixels
-    crop: int = 148  # side of the square cut out of the middle
-    split: str = "train"  # train, valid, test or all
-    path: str | None = None  # of the folder with list_attr_celeba.txt; default: celeba in the data folder
+    Examples
+    --------
+    >>> from unseam.data import own_parameters
+    >>> sorted(own_parameters(CelebA))  # load_data("celeba") needs the official files
+    ['crop', 'path', 'size', 'split']
+    """
+
+    size: int = 64
+    """side in pixels"""
+    crop: int = 148
+    """side of the square cut out of the middle"""
+    split: str = "train"
+    """train, valid, test or all"""
+    path: str | None = None
+    """of the folder with list_attr_celeba.txt; default: celeba in the data folder"""
 
     name = "celeba"
 
@@ -113,6 +124,7 @@ class CelebA(TableDataset):
 
     @staticmethod
     def locate() -> None:
+        """Find the files; refuse, with the command that fetches them, where they are missing."""
         folder_of(None)
 
     @cached_property

@@ -61,9 +61,17 @@ def _bits(blocks: Iterator[Array], where: str) -> Iterator[Array]:
 
 @dataclass(frozen=True)
 class DSprites(GridDataset):
-    """The official dSprites (Matthey et al. 2017): 737,280 binary images of one sprite, 64x64."""
+    """The official dSprites (Matthey et al. 2017): 737,280 binary images of one sprite, 64x64.
 
-    path: str | None = None  # of the .hdf5 or .npz; default: dsprites_* in the data folder
+    Examples
+    --------
+    >>> from unseam.data import own_parameters
+    >>> sorted(own_parameters(DSprites))  # load_data("dsprites") needs the official files
+    ['path']
+    """
+
+    path: str | None = None
+    """of the .hdf5 or .npz; default: dsprites_* in the data folder"""
 
     name = "dsprites"
     likelihood = "bernoulli"

@@ -70,10 +70,19 @@ def complaint(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Mpi3D(GridArchive):
-    """The official MPI3D (Gondal et al. 2019): 1,036,800 images of a robot arm, 64x64, in four variants."""
+    """The official MPI3D (Gondal et al. 2019): 1,036,800 images of a robot arm, 64x64, in four variants.
 
-    variant: str = "toy"  # toy, realistic, real or real-complex
-    path: str | None = None  # of the .npz; default: the variant's file in the data folder
+    Examples
+    --------
+    >>> from unseam.data import own_parameters
+    >>> sorted(own_parameters(Mpi3D))  # load_data("mpi3d") needs the official files
+    ['path', 'variant']
+    """
+
+    variant: str = "toy"
+    """toy, realistic, real or real-complex"""
+    path: str | None = None
+    """of the .npz; default: the variant's file in the data folder"""
 
     name = "mpi3d"
 
@@ -83,6 +92,7 @@ class Mpi3D(GridArchive):
 
     @staticmethod
     def locate() -> None:
+        """Find the files; refuse, with the command that fetches them, where they are missing."""
         find_archive("mpi3d", *_FILES.values(), fetch="mpi3d-toy")
 
     @cached_property

@@ -42,9 +42,17 @@ def read_shapes3d(path: Path) -> tuple[Any, tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class Shapes3D(GridArchive):
-    """The official Shapes3D (Burgess and Kim 2018): 480,000 colour images of a solid in a room, 64x64."""
+    """The official Shapes3D (Burgess and Kim 2018): 480,000 colour images of a solid in a room, 64x64.
 
-    path: str | None = None  # of 3dshapes.h5; default: in the data folder
+    Examples
+    --------
+    >>> from unseam.data import own_parameters
+    >>> sorted(own_parameters(Shapes3D))  # load_data("shapes3d") needs the official files
+    ['path']
+    """
+
+    path: str | None = None
+    """of 3dshapes.h5; default: in the data folder"""
 
     name = "shapes3d"
 
@@ -53,6 +61,7 @@ class Shapes3D(GridArchive):
 
     @staticmethod
     def locate() -> None:
+        """Find the files; refuse, with the command that fetches them, where they are missing."""
         find_archive("shapes3d", "3dshapes.h5")
 
     @cached_property

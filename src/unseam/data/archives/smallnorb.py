@@ -144,10 +144,19 @@ class Joined:
 
 @dataclass(frozen=True)
 class SmallNorb(TableDataset):
-    """The official SmallNORB (LeCun et al. 2004): 48,600 photographs of 50 toys in 5 categories, left camera."""
+    """The official SmallNORB (LeCun et al. 2004): 48,600 photographs of 50 toys in 5 categories, left camera.
 
-    size: int = 64  # side in pixels (the files have 96)
-    split: str = "all"  # train (5 toys a category), test (the other 5) or all
+    Examples
+    --------
+    >>> from unseam.data import own_parameters
+    >>> sorted(own_parameters(SmallNorb))  # load_data("smallnorb") needs the official files
+    ['size', 'split']
+    """
+
+    size: int = 64
+    """side in pixels (the files have 96)"""
+    split: str = "all"
+    """train (5 toys a category), test (the other 5) or all"""
 
     name = "smallnorb"
 
@@ -158,6 +167,7 @@ class SmallNorb(TableDataset):
 
     @staticmethod
     def locate() -> None:
+        """Find the files; refuse, with the command that fetches them, where they are missing."""
         for part in _SPLITS["all"]:
             _files(part)
 

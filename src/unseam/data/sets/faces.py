@@ -29,9 +29,17 @@ def orl_folder() -> Path:
 
 @dataclass(frozen=True)
 class Faces(TableDataset):
-    """Ten photographs of each of 40 people, grey, resized from 112x92 to a square."""
+    """Ten photographs of each of 40 people, grey, resized from 112x92 to a square.
 
-    size: int = 64  # side in pixels
+    Examples
+    --------
+    >>> from unseam.data import own_parameters
+    >>> sorted(own_parameters(Faces))  # load_data("faces") needs the extra `faces`
+    ['size']
+    """
+
+    size: int = 64
+    """side in pixels"""
 
     name = "faces"
 

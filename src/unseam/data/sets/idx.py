@@ -96,8 +96,10 @@ def idx_table(name: str, factor: str, split: str, size: int) -> Table:
 class IdxDataset(TableDataset):
     """What both sets share; a concrete one has a name and a factor."""
 
-    size: int = 28  # side in pixels; convolutional networks need a multiple of 16
-    split: str = "train"  # train, test or all
+    size: int = 28
+    """side in pixels; convolutional networks need a multiple of 16"""
+    split: str = "train"
+    """train, test or all"""
 
     factor: ClassVar[str]
 
@@ -116,13 +118,27 @@ class IdxDataset(TableDataset):
 
 @dataclass(frozen=True)
 class Mnist(IdxDataset):
-    """Handwritten digits, 28x28: 60,000 to train, 10,000 to test."""
+    """Handwritten digits, 28x28: 60,000 to train, 10,000 to test.
+
+    Examples
+    --------
+    >>> from unseam.data import own_parameters
+    >>> sorted(own_parameters(Mnist))  # load_data("mnist") needs the official files
+    ['size', 'split']
+    """
 
     name, factor = "mnist", "digit"
 
 
 @dataclass(frozen=True)
 class FashionMnist(IdxDataset):
-    """Photographs of clothes, 28x28: 60,000 to train, 10,000 to test."""
+    """Photographs of clothes, 28x28: 60,000 to train, 10,000 to test.
+
+    Examples
+    --------
+    >>> from unseam.data import own_parameters
+    >>> sorted(own_parameters(FashionMnist))  # load_data("fashion-mnist") needs the official files
+    ['size', 'split']
+    """
 
     name, factor = "fashion-mnist", "article"

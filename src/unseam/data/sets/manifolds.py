@@ -71,20 +71,30 @@ COORDINATE_SYSTEMS: dict[str, _Coordinates] = {
 class Manifolds(SampledDataset):
     """Gaussian factors on an orthogonal curvilinear grid in R^n.
 
+    Examples
+    --------
     >>> data = Manifolds(kind="torus", size=100)
     >>> J = data.jacobian(data.factors(torch.arange(100)))
     >>> bool((J[:, :, 0] * J[:, :, 1]).sum(1).abs().max() < 1e-12)
     True
     """
 
-    kind: str = "log-polar"  # log-polar, parabolic, elliptic or torus
-    pairs: int = 1  # the data has 2 * pairs factors
-    ratio: float = 2.0  # of the lengths of neighbouring Jacobian columns (for torus: at least)
-    spread: float = 0.7  # standard deviation of the first coordinate
-    shear: float = 0.0  # 0 keeps the columns orthogonal
-    dims: int = 12  # n
+    kind: str = "log-polar"
+    """log-polar, parabolic, elliptic or torus"""
+    pairs: int = 1
+    """the data has 2 * pairs factors"""
+    ratio: float = 2.0
+    """of the lengths of neighbouring Jacobian columns (for torus: at least)"""
+    spread: float = 0.7
+    """standard deviation of the first coordinate"""
+    shear: float = 0.0
+    """0 keeps the columns orthogonal"""
+    dims: int = 12
+    """n"""
     size: int = 50_000
+    """rows"""
     seed: int = 0
+    """of the draws"""
 
     name = "manifolds"
     likelihood = "gaussian"

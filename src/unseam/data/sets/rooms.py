@@ -53,16 +53,23 @@ def room_views(size: int, scales: int, orientations: int) -> Tensor:  # (views, 
 class Rooms(GridDataset):
     """Floor hue 10 x wall hue 10 x object hue 10 x scale 8 x shape 4 x orientation 15 = 480,000 images.
 
+    Examples
+    --------
     >>> data = Rooms(size=16, orientations=1, scales=1)
     >>> data.shape, data.space.names
     ((3, 16, 16), ('floor', 'wall', 'object', 'scale', 'shape', 'orientation'))
     """
 
-    size: int = 64  # side of the image in pixels
-    colours: int = 10  # hues of floor, wall and object each
-    scales: int = 8  # from 0.75 to 1.25
-    shapes: int = 4  # the first of cube, cylinder, sphere, pill
-    orientations: int = 15  # from -30 to 30 degrees
+    size: int = 64
+    """side of the image in pixels"""
+    colours: int = 10
+    """hues of floor, wall and object each"""
+    scales: int = 8
+    """from 0.75 to 1.25"""
+    shapes: int = 4
+    """the first of cube, cylinder, sphere, pill"""
+    orientations: int = 15
+    """from -30 to 30 degrees"""
 
     name = "rooms"
     likelihood = "bernoulli"

@@ -20,6 +20,8 @@ from unseam.data.base import GridDataset, at_least, factor_rows, within
 class Sprites(GridDataset):
     """White sprites on black: shape 3 x scale 6 x orientation 40 x x 32 x y 32 = 737,280 images.
 
+    Examples
+    --------
     >>> data = Sprites(size=16, orientations=1)
     >>> len(data), data.space.names
     (18432, ('shape', 'scale', 'orientation', 'x', 'y'))
@@ -27,13 +29,20 @@ class Sprites(GridDataset):
     torch.Size([2, 1, 16, 16])
     """
 
-    size: int = 64  # side of the image in pixels
-    shapes: int = 3  # the first of square, ellipse, heart
-    scales: int = 6  # from 0.5 to 1
-    orientations: int = 40  # from 0 to 2 pi, both ends, as in the original
-    xs: int = 32  # columns, left to right
-    ys: int = 32  # rows, top to bottom
-    binary: bool | None = None  # only 0 and 1, or grey edges; None: binary from 64 pixels up
+    size: int = 64
+    """side of the image in pixels"""
+    shapes: int = 3
+    """the first of square, ellipse, heart"""
+    scales: int = 6
+    """from 0.5 to 1"""
+    orientations: int = 40
+    """from 0 to 2 pi, both ends, as in the original"""
+    xs: int = 32
+    """columns, left to right"""
+    ys: int = 32
+    """rows, top to bottom"""
+    binary: bool | None = None
+    """only 0 and 1, or grey edges; None: binary from 64 pixels up"""
 
     name = "sprites"
     likelihood = "bernoulli"

@@ -46,15 +46,21 @@ def centre(x: Tensor, centred: bool) -> Tensor:  # (N, n) -> (n,)
 class SynthLinear(SampledDataset):
     """x = R diag(ratio, 1) w in R^3: stretch one axis, embed, rotate 45 degrees about (1, -1, 1).
 
+    Examples
+    --------
     >>> data = SynthLinear(size=100)
     >>> data.batch(torch.arange(2)).shape
     torch.Size([2, 3])
     """
 
-    ratio: float = 2.0  # how much longer w1 is than w2 (Table 3.4: 1.0, 1.2, 1.5)
+    ratio: float = 2.0
+    """how much longer w1 is than w2 (Table 3.4: 1.0, 1.2, 1.5)"""
     size: int = 50_000
+    """rows"""
     seed: int = 0
+    """of the draws"""
     centred: bool = False
+    """subtract the mean of each column"""
 
     name = "synth-linear"
     shape = (3,)
@@ -86,13 +92,18 @@ class SynthLinear(SampledDataset):
 class SynthNonlinear(SampledDataset):
     """x = W2 tanh(W1 w + b1) + b2 in R^6: a random network 2-10-6, every entry U(-1, 1) / sqrt(fan in).
 
+    Examples
+    --------
     >>> SynthNonlinear(size=100).batch(torch.arange(2)).shape
     torch.Size([2, 6])
     """
 
     size: int = 50_000
-    seed: int = 0  # of the network and of the points
+    """rows"""
+    seed: int = 0
+    """of the network and of the points"""
     centred: bool = False
+    """subtract the mean of each column"""
 
     name = "synth-nonlinear"
     shape = (6,)
@@ -120,6 +131,7 @@ class SynthNonlinear(SampledDataset):
         return self.network(factors) - self.centre
 
     def network(self, factors: Tensor) -> Tensor:
+        """W2 tanh(W1 w + b1) + b2 of each row."""
         (W1, b1), (W2, b2) = self.layers
         return torch.tanh(factors @ W1.T + b1) @ W2.T + b2
 
@@ -135,15 +147,21 @@ class Ring(GridDataset):
     x = radius (cos a, sin a) + small (cos b, sin b). With Var[x|z] = beta the default lengths put the merging of
     neighbours (beta of a few), of circles and of everything (beta 60 > radius^2 / 2) where the figure has them.
 
+    Examples
+    --------
     >>> data = Ring(circles=4, points=2, radius=10, small=1)
     >>> data.batch(torch.tensor([0, 1])).round()
     tensor([[11., 0.], [ 9., 0.]])
     """
 
     circles: int = 8
-    points: int = 16  # on each circle
-    radius: float = 10.0  # of the ring
-    small: float = 3.0  # radius of each circle
+    """circles on the ring"""
+    points: int = 16
+    """on each circle"""
+    radius: float = 10.0
+    """of the ring"""
+    small: float = 3.0
+    """radius of each circle"""
 
     name = "ring"
     shape = (2,)
