@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from unseam.cli import main
+from unseam.cli.demo import NOTE, print_story
 from unseam.errors import BadInput
 from unseam.show.demo import DemoResult, Plan, demo
 
+ROOT = Path(__file__).parents[2]
 SMALL = Plan(betas=(0.1, 0.3), seeds=2, steps=400, lr=5e-3, latents=3, encoder=(16,), decoder=(16,), workers=1,
              data_parameters={"size": 16, "shapes": 1, "orientations": 1, "xs": 4, "ys": 4})  # fmt: skip
 
@@ -102,6 +104,27 @@ def test_the_verbs(result: DemoResult, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert json.loads(capsys.readouterr().out)["bytes"] > 10_000
     assert main(["report", str(result.run.folder / "nowhere")]) == 2
     assert "is not a run folder" in capsys.readouterr().err
+
+
+STORED = ROOT / "docs" / "figures" / "demo.txt"  # what `unseam demo` printed
+
+
+def test_the_stored_output_is_what_the_demo_prints(result: DemoResult, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table is the same for every plan, to the letter; of the images the words around the numbers."""
+    print_story(result)
+    table, images = capsys.readouterr().out.split("2. Images:")
+    stored_table, stored_images = STORED.read_text().split("2. Images:")
+    assert table.split() == stored_table.split()
+    for words in (NOTE, "member beta seed latents in use DtO chance cost/β MIG", "Both on one page:"):
+        assert words in " ".join(images.split())
+        assert words in " ".join(stored_images.split())
+
+
+def test_the_readme_shows_lines_of_the_stored_output() -> None:
+    (block,) = re.findall(r"```\n(member  beta.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    printed = {line.rstrip() for line in STORED.read_text().splitlines()}
+    assert len(block.splitlines()) == 3
+    assert [line for line in block.splitlines() if line not in printed] == []
 
 
 def test_the_table(result: DemoResult) -> None:

@@ -224,7 +224,8 @@ def warn_of_classes(table: Columns, kinds: Sequence[Kind]) -> list[str]:
     names = [name for name, _, kind in named_columns(table, kinds) if kind == "classes"]
     if not names:
         return []
-    return [f"left out: {', '.join(names[:5])} (kinds {names[0]}=categorical: a column a class but for the first)"]
+    use = f"to use one, a column for each class: kinds {names[0]}=categorical"
+    return [f"words are left out: {', '.join(names[:5])} ({use})"]
 
 
 def warn_of_words(table: Columns, kinds: Sequence[Kind]) -> list[str]:
