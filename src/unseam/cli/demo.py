@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 TABLE = "1. A table: 569 tumours, 30 measurements of the cell nuclei of each. The diagnosis was left out."
-TOGETHER = (
-    "A pair or a group comes back on other rows, but which axes are right within it cannot be known from this table."
+GROUPED = (
+    "A pair or a group comes back on other rows; which axes are right within it cannot be known from this table."
 )
 TELLS = (
     "Factor {factor} alone tells a malignant tumour from a benign one in {share:.0f} % of pairs (a coin: 50 %), "
@@ -66,7 +66,7 @@ def print_story(result: DemoResult) -> None:
     stdout.print(Text(result.found.sentence))
     stdout.print(factors_table(result))
     if any(factor.grade == "pair" for factor in result.found.factors):
-        stdout.print(Text(TOGETHER))
+        stdout.print(Text(GROUPED))
     best = max(range(len(result.tells)), key=result.tells.__getitem__)
     stdout.print(Text(TELLS.format(factor=best, share=100 * result.tells[best])))
     assert result.run.data.space is not None
