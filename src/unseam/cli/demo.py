@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 TABLE = "1. A table: 569 tumours, 30 measurements of the cell nuclei of each. The diagnosis was left out."
-GROUPED = (
-    "A pair or a group comes back on other rows; which axes are right within it cannot be known from this table."
-)
+GROUPED = "A pair or a group comes back on other rows; which axes are right within it cannot be known from this table."
 TELLS = (
     "Factor {factor} alone tells a malignant tumour from a benign one in {share:.0f} % of pairs (a coin: 50 %), "
     "although the diagnosis was never used."
