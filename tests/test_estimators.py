@@ -180,7 +180,7 @@ def test_an_estimator_that_is_interrupted_names_no_folder_that_is_gone(monkeypat
         raise KeyboardInterrupt
 
     monkeypatch.setattr("unseam.train.cohort.train_group", stop)
-    with pytest.raises(KeyboardInterrupt, match="stopped; nothing was kept: start it again"):
+    with pytest.raises(KeyboardInterrupt, match="stopped before anything was saved; start it again"):
         VAE(1, steps=5).fit(np.eye(9))
 
 

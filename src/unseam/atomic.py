@@ -107,7 +107,7 @@ def _orphaned(name: str) -> bool:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this machine runs; one that ended and was not yet buried by its parent does not.
+    """Whether a process of this machine runs; one that ended, but that its parent has not collected yet, does not.
 
     >>> is_running(os.getpid())
     True

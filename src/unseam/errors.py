@@ -48,7 +48,7 @@ class MissingPackage(BadInput, ImportError):
 
 
 class Failed(RuntimeError):
-    """The machine stood in the way (a process was killed, a disk is full); the message says how to go on."""
+    """The machine stood in the way (a process was killed, a disk is full); the message says how to continue."""
 
 
 DAMAGED_TABLE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)

@@ -7,7 +7,7 @@ logging.getLogger("unseam").setLevel(logging.ERROR)     # no notes and no bars
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from html import escape
@@ -49,6 +49,18 @@ log.setLevel(logging.INFO)
 log.propagate = False  # else it is printed twice where the root logger has a handler
 
 _STAGE: ContextVar[str] = ContextVar("stage", default="")
+
+
+def text_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Rows of cells as lines, columns aligned by spaces: the first `left` of them to the left, the others to the right.
+
+    >>> print(text_table([["metric", "value"], ["mig", "1.000"]]))
+    metric  value
+    mig     1.000
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    padded = ([*map(str.ljust, row[:left], widths), *map(str.rjust, row[left:], widths[left:])] for row in rows)
+    return "\n".join("  ".join(row).rstrip() for row in padded)
 
 
 @contextmanager

@@ -211,11 +211,11 @@ class GridDataset(Dataset):
 # Data sets of N rows of continuous factors drawn once from a seed: x = f(w), w ~ p(w).
 
 
-MAX_ROWS = 10**8  # as many draws are kept, at most
+MAX_ROWS = 10**8  # draws held in memory, at most
 
 
 class SampledDataset(Dataset):
-    """N draws of the factors, kept (they are few numbers), and x = f(w) for all of them.
+    """N draws of the factors, held in memory, and x = f(w) for all of them.
 
     A concrete set adds `draw` and `function`; f is computed in double precision and rounded to float32.
     """

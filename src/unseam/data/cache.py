@@ -28,7 +28,7 @@ def data_folder() -> Path:
 
 
 def cached_array(name: str, shape: tuple[int, ...], make: Callable[[], Array]) -> Array:
-    """`make()`, kept under the data folder; a folder that cannot be written only costs time."""
+    """`make()`, cached under the data folder; a folder that cannot be written only costs time."""
     path = data_folder() / "cache" / name
     with suppress(*DAMAGE):
         array = np.load(path, allow_pickle=False)
@@ -40,7 +40,7 @@ def cached_array(name: str, shape: tuple[int, ...], make: Callable[[], Array]) -
     return array
 
 
-# Checks that read a whole file are done once: what they found is kept beside the data, under the file's identity.
+# Checks that read a whole file are done once: the result is cached under the identity of the file.
 
 
 LARGE_FILE = 1 << 26  # bytes from which a note is worth keeping

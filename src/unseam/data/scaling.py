@@ -17,7 +17,7 @@ _UNEVEN = 10.0  # ratio of standard deviations from which one column rules the l
 
 @dataclass(frozen=True)
 class Scaling:
-    """What a run was trained on instead of x; kept with it, and undone when it decodes."""
+    """What a run was trained on instead of x; stored with it, and undone when it decodes."""
 
     shift: tuple[float, ...]
     factor: tuple[float, ...]

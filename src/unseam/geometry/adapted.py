@@ -88,7 +88,7 @@ def diagnose_adapted(
 def as_asked(model: AdaptedModel, likelihood: Likelihood | str | None, s2: float | None = None) -> AdaptedModel:
     """The model with logits where a Bernoulli is asked for and the decoder returns probabilities (a last sigmoid).
 
-    Where nothing is said of the likelihood, and outputs and observations lie in [0, 1], a note says what is assumed.
+    Where no likelihood is given, and outputs and observations lie in [0, 1], a note states what is assumed.
     """
     if isinstance(model.likelihood, Bernoulli) or not model.differentiable:
         return model

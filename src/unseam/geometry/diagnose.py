@@ -1,4 +1,4 @@
-"""`diagnose`: a decoder and codes in, a `Diagnosis` out. It works on our models and on anybody's."""
+"""`diagnose`: a decoder and codes in, a `Diagnosis` out. It works on our models and on any other decoder."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unseam.axes import Array
+from unseam.progress import text_table
 
 _NONE = np.zeros(0)
 NOT_FINITE = ("inf", "-inf", "nan")  # JSON has no word for these: stored as text
@@ -208,9 +209,7 @@ class Diagnosis:
 
     def table(self) -> str:
         """One row of text for each latent, under a row of headings."""
-        rows = self.rows()
-        widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-        return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
+        return text_table(self.rows(), left=0)
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<li>{escape(warning)}</li>" for warning in self.warnings)

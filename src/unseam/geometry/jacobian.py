@@ -27,7 +27,7 @@ NUMBERS_AT_ONCE = 2**19  # points x n x K of one slice: about what a core's cach
 
 
 class Grams(NamedTuple):
-    """The two K x K matrices per point that everything else needs; the Jacobians themselves are not kept."""
+    """The two K x K matrices per point that everything else needs; the Jacobians themselves are not stored."""
 
     gram: Tensor  # (N, K, K)  J^T J
     pullback: Tensor  # (N, K, K)  M = D^T A^2 D

@@ -11,7 +11,6 @@ violation is at most a tenth of what random axes give, or below an absolute limi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -27,6 +26,7 @@ from unseam.geometry.jacobian import hessian, jacobian, singular
 from unseam.geometry.orthogonality import distances, haar, rotations, select
 from unseam.geometry.prepare import PreparedDecoder, each_tensor
 from unseam.geometry.separability import cross_slopes, effective_columns, product_support
+from unseam.progress import text_table
 from unseam.rng import numpy_generator
 
 TENTH = 0.1  # of the chance level: a smaller violation counts as none
@@ -122,17 +122,11 @@ class TheoremTable:
         return {"premises": [asdict(p) for p in self.premises], "theorems": theorems, "active": self.active}
 
     def __str__(self) -> str:
-        parts = [_aligned(self.premise_rows()), "\n".join(p.sentence for p in self.premises)]
+        parts = [text_table(self.premise_rows()), "\n".join(p.sentence for p in self.premises)]
         return "\n\n".join([*parts, "\n".join(f"{a}: {b}; {c}" for a, b, c in self.theorem_rows()[1:])])
 
     def _repr_html_(self) -> str:
         return html_table(self.premise_rows()) + html_table(self.theorem_rows())
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.rjust(w) if c else cell.ljust(w) for c, (cell, w) in
-                               enumerate(zip(row, widths, strict=True))) for row in rows)  # fmt: skip
 
 
 @torch.no_grad()

@@ -225,7 +225,7 @@ def _judge(old: _State, new: _State, sound: Array, rules: _Rules) -> Array:  # (
 
 
 def _run(data: _Data, A: Array, rules: _Rules, steps: int, keep_trace: bool) -> tuple[_State, Array, Array, Array]:
-    """All problems to their ends: finished ones leave the computation, the others go on."""
+    """All problems to their ends: finished ones leave the computation, the others continue."""
     now = _first(A, data.Sy, data.gamma, data.lam)
     left = np.arange(A.shape[-1])
     final, outcome, count, losses = now.take(left >= 0), np.zeros_like(left), np.zeros_like(left), [now.loss]

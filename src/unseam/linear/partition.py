@@ -24,7 +24,7 @@ TIE = 1e-9  # nats a group
 
 @dataclass(frozen=True)
 class Partition:
-    """The best groups found, one a latent (empty for a latent without factors); `gap` 0.0 means proved best.
+    """The best groups found, one per latent (empty for a latent without factors); `gap` 0.0 means proved best.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Partition:
 
 
 def partition_value(tables: Tables, masks: Array) -> Array:  # (Q, m) -> (Q,)
-    """sum_i I(x_i; v_{S_i}) - sum_{i<j} I(v_{S_i}; v_{S_j}), the groups given as one bit mask a latent.
+    """sum_i I(x_i; v_{S_i}) - sum_{i<j} I(v_{S_i}; v_{S_j}), the groups given as one bit mask per latent.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def assignment_masks(labels: Array, m: int) -> Array:  # (Q, s) -> (Q, m)
 
 
 def as_partition(value: float, masks: Array, s: int) -> Partition:  # (m,)
-    """Bit masks, one a latent -> groups."""
+    """Bit masks, one per latent -> groups."""
     return Partition(value, tuple(tuple(j for j in range(s) if mask >> j & 1) for mask in masks))
 
 

@@ -81,7 +81,7 @@ _Triples = tuple[Array, Array, Array]  # rows, columns and values of as many pai
 def _pair(
     a: Array, b: Array, rows: Array, columns: Array, signed: bool, advance: Callable[[int], Any] | None
 ) -> tuple[_Triples, _Triples, float]:
-    """Each of the rows of a with its own one of the columns (rows of b), of which there are at least as many.
+    """Match each row of a with a row of b of its own; b has at least as many rows.
 
     The pairs, all entries of the lists, and how much larger the mean value could be at most. Rows whose whole list is
     taken come again, with lists of the columns that are free.

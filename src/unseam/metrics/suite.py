@@ -15,7 +15,7 @@ from unseam.metrics.base import Score
 from unseam.metrics.inputs import Inputs, prepare_inputs
 from unseam.metrics.registry import METRICS, Metric, knows_vectors
 from unseam.metrics.shared.uncertainty import add_chance, add_intervals
-from unseam.progress import bar
+from unseam.progress import bar, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -328,10 +328,7 @@ def as_text(scores: Scores) -> str:
     mig     1.000  1.000  1.000
     irs     1.000      -      -
     """
-    rows = _cells(scores)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    padded = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
-    return "\n".join("  ".join(row).rstrip() for row in padded)
+    return text_table(_cells(scores))
 
 
 def as_latex(scores: Scores) -> str:

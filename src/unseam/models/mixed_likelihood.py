@@ -2,7 +2,7 @@
 
     log p(x|theta) = sum_i m_i log p_i(x_i|theta_i)                    m_i = 1 if cell i is known, 0 if it is missing
 
-Columns of one kind are adjacent; `columns` says how many of which, from left to right:
+Columns of one kind are adjacent; `columns` lists the kinds with their numbers, from left to right:
 
     gaussian:5            N(theta, s2_i), every column with a variance of its own, learned
     bernoulli:2           0 or 1, mean sigmoid(theta)
@@ -116,7 +116,7 @@ class Mixed(nn.Module):
             return _dirichlet_multinomial(x, theta, observed, getattr(self, self.own[i]).clamp(max=MOST_LOG_C))
         return negative_binomial(x, theta, getattr(self, self.own[i]).clamp(max=MOST_LOG_R))
 
-    def mean(self, theta: Tensor) -> Tensor:  # of counts given their sum: if that is one a column; of the mask: 0
+    def mean(self, theta: Tensor) -> Tensor:  # of counts given their sum: if that is one per column; of the mask: 0
         return torch.cat([_mean(part.kind, part.of(theta)) for part in self.parts], -1)
 
     def curvature(self, theta: Tensor) -> Tensor:

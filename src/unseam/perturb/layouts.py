@@ -1,6 +1,6 @@
 """The two layouts of the latent space that a perturbation plays against each other.
 
-Encoders are frozen and see the original data, so all that is kept of one is q(z|x) of every row; decoders learn on.
+Encoders are frozen and see the original data, so only q(z|x) of every row is stored of each; decoders go on learning.
 """
 
 from __future__ import annotations

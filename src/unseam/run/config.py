@@ -58,9 +58,9 @@ class Training:
     how: Literal["auto", "stacked", "side-by-side"] = "auto"
     """stacked: all members of a process as one; side-by-side: one member at a time, a process per core"""
     workers: int = 0
-    """processes (0: one a core when there is work enough, else this one)"""
+    """processes (0: one per core when there is work enough, else this one)"""
     device: str = "auto"
-    """auto (the fastest here), cpu, cuda (all GPUs), cuda:N or mps"""
+    """auto (the fastest here), cpu, cuda (all GPUs), cuda:N or mps; GPUs are experimental (not yet tested on one)"""
     precision: Literal["auto", "float32", "bfloat16", "float64"] = "auto"
     """auto: bfloat16 networks for conv where the device has it (weights, loss, optimiser stay float32), else float32"""
     engine: Engine = "auto"
@@ -105,7 +105,7 @@ class Member:
 
     seed: int
     hyper: Mapping[str, float]
-    kl_weight: float | None = None  # what its objective says; runs from before it was kept do not know
+    kl_weight: float | None = None  # what its objective says; older runs do not know it
 
     @property
     def setting(self) -> tuple[tuple[str, float], ...]:
@@ -163,7 +163,7 @@ class RunConfig:
     networks : NetworkSource, optional
         Where the user's own networks come from.
     adapted : str, default=""
-        The kind of model, for a run that holds somebody else's model; empty for a trained run.
+        The kind of model, for a run that holds a model trained elsewhere; empty for a trained run.
 
     Examples
     --------
@@ -183,11 +183,11 @@ class RunConfig:
     optimiser: Optimiser = field(default_factory=Optimiser)
     groups: tuple[tuple[int, ...], ...] = ()  # which members are trained together (`cohort.plan`)
     digests: Mapping[str, str] = field(default_factory=dict)  # of the user's own files (`own`), by parameter
-    shape: tuple[int, ...] = ()  # of one observation; runs from before it was kept ask their data
+    shape: tuple[int, ...] = ()  # of one observation; older runs ask their data
     features: tuple[str, ...] = ()  # the names of a table's columns
     scaling: Scaling | None = None  # of a table's columns; undone when a member decodes
     networks: NetworkSource | None = None  # where the user's own networks come from
-    adapted: str = ""  # the class of somebody else's model, which this run only shows (`runs/adapted_run.py`)
+    adapted: str = ""  # the class of a model trained elsewhere, which this run only shows (`runs/adapted_run.py`)
 
     def to_json(self) -> dict[str, Any]:
         """The document that config.json holds."""

@@ -157,9 +157,9 @@ _HUB = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w.-]+))?(
 def _from_hub(address: str) -> Path:
     """The run at `hf:OWNER/NAME[@REVISION][/RUN]`, in the cache of huggingface_hub; of several runs only this one.
 
-    >>> _from_hub("hf:nobody")
+    >>> _from_hub("hf:owner")
     Traceback (most recent call last):
-    unseam.errors.BadInput: run='hf:nobody' must be hf:OWNER/NAME, hf:OWNER/NAME@REVISION or hf:OWNER/NAME/RUN
+    unseam.errors.BadInput: run='hf:owner' must be hf:OWNER/NAME, hf:OWNER/NAME@REVISION or hf:OWNER/NAME/RUN
     """
     found = _HUB.fullmatch(address)
     if found is None:

@@ -261,11 +261,11 @@ class Run:
         return kind(**hyper, **self.config.static).kl_weight()
 
     def snapshots(self) -> list[int]:
-        """Steps at which weights were kept."""
+        """Steps of the snapshots."""
         return sorted({int(p.stem.rsplit("-", 1)[1]) for p in (self.folder / "checkpoints").glob("*-step-*")})
 
     def snapshot_steps(self, member: int) -> list[int]:
-        """Steps at which this member's weights were kept; a run that is still training may have them for some only."""
+        """Steps of the snapshots of this member; a run that is still training may have them for some members only."""
         return [step for step in self.snapshots() if self._weights_file(member, step)[0].exists()]
 
     def model(self, member: int, step: int | None = None) -> Autoencoder:

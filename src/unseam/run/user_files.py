@@ -1,7 +1,7 @@
 """The user's own files behind a run: where they are now, and whether they are what the run was trained on.
 
-Paths inside the run folder are kept relative to it, so that it can be moved; files outside by their whole path. A
-digest of each is kept too: of all its bytes up to WHOLE; of a larger file, of its size and SAMPLES blocks of it.
+Paths inside the run folder are stored relative to it, so that it can be moved; files outside by their whole path. A
+digest of each is stored too: of all its bytes up to WHOLE; of a larger file, of its size and SAMPLES blocks of it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def check_digests(data: Mapping[str, Any], known: Mapping[str, str], folder: Pat
 def digest(path: Path, every: bool = False) -> str:
     """SHA-256 of a file, or of a folder's names, sizes and some of its files.
 
-    Of perturbed data only what is observed counts, not its page or models; with `every` all, as runs once kept it.
+    Of perturbed data only what is observed counts, not its page or models; with `every` all, as older runs have it.
     """
     if path.is_file():
         return _of_file(path, hashlib.sha256()).hexdigest()

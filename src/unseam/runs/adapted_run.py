@@ -196,7 +196,7 @@ class AdaptedEncoder(nn.Module):
 
     def __init__(self, adapted: AdaptedModel, shape: tuple[int, ...]) -> None:
         super().__init__()
-        self.answer = (adapted, shape)  # in a tuple: the model's weights are no weights of this module
+        self.answer = (adapted, shape)  # in a tuple: the model's weights are not weights of this module
 
     def forward(self, x: Tensor) -> Tensor:  # (B, ...) -> (B, outputs)
         adapted, shape = self.answer

@@ -187,7 +187,7 @@ def _pick(rows: Sequence[Mapping[str, Any]], member: int | None, folder: Path) -
 
 
 def read_arrays(path: Path, latents: int) -> dict[str, Array]:
-    """What `align` kept of a member of so many latents: finite numbers, of the shapes that belong together."""
+    """What `align` stored of a member with so many latents: finite numbers, of shapes that belong together."""
     damaged = f"{path} is missing or damaged, or of another run; write it again with `unseam align`"
     try:
         arrays = {

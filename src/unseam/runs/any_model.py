@@ -1,4 +1,4 @@
-"""`unseam.diagnose` and `unseam.align`: a run, anybody's model with observations, or a decoder with codes.
+"""`unseam.diagnose` and `unseam.align`: a run, any model with observations, or a decoder with codes.
 
 The one place where the three forms meet. Models are read by `models/adapters/`, runs by `runs/diagnose.py`, and the
 numbers come from `geometry/`.

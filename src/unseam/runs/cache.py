@@ -1,4 +1,4 @@
-"""What was computed of a member once is kept: a row of `computed` in results.sqlite, and an npz of arrays beside it.
+"""Results computed for a member are cached: a row of `computed` in results.sqlite, and an npz of arrays beside it.
 
 A row is found again by what it depends on: the member's weights (by digest), the step, the rows, the settings, the
 version of the package and its code; that the data is still what it was, `Run.data` sees to. The arrays are written
@@ -32,7 +32,7 @@ CODE = ("axes", "data", "geometry", "linear", "metrics", "models", "objectives",
 
 
 class CachedResult(NamedTuple):
-    """A result as it is kept: what JSON can say, and arrays by name."""
+    """A cached result: what JSON can hold, and arrays by name."""
 
     document: dict[str, Any]
     arrays: dict[str, Array]
@@ -46,7 +46,7 @@ def once(
     make: Callable[[], CachedResult],
     step: int | None = None,
 ) -> CachedResult:
-    """The kept result, or what `make` returns, which is kept from then on."""
+    """The cached result, or what `make` returns, which is then cached."""
     if not run.keeps:
         return make()
     key, identity = _identity(run, member, settings, step)
@@ -59,7 +59,7 @@ def once(
 
 
 def cached_result(run: Run, what: str, member: int, settings: Mapping[str, Any]) -> CachedResult | None:
-    """The kept result; None where it would have to be computed."""
+    """The cached result; None where it would have to be computed."""
     return _read(run.folder, what, member, _identity(run, member, settings)[0]) if run.keeps else None
 
 
@@ -89,7 +89,7 @@ def _place(folder: Path, what: str, member: int, key: str) -> Path:
 
 
 def _read(folder: Path, what: str, member: int, key: str) -> CachedResult | None:
-    """The kept result; None where there is none, or none that can be read."""
+    """The cached result; None where there is none, or none that can be read."""
     try:
         with Results(folder).connection(read_only=True) as connection:
             query = "select document from computed where what = ? and member = ? and key = ?"

@@ -1,4 +1,4 @@
-"""A trained run, diagnosed at held-out rows, each member once: the result is kept. Here runs meet geometry."""
+"""A trained run, diagnosed at held-out rows, each member once: the result is cached. Here runs meet geometry."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def needs_decoder(run: Run) -> None:
 
 
 def diagnosis(run: Run, member: int, points: int, seed: int) -> Diagnosis:
-    """A member's diagnosis, as it was kept or computed now."""
+    """A member's diagnosis, from the cache or computed now."""
     needs_decoder(run)
     rows, settings = _rows_and_settings(run, points, seed)
     make = partial(fresh, run, member, rows, points, seed)

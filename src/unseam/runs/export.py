@@ -78,8 +78,8 @@ def export(run: Run, member: int = 0, to: ExportFormat = "onnx", out: str | Path
     >>> folder = tempfile.mkdtemp()
     >>> run = unseam.fit("synth-linear", steps=5, network="linear", latents=2, out=folder + "/run",
     ...                  data_parameters={"size": 200})
-    >>> told = export(run, 0, "safetensors")
-    >>> sorted(told["files"]), told["largest_difference"]
+    >>> found = export(run, 0, "safetensors")
+    >>> sorted(found["files"]), found["largest_difference"]
     (['card', 'weights'], 0.0)
     """
     write = lookup(EXPORT_FORMATS, to, "to")

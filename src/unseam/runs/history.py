@@ -1,4 +1,4 @@
-"""A member over training: from its logged rows, and from the weights that were kept."""
+"""A member over training: from its logged rows and its snapshots."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from unseam.runs.represent import represent
 
 
 class History(NamedTuple):
-    """A member over training, from its logged rows and kept snapshots."""
+    """A member over training, from its logged rows and its snapshots."""
 
     steps: Array  # (T,) at which latents were logged
     delta_kl: Array  # (T,)
-    snapshot_steps: Array  # (U,) at which weights were kept; empty when none were
+    snapshot_steps: Array  # (U,) of the snapshots; empty when there are none
     cost: Array  # (U,) entanglement cost in nats
     dto: Array  # (U,)
 

@@ -22,7 +22,7 @@ Names = dict[int, dict[int, str]]  # member -> latent -> name
 
 
 def data_place(run: Run) -> str:
-    """The folder of one's own data, to distinguish two files of one name; empty for other data."""
+    """The folder of the user's own data, to distinguish two files of one name; empty for other data."""
     own = files(run.config.data).get("name")
     return "" if own is None else f"in {Path(own).parent.name or Path(own).parent}"
 
@@ -60,7 +60,7 @@ def name_latent(run: Run, member: int, latent: int, name: str) -> dict[int, str]
     try:
         write_atomic(_place(run), json.dumps(all_names, indent=1, ensure_ascii=False))
     except ENVIRONMENT as error:
-        raise BadInput(f"the name cannot be kept: {error_text(error)}") from None
+        raise BadInput(f"the name cannot be stored: {error_text(error)}") from None
     return all_names[member]
 
 

@@ -225,7 +225,7 @@ def comparable_groups(run: Run, members: list[int]) -> list[list[int]]:
 
 
 def _cached_agreement(run: Run, group: list[int], seed: int) -> dict[int, MemberAgreement]:
-    """What was kept of a group, or is computed now: all of it depends on every member's weights."""
+    """The cached agreement of a group, or a new one: all of it depends on every member's weights."""
     weights = [run.weights_digest(member, None) for member in group]
     rows = sample_rows(run, None, _ROWS, seed, "seeds")
     settings = {"rows": rows.to_json(), "seed": seed, "group": group, "with": weights}

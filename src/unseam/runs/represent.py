@@ -35,7 +35,7 @@ class RowSample(NamedTuple):
     rows: Tensor  # (N,)
     held: bool  # whether the run held out any rows at all
     of: Dataset | None = None  # whose rows these are, if not the run's
-    adapted: bool = False  # of somebody else's model: which rows it was trained on is not known
+    adapted: bool = False  # of a model trained elsewhere: the rows that it was trained on are not known
 
     def to_json(self) -> dict[str, Any]:
         return {"which": self.which, "count": len(self.rows)}

@@ -60,7 +60,7 @@ class DemoResult:
     """What the demo found."""
 
     run: Run
-    rows: list[dict[str, Any]]  # one a member, as `cohort.table_rows`
+    rows: list[dict[str, Any]]  # one per member, as `cohort.table_rows`
     chosen: int
     compared: int | None  # the least orthogonal of the members with as many active latents
     active: int  # the stable number of active latents

@@ -89,7 +89,7 @@ def spectra(axes: Axes, d: Diagnosis) -> None:
 
 
 def _over_training(axes: Axes, h: History) -> None:
-    """Delta_KL at the logged steps and, where snapshots were kept, the entanglement cost."""
+    """Delta_KL at the logged steps and, where there are snapshots, the entanglement cost."""
     if not len(h.steps):
         axes.text(0.5, 0.9, "no KL: a point posterior", ha="center", transform=axes.transAxes)
     shown = np.isfinite(h.delta_kl)

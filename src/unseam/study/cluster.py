@@ -189,7 +189,7 @@ class Hands:
         self.client, self.todo, self.folder, self.seconds, self.device = client, todo, str(folder), seconds, device
         self.futures: dict[int, Any] = {}
         self.rest: dict[int, float] = {}  # piece -> not before this time
-        self.problems: dict[int, str] = {}  # piece -> why it cannot be done; the others go on
+        self.problems: dict[int, str] = {}  # piece -> why it cannot be done; the others continue
         self.errors, self.round, self.lost, self.filled = Counter[int](), 0, 0.0, time.monotonic()
 
     def busy(self) -> bool:
@@ -261,7 +261,7 @@ def job_array(folder: Path, pieces: int, deadline: float | None = None, device: 
 #SBATCH --cpus-per-task=1
 #PBS -J 0-{pieces - 1}
 #BSUB -J "unseam[1-{pieces}]"
-# Submit it again to go on: done pieces end at once, others from their checkpoint.
+# Submit it again to continue: done pieces end at once, others from their checkpoint.
 export OMP_NUM_THREADS=1
 n=${{SLURM_ARRAY_TASK_ID:-${{PBS_ARRAY_INDEX:-$((${{LSB_JOBINDEX:-1}} - 1))}}}}
 exec {shlex.quote(sys.executable)} -m unseam study work {place} --piece "$n"{limit}

@@ -38,7 +38,7 @@ def study_resume_command(folder: Path, grid: str = "GRID") -> str:
 
 
 class Stopped(KeyboardInterrupt):
-    """A study stopped by the user; its folder holds all that is needed to go on."""
+    """A study stopped by the user; its folder holds all that is needed to continue."""
 
 
 def study(
@@ -52,7 +52,7 @@ def study(
     show: bool | None = None,
     **cluster: Any,
 ) -> dict[str, Any]:
-    """Train and score every model of a grid; run it again to go on. Returns what `unseam study --json` prints.
+    """Train and score every model of a grid; run it again to continue. Returns what `unseam study --json` prints.
 
     `grid` is a preset or a TOML file; `on` is "here", the address of a Dask scheduler, or slurm, pbs, lsf. `device` is
     where models are trained: auto, cpu, cuda, cuda:N or mps; the grid's own setting, else the CPU, when not given.

@@ -44,7 +44,7 @@ class Lost(Exception):
 
 @dataclass
 class Lease:
-    """The right to work at a piece, until somebody takes the next number."""
+    """The right to work at a piece, until another process takes the next number."""
 
     path: Path
     token: str
@@ -100,7 +100,7 @@ def claim(folder: Path) -> Lease | None:
     lease = Lease(folder / f"lease-{number:08d}", secrets.token_hex(8))
     try:
         os.close(os.open(lease.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    except FileExistsError:  # somebody was faster
+    except FileExistsError:  # another process was faster
         return None
     lease.beat()
     for old in folder.glob("lease-*"):  # they count no more, and their holders see that they are gone

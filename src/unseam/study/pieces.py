@@ -119,7 +119,7 @@ class Deadline(Exception):
 
 
 def advance(place: Place, deadline: float | None = None, stop: Callable[[], bool] = lambda: False) -> str:
-    """Take a piece on until it is done ("done"), the time is up ("later"), or somebody else has it ("held").
+    """Take a piece on until it is done ("done"), the time is up ("later"), or another process has it ("held").
 
     `deadline` is a time of `time.monotonic`; `stop` may ask for the end before it.
     """
@@ -136,7 +136,7 @@ def advance(place: Place, deadline: float | None = None, stop: Callable[[], bool
         return stop() or lease.lost.is_set() or (deadline is not None and time.monotonic() > deadline)
 
     try:
-        if not place.done:  # somebody may have ended it between the two looks
+        if not place.done:  # another process may have finished it between the two checks
             with heartbeat(lease), guarded(lease.check):
                 _work(place, lease, over)
     except Deadline:

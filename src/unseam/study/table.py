@@ -110,7 +110,7 @@ def times(folder: Path, models: int) -> list[float]:
 
 
 def stored_codes(path: Path, models: int) -> list[Array]:
-    """The codes that a piece kept; none where they are gone or damaged, which costs the scores that compare models."""
+    """The codes that a piece stored; none where they are lost or damaged, and then models are not compared."""
     with suppress(BadInput):
         found = np.asarray(load_array(path, str(path))[...])
         if found.ndim == 3 and len(found) == models and found.dtype.kind == "f":

@@ -134,7 +134,7 @@ def run_cohort(
     callbacks: Sequence[Callback] = (),
     networks: MakeNetworks | None = None,
 ) -> None:
-    """Train every group that is not finished; call it again to go on where it stopped."""
+    """Train every group that is not finished; call it again to continue where it stopped."""
     ours = (folder, tuple(callbacks), networks)
     jobs = [Job(config, objective, members, number, *ours) for number, members in enumerate(config.groups)]
     total = len(config.members) * config.training.steps

@@ -361,7 +361,7 @@ def extended(run: Run, steps: int) -> Run:
             f"{run.folder} is an aligned run, which has no optimiser's state; train the run it was made from"
         )
     if pack_of(run.folder) is not None:
-        raise BadInput(f"{run.folder} is a packed run, without its optimisers' state; go on where it was trained")
+        raise BadInput(f"{run.folder} is a packed run, without its optimisers' state; continue where it was trained")
     _ = run.data  # refused now if it has changed
     run.rows.create()
     run.rows.reopen(before)

@@ -35,7 +35,7 @@ from unseam.train.xla import XLA, xla_engine
 
 _EVALUATION = 2048  # held-out samples behind the final numbers
 _SETTLING = 8192  # trained samples behind parameters that are set when training ends
-SUMS = ("loss", "reconstruction", "kl")  # what is kept of the held-out samples
+SUMS = ("loss", "reconstruction", "kl")  # what is stored of the held-out samples
 ABSENT = {"reconstruction": None}  # an objective that does not reconstruct has no such number; its KL is 0
 LATENT = ("kl", "mu_std", "mu2", "sigma2", "log_sigma2")  # and of each latent
 LONGEST_CODE = 1e5  # nats of KL that no working code needs
@@ -91,7 +91,7 @@ def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
 
 
 def choose_engine(job: Job, forward: Forward, state: State, feed: Feed, journal: Journal) -> StepByStep | XLA:
-    """What the run asks for, where it can be had; a group that has begun with one goes on with it."""
+    """What the run asks for, where it can be had; a group that has begun with one continues with it."""
     training = job.config.training
     if training.engine == "xla" and state.step < training.steps and state.engine in ("", "xla"):
         with journal.paused():

@@ -92,7 +92,7 @@ def resume_command(folder: Path) -> str:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training stopped by the user; the run folder holds all that is needed to go on."""
+    """Training stopped by the user; the run folder holds all that is needed to continue."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(f"stopped; continue with: {resume_command(folder)}")
@@ -111,7 +111,7 @@ def without_resume() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("stopped; nothing was kept: start it again") from None
+        raise KeyboardInterrupt("stopped before anything was saved; start it again") from None
     except Failed as error:
         raise Failed(re.sub(r"then continue with: .*", "then start it again", str(error))) from error
 

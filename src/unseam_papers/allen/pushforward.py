@@ -159,7 +159,7 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
 
 
 def polar_control() -> VerdictRow:
-    """Polar coordinates pass the identities above and are no product: what they cannot see (A12)."""
+    """Polar coordinates pass the identities above but are not a product: what they cannot see (A12)."""
     from unseam_papers.allen.separable_speeds import codes, passes_a4, plane_maps, premises  # its settings are not ours
 
     _, decode, low, high = plane_maps["polar"]
@@ -210,7 +210,7 @@ def _curves(ax: Axes, cell: dict[str, Any]) -> None:
 def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     vae, full, ae = (np.median(of(numbers, way, "contrast")) for way in _WAYS)
     failed = [_WAYS[way] for way in list(_WAYS)[1:] if rows[f"{way} error"].verdict != "holds"]
-    told = (
+    failures = (
         f"Not told apart from the VAE by the test: {' and '.join(failed)}; the true axes turned by 45 degrees would "
         f"cost {shapes.worst_axes_cost(shapes.LENGTH_RATIO):.3f} nats, so there is not much room between good and bad."
         if failed
@@ -221,7 +221,7 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     return (
         "The error of the product is the IMA contrast to rounding, whatever the model, since it is an identity; what "
         f"training decides is its size: {vae:.3f} nats for the VAE, {full:.3f} for the full posterior and {ae:.3f} "
-        f"for the autoencoder (medians over restarts). {told} Around a point, the principal axes of the data lie "
+        f"for the autoencoder (medians over restarts). {failures} Around a point, the principal axes of the data lie "
         f"{pca:.0f} degrees from the left singular vectors of the VAE's Jacobian. A rotation of the latents does not "
         f"change those; what the diagonal posterior adds is that the columns themselves point along the axes "
         f"({columns:.0f} degrees; full posterior {other:.0f})."

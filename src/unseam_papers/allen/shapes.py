@@ -19,7 +19,7 @@ from unseam_papers.frame.exhibit import Work, beta_argument
 _S2 = 0.5  # variance of the likelihood; with beta 0.03 a VAE of variance 0.015 (Theorem 3)
 _BETA = 0.03
 LR = 3e-3
-LENGTH_RATIO = 1.5  # of the lengths of the two columns, unless said otherwise
+LENGTH_RATIO = 1.5  # of the lengths of the two columns, unless stated otherwise
 SHAPE = {"kind": "parabolic", "spread": 0.5, "size": 10_000}
 _TRAINING = {"batch": 64, "latents": 2, "s2": _S2, **mlp(24, 24)}
 CHOICES = (

@@ -135,7 +135,7 @@ def _as_text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Work:
-    """Where an exhibit keeps its finished steps and its models, so that a killed run goes on where it stopped."""
+    """Where an exhibit keeps its finished steps and its models, so that a killed run continues where it stopped."""
 
     folder: Path  # the finished steps of this exhibit
     runs: Path = Path("runs")  # trained cohorts, shared by the exhibits: two that ask for the same train it once

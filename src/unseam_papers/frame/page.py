@@ -76,7 +76,7 @@ def printed_command(entry: Mapping[str, Any]) -> str:
 
 
 def seen(entry: Mapping[str, Any], known: Sequence[str] = ()) -> dict[str, Any]:
-    """What the templates see of an entry; a choice that is known already is not said again."""
+    """What the templates see of an entry; a choice that is known already is not repeated."""
     rows = entry_rows([entry])
     choices = [choice for choice in entry["choices"] if choice not in known]
     return {
@@ -95,8 +95,8 @@ def seen(entry: Mapping[str, Any], known: Sequence[str] = ()) -> dict[str, Any]:
 
 def _notes(rows: Sequence[VerdictRow]) -> list[str]:
     """Rule and note of each row that has one."""
-    told = [(row.what, f"{row.reason}: {row.why}" if row.reason else "", row) for row in rows]
-    texts = [(what, join_parts(why, row.rule, row.note)) for what, why, row in told]
+    described = [(row.what, f"{row.reason}: {row.why}" if row.reason else "", row) for row in rows]
+    texts = [(what, join_parts(why, row.rule, row.note)) for what, why, row in described]
     return [f"{what}: {text}." for what, text in texts if text]
 
 

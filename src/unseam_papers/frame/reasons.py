@@ -13,7 +13,7 @@ from scipy.stats import binomtest, norm
 from unseam.axes import Array
 from unseam_papers.frame.rows import COMPARED, ROW_REASONS, Reason, Verdict, VerdictRow
 
-_MOST = 10_000  # restarts beyond which nobody trains
+_MOST = 10_000  # restarts, more than can be trained
 _SURE = float(norm.ppf(0.95) + norm.ppf(0.8))  # a one-sided test at 5 % that shows an effect in 80 % of cases
 Samples = Sequence[float] | Array
 

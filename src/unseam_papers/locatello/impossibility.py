@@ -169,13 +169,13 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
     still = exact["log_det"] < 1e-3 and exact["turn"] < 1e-9
     ours = f"|log |det J|| at most {exact['log_det']:.1g}, |A'A - I| at most {exact['turn']:.1g}"
     least = f"least |df_i/du_j| {exact['least']:.2g}"
-    told = f"told apart with AUC {auc:.3f}; a plain turn of u, which the trees must see: {plain:.3f}"
+    text = f"told apart with AUC {auc:.3f}; a plain turn of u, which the trees must see: {plain:.3f}"
     far = f"largest distance from the uniform distribution {marginal:.3f}"
     rows = [
         identity("density", "density of u and f(u)", ours, still, "below 1e-3 and 1e-9", published="the same"),
         identity("derivatives", "df_i/du_j", least, exact["least"] > 0, "above 0", published="!= 0 almost everywhere"),
         equal("marginals", "marginals of f(u), sampled", marginal, sure_marginal, far),
-        equal("joint", "u and f(u), sampled", abs(auc - 0.5), sure_joint, told, plain - 0.5 > _MARGINS["joint"]),
+        equal("joint", "u and f(u), sampled", abs(auc - 0.5), sure_joint, text, plain - 0.5 > _MARGINS["joint"]),
     ]
     for name, label in METRIC_NAMES.items():
         left = [score_left(found, str(a), name) for a in numbers["a"]]

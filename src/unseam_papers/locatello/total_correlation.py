@@ -146,7 +146,7 @@ def _network(settings: Settings) -> dict[str, Any]:
 
 
 def _correlations(run: Run, method: str, samples: int) -> dict[str, list[float]]:
-    """Strength and both total correlations, one a member."""
+    """Strength and both total correlations, one per member."""
     scores = evaluate(run, list(_CODES.values()), samples=samples, rows="all")
     name, _ = published_strengths(method, 2)
     members = range(len(run.members))

@@ -162,14 +162,14 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: VerdictRows) -> str:
-    told = "; ".join(
+    text = "; ".join(
         f"at {one['shift']:g} {plus_minus(one['found'], '.1f')} (A D {one['A D']:.1f}, J {one['J']:.1f})"
         for one in numbers["at"]
     )
     close = sum(row.verdict == "holds" for key, row in rows.items() if key.startswith("A D"))
     apart = [row for key, row in rows.items() if key.startswith("J") and row.verdict != "shown"]
     return (
-        f"Degrees by which the latents are turned from the factors, and the two predictions: {told}. The prediction by "
+        f"Degrees by which the latents are turned from the factors, and the two predictions: {text}. The prediction by "
         f"A D is met in {close} of {len(numbers['at'])} cases, and in {sum(r.verdict == 'holds' for r in apart)} of "
         f"{len(apart)} cases where the two differ the angles are shown to be nearer to it than to J's."
     )

@@ -157,8 +157,10 @@ def kept_more(other: str, numbers: Numbers) -> VerdictRow:
 
 
 def _left_out(found: Mapping[str, Any]) -> str:
-    told = {s: found[s]["left out"] for s in SIGMAS if found[s]["left out"]}
-    return ", ".join(f"{s}: {plus_minus(scores['mcc'], '.2f')}" for s, scores in told.items()) or "none were left out"
+    left_out = {s: found[s]["left out"] for s in SIGMAS if found[s]["left out"]}
+    return (
+        ", ".join(f"{s}: {plus_minus(scores['mcc'], '.2f')}" for s, scores in left_out.items()) or "none were left out"
+    )
 
 
 def draw(numbers: Numbers) -> Figure:

@@ -6,7 +6,7 @@
               turned: the disentangled model itself, two latents turned by 45 degrees
     beta      of the models that m is learned from, and of the fresh ones that are scored
 
-The noise of latents is no further factor: where it is frozen the KL is a constant of m, so the ELBO's gap is that of
+The noise of latents is not a further factor: where it is frozen the KL is a constant of m, so the ELBO's gap is that of
 reconstructions; where it is free and reconstructions alone count, it goes to 0 and nothing holds it.
 """
 
@@ -74,8 +74,8 @@ def _cohort(settings: Settings, work: Work, name: str, data: Dataset, beta: floa
     folder = work.runs / f"{ID}-{name}-{beta:g}-{broken.named(_length(settings), first, count)}"
     if (folder / "config.json").exists():
         return work.noted(resume(folder))
-    told = {**broken.training(_as_z11(settings)), "beta": beta, "seeds": list(range(first, first + count))}
-    return work.noted(fit(data, "beta-vae", out=folder, **work.how(told)))
+    options = {**broken.training(_as_z11(settings)), "beta": beta, "seeds": list(range(first, first + count))}
+    return work.noted(fit(data, "beta-vae", out=folder, **work.how(options)))
 
 
 def _scored(run: Run) -> list[float]:
@@ -152,7 +152,7 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: VerdictRows) -> str:
-    told = "; ".join(
+    text = "; ".join(
         f"beta {c['beta']:g}, {c['gap']}, {c['teacher']} {np.mean(c['original']):.2f} to {np.mean(c['mig']):.2f}"
         for c in numbers["cells"]
     )
@@ -161,4 +161,4 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
         for value in (*_GAPS, *_TEACHERS)
     }
     counted = ", ".join(f"{value} {sum(found)} of {len(found)}" for value, found in works.items())
-    return f"Mean MIG of fresh models, original to changed: {told}. Cells in which the change works: {counted}."
+    return f"Mean MIG of fresh models, original to changed: {text}. Cells in which the change works: {counted}."

@@ -151,7 +151,7 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: VerdictRows) -> str:
-    told = "; ".join(
+    text = "; ".join(
         f"{name.replace('_', ' ')} {np.median(found['real'] or [np.inf]):.3f} against "
         f"{np.median(found['twin'] or [np.inf]):.3f}, linear {found['linear']:.3f}"
         for name, found in numbers["sets"].items()
@@ -159,6 +159,6 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     held = [name for name in numbers["sets"] if rows[f"{name} above"].verdict == "holds"]
     against = [name for name in numbers["sets"] if rows[f"{name} above"].verdict == "fails"]
     return (
-        f"Median radius of real data against its twin's: {told}. Shown above the twin in {len(held)} of "
+        f"Median radius of real data against its twin's: {text}. Shown above the twin in {len(held)} of "
         f"{len(numbers['sets'])} sets and below it in {len(against)}."
     )

@@ -107,8 +107,8 @@ def _measure(run: Run, member: int) -> dict[str, Any]:
     active = active_codes(seen.codes, seen.variances) & (seen.codes.std(0) > _VARIES)
     found = score(seen.codes, seen.factors, seen.space, _METRICS, active=active) if active.any() else {}
     axes = distance(run, member, points=_POINTS)["relative"]
-    told = {"weight": hyper.get("hessian", hyper.get("beta")), "H": float(H), "cost": float(cost), "axes": axes}
-    return {**told, "active": int(active.sum()), **{name: s.value for name, s in found.items()}}
+    numbers = {"weight": hyper.get("hessian", hyper.get("beta")), "H": float(H), "cost": float(cost), "axes": axes}
+    return {**numbers, "active": int(active.sum()), **{name: s.value for name, s in found.items()}}
 
 
 def able(members: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

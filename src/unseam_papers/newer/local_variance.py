@@ -174,7 +174,7 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def conclude(numbers: Numbers, rows: VerdictRows) -> str:
-    told = "; ".join(
+    text = "; ".join(
         f"{one['threshold']:g}: {plus_minus(_errors(one, predicted(_middles(), one['threshold'])), '.2f')} against "
         f"{np.mean(_errors(one, np.full(_BINS, min(1.0, one['threshold'] / whole_variance())))):.2f}"
         for one in numbers["at"]
@@ -182,7 +182,7 @@ def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     held = [row.verdict == "holds" for key, row in rows.items() if key.startswith("local")]
     awake = [row for key, row in rows.items() if key.startswith("awake")]
     return (
-        f"Mean error of the local prediction against that of the global one, by beta s2: {told}. The local one is met "
+        f"Mean error of the local prediction against that of the global one, by beta s2: {text}. The local one is met "
         f"at {sum(held)} of {len(held)} strengths. Above the variance of the whole the latent is still in use where "
         f"the local variance is large: {', '.join(row.ours for row in awake) or 'not tried'}."
     )

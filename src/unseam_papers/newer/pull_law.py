@@ -234,13 +234,13 @@ def draw(numbers: Numbers) -> Figure:
 
 def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     held = sum(row.verdict == "holds" for row in rows.values())
-    told = ", ".join(
+    text = ", ".join(
         f"{one['ratio']:g}: {plus_minus([n / p for _, n, p in one['found']], '.2f')}" for one in numbers["at"]
     )
     again = {r: steps_to_halve(20, pull(r)) for r in (1.05, 1.1, 1.2, 1.5)}
     slow = ", ".join(f"{r:g} {steps / again[1.5]:.0f}" for r, steps in again.items())
     return (
-        f"Steps needed over steps predicted, by ratio: {told}; {held} of {len(rows)} ratios are met. By the law, how "
+        f"Steps needed over steps predicted, by ratio: {text}; {held} of {len(rows)} ratios are met. By the law, how "
         f"long it takes depends on the ratio of the singular values (in units of the time at 1.5: {slow}), on learning "
         "rate x beta, and on the angle at which a start arrives. At equal singular values the pull is 0."
     )

@@ -209,16 +209,16 @@ def named(*parts: Any) -> str:
 def broken(settings: Settings, work: Work) -> Dataset:
     """The perturbed data set, made once."""
     data, game = base(settings), Game(eps=_EPS, rounds=settings.rounds)
-    told: dict[str, Any] = {"steps": settings.learned}
+    options: dict[str, Any] = {"steps": settings.learned}
     how: dict[str, Any] = {}
     if settings.world:
         game = replace(game, eps=largest_change(settings), samples=5, lr=1e-4, gap="reconstruction")
-        told = {**training(settings), **settings.methods["beta-vae"]}
+        options = {**training(settings), **settings.methods["beta-vae"]}
         how = {"how": "restart", "ensemble": WORLDS[settings.world].ensemble}
-    folder = work.runs / f"perturbed-{named(config(data), asdict(game), told, settings.teachers)}"
+    folder = work.runs / f"perturbed-{named(config(data), asdict(game), options, settings.teachers)}"
     if (folder / "perturbed.json").exists():
         return load_data(folder)
-    return perturb(data, folder, game, seeds=range(settings.teachers), **how, **told).data
+    return perturb(data, folder, game, seeds=range(settings.teachers), **how, **options).data
 
 
 def data_at(settings: Settings, work: Work, place: str) -> Dataset:
@@ -233,13 +233,13 @@ def data_at(settings: Settings, work: Work, place: str) -> Dataset:
 
 def _train(settings: Settings, work: Work, place: str, data: Dataset, method: str, **hyper: Any) -> Run:
     """A cohort of fresh seeds, trained once."""
-    told = {**training(settings), **settings.methods[method], **hyper}
+    options = {**training(settings), **settings.methods[method], **hyper}
     seeds = [FRESH + seed for seed in range(settings.restarts)]
     where = data.folder if hasattr(data, "folder") else config(data)
-    folder = work.runs / f"{place}-{method}-{named(where, method, told, seeds)}"
+    folder = work.runs / f"{place}-{method}-{named(where, method, options, seeds)}"
     if (folder / "config.json").exists():
         return work.noted(resume(folder))
-    return work.noted(fit(data, method, out=folder, **work.how({"seeds": seeds, **told})))
+    return work.noted(fit(data, method, out=folder, **work.how({"seeds": seeds, **options})))
 
 
 def _scored(run: Run, metrics: Sequence[str] = tuple(METRIC_TABLES)) -> Numbers:

@@ -136,7 +136,7 @@ def _look(run: Run, member: int, samples: int) -> dict[str, Any]:
     pair, known = holders(codes, v)
     z, some = codes[:, pair], codes[:1000]
     M = metrics(model.decode, torch.from_numpy(some), model.likelihood, dtype=torch.float64).pullback.detach().numpy()
-    free, told = pair_coordinates(some[:, pair], M[:, pair][:, :, pair], beta), labelled_coordinates(z, v)
+    free, with_labels = pair_coordinates(some[:, pair], M[:, pair][:, :, pair], beta), labelled_coordinates(z, v)
     by_hue, by_view = roles(z - np.array(free.centre), v)
     score = mig(codes, seen.factors)
     return {
@@ -145,7 +145,7 @@ def _look(run: Run, member: int, samples: int) -> dict[str, Any]:
         "pair": pair,
         "known": known.tolist(),
         "kind": free.kind,
-        "labelled": told.kind,
+        "labelled": with_labels.kind,
         "hue": by_hue,
         "view": by_view,
         "cut": _cut(codes[:, int(np.argmax(np.asarray(score.matrix)[_WALL]))], v[:, 0]),
@@ -177,8 +177,8 @@ def compute(settings: Settings, work: Work) -> Numbers:
     step = f"{run.config.data['name']}-"
     found = work.each(names, lambda m: _look(run, int(m), settings.samples), prefix=f"{step}member-")
     moved = work.once(f"{step}moved", lambda: _moves(run.data, settings.samples))
-    told = {"data": run.config.data["name"], **training_arguments(settings, "beta", "size")}
-    return {**told, "moved": moved, "members": list(found.values())}
+    options = {"data": run.config.data["name"], **training_arguments(settings, "beta", "size")}
+    return {**options, "moved": moved, "members": list(found.values())}
 
 
 def _moves(data: Any, samples: int) -> list[float]:
@@ -249,8 +249,8 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
     cartesian, polar = ([m for m in members if m["kind"] == kind] for kind in ("cartesian", "polar"))
     cuts = [m["cut"] for m in cartesian]
     commonest = max(cuts, key=cuts.count, default=0)
-    told = [m for m in members if "undecided" not in (m["kind"], m["labelled"])]
-    same = sum(m["kind"] == m["labelled"] for m in told)
+    decided = [m for m in members if "undecided" not in (m["kind"], m["labelled"])]
+    same = sum(m["kind"] == m["labelled"] for m in decided)
     hue, view = pick(numbers["members"], "known").mean(0)
     knows = f"{hue:.0%} of the hue's and {view:.0%} of the orientation's entropy"
     reliably = "cartesian restarts: the circle of hues is cut at the commonest hue"
@@ -260,7 +260,7 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
         counted("hue", "polar restarts: the hue is the angle", "the angular component", [m["hue"] for m in polar]),
         counted("view", "polar restarts: the view is the radius", "the radial component", [m["view"] for m in polar]),
         counted("cut", reliably, "reliably encode the color in the same way", [c == commonest for c in cuts]),
-        control("labels", "told apart without labels as with them", f"{same} of {len(told)} decided pairs"),
+        control("labels", "told apart without labels as with them", f"{same} of {len(decided)} decided pairs"),
         beyond("known", "what the pair knows, mean over restarts", knows),
     ]
 

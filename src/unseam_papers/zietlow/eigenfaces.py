@@ -222,7 +222,7 @@ def combined(
     key: str, what: str, published: str, ours: str, numbers: Numbers, p: Sequence[float], opposite: Sequence[float],
     test: str,
 ) -> VerdictRow:  # fmt: skip
-    """The verdict of one-sided tests over orders of the active latents, one a restart, together (Fisher)."""
+    """The verdict of one-sided tests over orders of the active latents, one per restart, together (Fisher)."""
     least = [1 / math.factorial(len(m["active"])) for m in numbers["members"]]
     # Spearman's p of a perfect order is 0 by the t approximation, 1/n! in truth
     together, against = (float(combine_pvalues(np.maximum(ps, least)).pvalue) for ps in (p, opposite))

@@ -124,7 +124,7 @@ def boundary(points: dict[float, Numbers]) -> list[VerdictRow]:
     ratio = [r for r, found in distances.items() for _ in found]
     missing = left_out([value for point in points.values() for value in point["DtO"]])
     n, chance = max(len(distances[1.0]), 2), "the axes are random: DtO against that of random axes"
-    told = (
+    note = (
         f"margin: what angles on 0 to 30 degrees instead of 0 to 45 would change; with {n} restarts the test agrees in "
         f"{100 * power(n, 45):.0f} % of cases if the axes are random and in {100 * power(n, 30):.0f} % if they are on "
         "0 to 30 degrees"
@@ -142,7 +142,7 @@ def boundary(points: dict[float, Numbers]) -> list[VerdictRow]:
               [value for found in distances.values() for value in found], -1, note=missing),
         *steps,
         alike("random", f"at ratio 1 {chance}", "random alignments", distances[1.0], CHANCE_DTO, CHANCE_DTO - NARROW,
-              note=told),
+              note=note),
         beyond("random at 1.2", small.what, small.ours, rule=small.rule,
                note="the margin and the restarts decide what can be told: see the row above"),
     ]  # fmt: skip

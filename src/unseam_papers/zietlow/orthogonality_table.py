@@ -219,8 +219,8 @@ def _points(ax: Any, name: str, score: str, models: Numbers) -> None:
 
 
 def conclude(numbers: Numbers, rows: VerdictRows) -> str:
-    told = [row for row in rows.values() if row.verdict != "not comparable"]
-    orders, cells = ([row for row in told if row.kind == f"published {kind}"] for kind in ("ordering", "number"))
+    comparable = [row for row in rows.values() if row.verdict != "not comparable"]
+    orders, cells = ([row for row in comparable if row.kind == f"published {kind}"] for kind in ("ordering", "number"))
     held, same = (sum(row.verdict == "agrees" for row in some) for some in (orders, cells))
     return (
         f"{held} of {len(orders)} orderings are shown; {same} of {len(cells)} published values that can be compared "
@@ -237,13 +237,13 @@ def _explained(numbers: Numbers, rows: VerdictRows) -> str:
         done = numbers["sets"].get(name, {}).get("readings")
         if not done:
             continue
-        said = {"agrees": "agrees", "holds": "agrees", "differs": "differs", "fails": "differs"}
+        words_of = {"agrees": "agrees", "holds": "agrees", "differs": "differs", "fails": "differs"}
         ways = {"the sum over outputs": "beta-VAE"} | {_WORDS[which]: f"if {which}" for which in done}
-        told = []
+        readings = []
         for words, key in ways.items():
-            DS, DtO = (said.get(rows[f"{name} {score} {key}"].verdict, "open") for score in ("DS", "DtO"))
-            told.append(f"{words}: DS {DS}, DtO {DtO}")
-        parts.append(f"Readings of the loss on {name}: {'; '.join(told)}. ")
+            DS, DtO = (words_of.get(rows[f"{name} {score} {key}"].verdict, "open") for score in ("DS", "DtO"))
+            readings.append(f"{words}: DS {DS}, DtO {DtO}")
+        parts.append(f"Readings of the loss on {name}: {'; '.join(readings)}. ")
     return "".join(parts) + (
         "No reading of beta touches the autoencoder, which has none. Against a mean everywhere: on MNIST beta = 1 "
         "would be 784 in our units and should leave no active latent (not tried). "

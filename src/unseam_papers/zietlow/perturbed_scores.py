@@ -151,20 +151,20 @@ def draw_one(numbers: Numbers, axes: Any) -> None:
 
 
 def conclude(numbers: Numbers, rows: VerdictRows) -> str:
-    told = conclude_one(numbers, rows["halved"])
+    first = conclude_one(numbers, rows["halved"])
     if "also" not in numbers:
-        return told
+        return first
     world = numbers["also"]["world"]
-    return f"{numbers['world']}: {told} {world}: {conclude_one(numbers['also'], rows[f'{world} halved'])}"
+    return f"{numbers['world']}: {first} {world}: {conclude_one(numbers['also'], rows[f'{world} halved'])}"
 
 
 def conclude_one(numbers: Numbers, halved: VerdictRow) -> str:
     scores = numbers["scores"]
     means = {m: [f"{np.mean(found[place]['mig']):.2f}" for place in PLACES] for m, found in scores.items()}
-    told = "; ".join(f"{NAMES[m]} {' / '.join(values)}" for m, values in means.items())
+    text = "; ".join(f"{NAMES[m]} {' / '.join(values)}" for m, values in means.items())
     verdict = "falls to half or less" if halved.verdict == "holds" else "does not fall to half"
     same = np.mean(numbers["rms"]["mig"])
     return (
-        f"Mean MIG on original / perturbed / noisy data: {told}. No pixel moved by more than {numbers['eps']:g}. MIG "
+        f"Mean MIG on original / perturbed / noisy data: {text}. No pixel moved by more than {numbers['eps']:g}. MIG "
         f"of the beta-VAE {verdict}; noise of the same root mean square leaves it at {same:.2f}."
     )

@@ -75,7 +75,7 @@ def wide(work: Work, name: str, size: TrainingSize) -> Numbers:
 
 
 def deltas(run: Run, chosen: Sequence[int]) -> Numbers:
-    """Shares in per cent, one a restart, and Delta_KL (at most 10: it is infinite where the KL is 0) over the steps."""
+    """Shares in per cent, one per restart, and Delta_KL over the steps (at most 10: infinite where the KL is 0)."""
     found = [regime(run, member) for member in chosen]
     curve = np.minimum([delta for _, delta in found], 10.0)
     kept = np.unique(np.geomspace(1, curve.shape[1], min(120, curve.shape[1])).astype(int)) - 1

@@ -55,8 +55,8 @@ def judge(numbers: Numbers) -> list[VerdictRow]:
         name, low = best(numbers, metric)
         what = f"beta-VAE, {title.split(', ')[1]}: original above the best strength on perturbed data (x{name})"
         high = unpruned(numbers["original"], metric, numbers["latents"])
-        said = "scores do not come back near the original level"
-        row = ordering(metric, what, said, high, low, names=("original", "perturbed"), note=numbers.get("whose", ""))
+        claim = "scores do not come back near the original level"
+        row = ordering(metric, what, claim, high, low, names=("original", "perturbed"), note=numbers.get("whose", ""))
         verdict, few = enough(row.verdict, len(low))
         rows.append(replace(row, verdict=verdict, rule=join_parts(row.rule, few)))
     lost = "; ".join(f"x{f} {_dropped(found, numbers['latents'])}" for f, found in numbers["scaled"].items())

@@ -1,6 +1,6 @@
 """Download the files of a data set, check what they hold, and put them into the data folder, whole or not at all.
 
-Why not pooch: it verifies and shows a bar, but does not go on where a download broke off (files have up to 12 GB),
+Why not pooch: it verifies and shows a bar, but does not resume where a download broke off (files have up to 12 GB),
 knows one address per file, and checks one hash. `NAME.part` keeps what arrived; a later call requests the rest, from
 any mirror, and only what has the right size and hashes gets its name.
 """
@@ -183,7 +183,7 @@ def download(address: str, file: File, target: Path) -> Path:
     except DOWNLOAD_ERRORS as error:
         no_room = isinstance(error, OSError) and error.errno in NO_ROOM
         if no_room or not (whole or isinstance(error, Wrong)):
-            raise  # the connection broke or the disk is full: what came is kept
+            raise  # the connection broke or the disk is full: the bytes so far stay on disk
         part.unlink(missing_ok=True)
         if not resumed:
             raise

@@ -1,6 +1,6 @@
 """`rooms`: the factor space of Shapes3D (Burgess and Kim 2018), drawn by us: a coloured solid in a coloured room.
 
-The 480 views (scale x shape x orientation) are traced once per size and kept; hues are then a product of each view's
+The 480 views (scale x shape x orientation) are traced once per size and cached; hues are then a product of each view's
 four paints (see `_trace`) with colours.
 """
 

@@ -26,7 +26,7 @@ class PointView:
     cosines: Tensor  # (K, K) between the columns of J
     pairs: Tensor  # (K, K) the cost shared out over pairs
     singular: Tensor  # (K,) largest first
-    vectors: Tensor  # (K, K) right singular vectors, one a column
+    vectors: Tensor  # (K, K) right singular vectors, as columns
     cost: float  # nats
 
 

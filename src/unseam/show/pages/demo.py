@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import torch
 from markupsafe import Markup
@@ -31,9 +30,7 @@ def write_demo_page(
     some = numpy_generator(0, "demo page").choice(len(run.data), _IMAGES, replace=False)
     album.add("examples", strip(run.data.batch(torch.as_tensor(some))))
     views = [cohort.chosen] if cohort.other is None else [cohort.chosen, cohort.other]
-    shown = [
-        SimpleNamespace(cards=latent_cards(cohort, view, album), shape=run.data.shape, view=view) for view in views
-    ]
+    shown = [{"cards": latent_cards(cohort, view, album), "shape": run.data.shape, "view": view} for view in views]
     texts = list(reversed(why)) or [""]
     scores = [view.mig.value for view in cohort.views if view.mig is not None]
     place = 1 + sum(score > cohort.chosen.mig.value for score in scores) if cohort.chosen.mig else None

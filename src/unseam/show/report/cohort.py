@@ -56,7 +56,7 @@ class Judged(NamedTuple):
     """Members ordered without labels, and how far metrics agree with that order."""
 
     order: list[int]  # positions of the members, the best first
-    scores: dict[str, list[float]]  # metric -> one a member, for the metrics that all of them have
+    scores: dict[str, list[float]]  # metric -> one per member, for the metrics that all of them have
     agreement: dict[str, dict[str, float | None]]  # criterion -> metric -> rank correlation
 
 

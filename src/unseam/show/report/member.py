@@ -75,7 +75,7 @@ class MemberPage:
     examples: str  # picture: inputs above reconstructions
     count: int  # of them
     held: bool  # whether these rows were held out
-    adapted: bool  # whether it is somebody else's model, whose training is not known
+    adapted: bool  # whether the model was trained elsewhere, so that its training is not known
     pairs: list[PairTable]
     figures: dict[str, Figure]
     axes: tuple[str, str] | None = None  # of the drawings, in the data's columns
@@ -223,7 +223,7 @@ def _curves(run: Run, view: View) -> dict[str, Figure]:
 
 
 def timeline(run: Run, view: View) -> dict[str, Figure]:
-    """KL of each latent and the distance from the polarized regime over training; the cost at kept snapshots."""
+    """KL of each latent and the distance from the polarized regime over training; the cost at snapshots."""
     steps, (kl,) = latent_columns(run, view.member, "kl")
     each = {f"{k}": thinned(steps, kl[:, k]) for k in view.order()[: len(LATENT_COLOURS)]}
     colours = {f"{z.index}": shade(z.index, z.active) for z in view.diagnosis.latents}

@@ -31,7 +31,7 @@ CAPTIONS = (  # of a member's figures, in the order of the page
     ("reconstructions", "Reconstructed against observed values."),
     ("kl", "KL of each latent over training."),
     ("regime", "Distance from the polarized regime over training; below 0.03 it holds."),
-    ("cost-history", "Entanglement cost at the snapshots that were kept."),
+    ("cost-history", "Entanglement cost at the snapshots."),
 )
 
 

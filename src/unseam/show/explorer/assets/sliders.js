@@ -4,17 +4,17 @@ import { h, number } from "/dom.js";
 import { showSigned } from "/picture.js";
 
 export class Slider {
-  // spec: {key, label, says, tag, low, high, step}; moved(value, settled, fresh) is told of every move:
+  // spec: {key, label, says, tag, low, high, step}; moved(value, settled, fresh) is called at every move:
   // is it the last of a drag, is it surely the first
   constructor(spec, moved) {
     Object.assign(this, { spec, moved });
     const range = { type: "range", min: spec.low, max: spec.high, step: "any", "aria-label": spec.title };
     this.range = h("input", {
       ...range,
-      oninput: () => this.told(this.range.valueAsNumber, false),
-      onchange: () => this.told(this.range.valueAsNumber, true),
+      oninput: () => this.change(this.range.valueAsNumber, false),
+      onchange: () => this.change(this.range.valueAsNumber, true),
       onkeydown: (event) => this.key(event),
-      ondblclick: () => this.told(this.start, true),
+      ondblclick: () => this.change(this.start, true),
     });
     this.box = h("input", {
       type: "number",
@@ -64,13 +64,13 @@ export class Slider {
     box.select();
   }
 
-  told(value, settled, fresh = false) {
+  change(value, settled, fresh = false) {
     if (Number.isFinite(value)) this.moved(value, settled, fresh);
   }
 
   typed() {
     const value = this.box.valueAsNumber;
-    if (Number.isFinite(value) && Math.abs(value) <= 1000) this.told(value, true);
+    if (Number.isFinite(value) && Math.abs(value) <= 1000) this.change(value, true);
     else this.set(this.value);
   }
 
@@ -94,7 +94,7 @@ export class Slider {
     if (to === null || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     event.stopPropagation();
-    this.told(to, false, !event.repeat);
+    this.change(to, false, !event.repeat);
   }
 
   set(value) {
