@@ -157,8 +157,8 @@ def _card(runs: Sequence[tuple[str, Run]], licence: str, tables: Sequence[str] =
             f"{c.objective} on {data}; {len(run.members)} members, {c.training.steps} steps, batch {c.training.batch}, "
             f"{c.architecture.network}, {c.architecture.latents} latents, {c.architecture.likelihood}, "
             f"{c.optimiser.name} {c.optimiser.lr:g}.",
-            text_table(run.table().drop(columns=["seconds", "note"])),
-            text_table(run.rows.read("scores")[["member", "name", "value"]]) or scores,
+            markdown_table(run.table().drop(columns=["seconds", "note"])),
+            markdown_table(run.rows.read("scores")[["member", "name", "value"]]) or scores,
         ]
     return "\n\n".join(parts) + "\n"
 
@@ -172,10 +172,10 @@ def _front_matter(runs: Sequence[tuple[str, Run]], licence: str) -> str:
     return f"---\nlibrary_name: unseam\n{named}\ntags:\n{listed}\n---"
 
 
-def text_table(frame: pd.DataFrame) -> str:
+def markdown_table(frame: pd.DataFrame) -> str:
     """A Markdown table; nothing for no rows.
 
-    >>> print(text_table(pd.DataFrame({"member": [0], "mig": [0.25]})))
+    >>> print(markdown_table(pd.DataFrame({"member": [0], "mig": [0.25]})))
     | member | mig |
     | --- | --- |
     | 0 | 0.25 |
