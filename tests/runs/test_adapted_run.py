@@ -1,6 +1,7 @@
 """Other people's models as runs: report, explorer, traversals, scores and command line take what `diagnose` takes."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +244,34 @@ def test_align_score_and_match_take_a_file_and_a_name(
         message = capsys.readouterr().err
         assert error in message
         assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def load():\n    return 1 / 0", r"line 2 of m.py fails with ZeroDivisionError: division by zero"),
+        ("import nothing_of_this_name", r"line 1 of m.py fails with ModuleNotFoundError: No module named"),
+        ("load = (", r"m.py fails with SyntaxError"),
+        ("load = 'hello'", r"is of type str; give a model with encode and decode"),
+        (
+            "def load():\n    return lambda z: z",
+            r"of type function; give a model with encode and decode, an \(encoder, decoder\) pair",
+        ),
+    ],
+)
+def test_a_file_that_makes_no_model_is_one_line(
+    text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.py").write_text(text)
+    np.save("x.npy", X.numpy())
+    np.save("y.npy", Z.numpy())
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    before = sorted(tmp_path.rglob("*"))
+    for verb in ("diagnose", "align", "traverse", "report", "explore", "evaluate", "match", "score"):
+        more = {"match": ["m.py:load"], "score": ["y.npy"]}.get(verb, [])
+        assert main([verb, "m.py:load", *more, "--data", "x.npy"]) == 2
+        message = capsys.readouterr().err
+        assert re.search(words, message)
+        assert message.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before

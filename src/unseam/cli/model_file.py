@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from unseam.errors import BadInput
@@ -39,14 +42,38 @@ def load_model(place: str | Path) -> Any:
     sys.path.insert(0, str(file.parent))  # as `python FILE.py` has it
     module = module_from_spec(spec)
     sys.modules.setdefault(file.stem, module)
-    spec.loader.exec_module(module)
+    with _in_one_line(place, file):
+        spec.loader.exec_module(module)
     if not hasattr(module, name):
         names = [n for n in vars(module) if not n.startswith("_")]
         raise BadInput(f"model={str(place)!r}: {file.name} has no {name}; it has {', '.join(names[-8:])}")
     model = getattr(module, name)
     from unseam.models.adapters import adapter_for
+    from unseam.models.own_networks import described
 
-    return model() if adapter_for(model) is None and callable(model) else model
+    if adapter_for(model) is None and callable(model):
+        with _in_one_line(place, file):
+            model = model()
+    if adapter_for(model) is None:
+        raise BadInput(
+            f"model={str(place)!r} is of type {described(model)}; give a model with encode and decode, an (encoder, "
+            "decoder) pair, or a function without arguments that returns one"
+        )
+    return model
+
+
+@contextmanager
+def _in_one_line(place: str | Path, file: Path) -> Iterator[None]:
+    """An error in the user's file as one line that says where; `python FILE.py` shows the rest."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except Exception as error:
+        lines = [step.lineno for step in extract_tb(error.__traceback__) if Path(step.filename) == file]
+        where = f"line {lines[-1]} of {file.name}" if lines else file.name
+        text = (str(error).strip().splitlines() or [""])[0][:160]
+        raise BadInput(f"model={str(place)!r}: {where} fails with {type(error).__name__}: {text}") from error
 
 
 def read_observations(data: str | None, place: str | Path) -> Any:
