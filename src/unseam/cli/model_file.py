@@ -69,7 +69,7 @@ def _in_one_line(place: str | Path, file: Path) -> Iterator[None]:
         yield
     except BadInput:
         raise
-    except Exception as error:
+    except Exception as error:  # the file is the user's and may fail in any way
         lines = [step.lineno for step in extract_tb(error.__traceback__) if Path(step.filename) == file]
         where = f"line {lines[-1]} of {file.name}" if lines else file.name
         text = (str(error).strip().splitlines() or [""])[0][:160]
