@@ -31,15 +31,19 @@ BOOT = (
 Inbox = Queue[tuple["Process", Any]]
 
 
+_THREADS = ("OMP_NUM_THREADS", "PJRT_NPROC")  # of torch and NumPy; of JAX
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Processes started here use one thread; they read it before they load their libraries."""
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
         yield
     finally:
-        os.environ.pop("OMP_NUM_THREADS") if before is None else os.environ.update(OMP_NUM_THREADS=before)
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 @contextmanager

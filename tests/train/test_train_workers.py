@@ -1,19 +1,23 @@
 """Workers may die: the group goes on in another process, to the same result; a group that kills twice is given up."""
 
 import os
+import re
 import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from unseam.axes import Pass, Terms
 from unseam.errors import Failed
 from unseam.objectives import Context, Objective
 from unseam.run import Run
 from unseam.run.checkpoint import load_checkpoint
-from unseam.train import fit
+from unseam.sklearn_api import VAE
+from unseam.train import cohort, fit
 from unseam.train.workers import resume_command
 
 LIVES = "UNSEAM_TEST_LIVES"  # a file with one letter for every death still to come
@@ -104,3 +108,44 @@ def test_a_signal_to_the_first_process_leaves_a_checkpoint_of_every_worker(
     found = [load_checkpoint(path)[1]["step"] for path in (tmp_path / "run" / "checkpoints").iterdir()]
     assert len(found) == workers
     assert all(0 < step < 900 for step in found)
+
+
+@dataclass(frozen=True)
+class Counts(Objective):
+    """An autoencoder that says with how many threads its process works."""
+
+    def __call__(self, pass_: Pass, context: Context) -> Terms:
+        os.write(2, f"threads: torch {torch.get_num_threads()}, JAX {os.environ.get('PJRT_NPROC')}\n".encode())
+        return Terms({"reconstruction": -context.model.likelihood.log_prob(pass_.x, pass_.theta)})
+
+
+def test_workers_compute_with_one_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """JAX would start a pool of as many threads as there are cores in each of them."""
+    monkeypatch.delenv("PJRT_NPROC", raising=False)
+    fit("synth-linear", Counts, seeds=(0, 1), network="linear", latents=2, steps=3, batch=8, how="side-by-side",
+        check=False, workers=2, data_parameters={"size": 100}, out=tmp_path / "run")  # fmt: skip
+    assert set(re.findall("threads: .*", capfd.readouterr().err)) == {"threads: torch 1, JAX 1"}
+    assert "PJRT_NPROC" not in os.environ
+
+
+def test_small_networks_train_with_one_thread_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where several processes share the cores, threads on small matrices wait for each other."""
+    seen: list[int] = []
+    real = cohort.train_group
+
+    def counted(*arguments: object) -> None:
+        seen.append(torch.get_num_threads())
+        real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cohort, "train_group", counted)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        fit("synth-linear", network="linear", latents=2, steps=3, batch=8, data_parameters={"size": 100},
+            out=tmp_path / "run", show=False)  # fmt: skip
+        VAE(2, steps=3, settings={"batch": 8}).fit(np.random.default_rng(0).normal(size=(50, 4)))
+        assert (seen, torch.get_num_threads()) == ([1, 1], 2)
+    finally:
+        torch.set_num_threads(threads)

@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,6 +191,36 @@ def test_resumed_is_uninterrupted_bit_for_bit_however_it_was_cut(
     assert rows(whole) == rows(again)
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from unseam.train import fit, xla
+xla._OPTIONS = {options}
+def power_cut(logged):
+    if logged.step == 40:
+        os.kill(os.getpid(), signal.SIGKILL)
+fit("synth-nonlinear", out=Path({out!r}), callbacks=power_cut, **{settings!r})
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
+def test_a_killed_training_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    """Killed at step 40, resumed in another process from the checkpoint of step 36: the tensors of the uninterrupted
+    run, bit for bit, and the same logged rows, none of them twice."""
+    settings = {"precision": "float32", "checkpoint_steps": 12, "objective": "beta-vae", "engine": "xla"}
+    given = {**TINY, "seeds": [0, 1], "data_parameters": {"size": 200}, "show": False, **settings}
+    script = KILLED.format(options=xla._OPTIONS, out=str(tmp_path / "killed"), settings=given)
+    assert subprocess.run([sys.executable, "-c", script]).returncode == -signal.SIGKILL
+    assert load_checkpoint(tmp_path / "killed/checkpoints/group-000.safetensors")[1]["step"] == 36
+    again = resume(tmp_path / "killed")
+    assert engines(again) == {"xla"}
+    whole = train(tmp_path / "whole", **settings)
+    ours, theirs = checkpoint(whole), checkpoint(again)
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert rows(whole) == rows(again)
+
+
 def test_chunks_are_bounded_by_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = train(tmp_path / "whole")
     monkeypatch.setattr(xla, "_MEMORY", 3 * 2 * 16 * (4 + 3 * 4))  # of three steps: rows, and noise of three latents
@@ -290,7 +323,9 @@ def test_long_runs_of_small_networks_choose_it(monkeypatch: pytest.MonkeyPatch, 
 
     assert chosen() == chosen(network="linear") == chosen(seeds=range(30)) == "xla"
     assert chosen(steps=1000) == chosen(network="conv") == "written-out"
-    assert chosen(encoder=(1000, 1000)) == chosen(engine="written-out") == "written-out"
+    assert chosen(encoder=(1000, 1000), steps=3000) == "xla"  # wide layers win more at each step
+    assert chosen(steps=3000) == chosen(encoder=(1000, 1000), steps=500) == "written-out"
+    assert chosen(engine="written-out") == "written-out"
     monkeypatch.setattr(cohort, "installed", lambda: False)
     assert chosen() == "written-out"
     with pytest.raises(BadInput, match=r"engine='xla' needs JAX.*unseam\[xla\]"):

@@ -36,7 +36,7 @@ from unseam.train.xla import installed
 
 STACKABLE = 400_000  # parameters of one member up to which a stack is faster than one member at a time
 XLA_STARTS = 4.0  # seconds in which a step is translated and compiled
-XLA_SAVES = (5e-4, 8.5e-5)  # seconds that a step of a small stack is faster then, and more for each of its members
+XLA_SAVES = (5e-4, 8.5e-5, 3e-9)  # seconds that a step is faster then; more for each member; for each parameter of it
 WORTH_A_PROCESS = 20_000  # member-steps below which starting a process costs more than it saves
 
 
@@ -64,9 +64,8 @@ def plan(
         training.precision if training.precision != "auto" else ("bfloat16" if conv and fast_bfloat16() else "float32")
     )
     training = replace(training, how=how, workers=workers, precision=precision)
-    training = replace(
-        training, engine=engine_for(training, how == "stacked" and small and worth_xla(training.steps, count / pieces))
-    )
+    worth = config.architecture.network in ("mlp", "linear") and worth_xla(training.steps, count / pieces, parameters)
+    training = replace(training, engine=engine_for(training, worth))
     return replace(config, training=training, groups=_cut(count, pieces))
 
 
@@ -82,14 +81,14 @@ def engine_for(training: Training, worth: bool) -> Engine:
     return "xla" if worth and installed() else "written-out"
 
 
-def worth_xla(steps: int, members: float) -> bool:
-    """Whether a stack trains long enough to win back what XLA takes to start.
+def worth_xla(steps: int, members: float, parameters: int) -> bool:
+    """Whether a group trains long enough to win back what XLA takes to start.
 
-    >>> worth_xla(3000, 1), worth_xla(3000, 10), worth_xla(10_000, 1)
-    (False, True, True)
+    >>> worth_xla(3000, 1, 7000), worth_xla(3000, 10, 7000), worth_xla(10_000, 1, 7000), worth_xla(3000, 1, 1_000_000)
+    (False, True, True, True)
     """
-    each, more = XLA_SAVES
-    return steps * (each + more * members) > XLA_STARTS
+    each, by_member, by_parameter = XLA_SAVES
+    return steps * (each + members * (by_member + parameters * by_parameter)) > XLA_STARTS
 
 
 def where(training: Training) -> Training:

@@ -118,17 +118,17 @@ def step_graph(forward: Forward, state: State, x: Tensor, noise: Mapping[str, Te
 
 def report_graph(
     forward: Forward, state: State, x: Tensor, noise: Mapping[str, Tensor]
-) -> tuple[fx.GraphModule, list[str]]:
-    """What is logged of a batch, as a graph of the same arguments, and its names."""
-    names: list[str] = []
+) -> tuple[fx.GraphModule, dict[str, torch.Size]]:
+    """What is logged of a batch, as a graph of the same arguments, and its names and shapes."""
+    shapes: dict[str, torch.Size] = {}
 
     def look(*flat: Tensor) -> list[Tensor]:
         _, report = forward.run(state, *_named(state, list(noise), flat), logging=True)
-        names[:] = report
+        shapes.update({name: value.shape for name, value in report.items()})
         return list(report.values())
 
     with torch.no_grad():
-        return _watched(look, arguments(state, x, noise)), names
+        return _watched(look, arguments(state, x, noise)), shapes
 
 
 def _named(

@@ -74,7 +74,7 @@ class XLA:
         self.forward, self.state, self.feed = forward, state, feed
         example = feed(0, forward.shapes)
         inputs = arguments(state, *example)
-        look, self.names = report_graph(forward, state, *example)
+        look, self.shapes = report_graph(forward, state, *example)
         programs = [translated(clean(graph, inputs)) for graph in (step_graph(forward, state, *example), look)]
         per_step = sum(part.nbytes for part in self._draw(feed, 0, 1, 1))
         self.capacity = max(1, min(CHUNK, _MEMORY // per_step))
@@ -86,7 +86,9 @@ class XLA:
             self.members = None if len(feed.seeds) == len(feed.member_seeds) else np.asarray(feed.members)
             self.advance = jax.jit(self._advance(programs[0]), compiler_options=_OPTIONS)
             self.measure = jax.jit(self._measure(programs[1]), compiler_options=_OPTIONS)
+            self.joined = jax.jit(_joined, compiler_options=_OPTIONS)
         self.load()
+        self.store()  # the same numbers; compiled here, where no training time is counted
 
     def context(self) -> AbstractContextManager[None]:
         """In double precision only if the run is; the user's own settings of JAX stay what they are."""
@@ -125,13 +127,20 @@ class XLA:
                 return jnp.where(alive.reshape(-1, *[1] * (old.ndim - 1)) if axis else alive[0], new, old)
 
             stepped: list[Any] = []
+            remembered: list[Any] = []
             for p, s, rate, size, m in zip(weights, settings, rates, sizes, moments, strict=True):
                 gradients = [next(results).reshape(leaf.shape) for leaf in p[:size]]
-                out = [optimised(s, rate[i], *old) for old in zip(p, gradients, *m, strict=True)]
-                stepped.append(
-                    [list(map(kept, new, old)) for new, old in zip(zip(*out, strict=True), (p, *m), strict=True)]
-                )
-            return [new[0] for new in stepped], [new[1:] for new in stepped], fine
+                new = [
+                    [kept(moment(s, k, old, g), old) for old, g in zip(parts, gradients, strict=True)]
+                    for k, parts in enumerate(m)
+                ]
+                # The weights' update reads the new moments from memory. Left to itself, XLA computes them again
+                # from the old ones, which it copies for that at every step: 4 to 20 % of a step.
+                new = lax.optimization_barrier(new) if new else new
+                changed = [optimised(s, rate[i], *of) for of in zip(p, gradients, *new, strict=True)]
+                stepped.append(list(map(kept, changed, p)))
+                remembered.append(new)
+            return stepped, remembered, fine
 
         def advance(
             carry: Any, drawn: Any, rates: Any, memory: Any, first: Any, start: Any, stop: Any, alive: Any
@@ -158,7 +167,7 @@ class XLA:
 
             first = one(0)
             total = lax.fori_loop(1, count, lambda i, total: [a + b for a, b in zip(total, one(i), strict=True)], first)
-            return [value / jnp.asarray(count, value.dtype) for value in total]
+            return _flat([value / jnp.asarray(count, value.dtype) for value in total])
 
         return measure
 
@@ -173,28 +182,30 @@ class XLA:
         self.alive = np.array([i not in self.state.held for i in range(self.forward.members)])
         self.counts = {name: int(steppers[name].moments.get("step", torch.zeros((), device="cpu"))) for name in stacks}
         weights = [[leaf.detach().numpy().copy() for leaf in stack.leaves] for stack in stacks.values()]
-        moments = [[[part.numpy().copy() for part in parts] for parts in self._moments(name)] for name in stacks]
+        moments = [[self._leaves(name, flat) for flat in self._moments(name)] for name in stacks]
         with self.context():
             self.carry = jax.device_put((weights, moments), jax.local_devices(backend="cpu")[0])
+
+    def _leaves(self, player: str, flat: Tensor) -> list[Any]:
+        """A copy of a flat buffer as arrays in the shapes of the leaves."""
+        stack = self.state.stacks[player]
+        return [(part[0] if stack.members == 1 else part).numpy().copy() for part in stack.like(flat)]
 
     @torch.no_grad()
     def store(self) -> None:
         """Put them back, for checkpoints and all who look at the state."""
-        weights, moments = self.carry
-        for name, leaves, memories in zip(self.state.stacks, weights, moments, strict=True):
-            for leaf, new in zip(self.state.stacks[name].leaves, leaves, strict=True):
-                leaf.copy_(torch.from_dlpack(new))
-            for parts, news in zip(self._moments(name), memories, strict=True):
-                for part, new in zip(parts, news, strict=True):
-                    part.copy_(torch.from_dlpack(new))
+        with self.context():
+            flat = self.joined(self.carry)
+        for name, (weights, moments) in zip(self.state.stacks, flat, strict=True):
+            self.state.stacks[name].flat.copy_(torch.from_dlpack(weights))
+            for kept, new in zip(self._moments(name), moments, strict=True):
+                kept.copy_(torch.from_dlpack(new))
             if "step" in (kept := self.state.optimisers[name].moments):
                 kept["step"].fill_(self.counts[name])
 
-    def _moments(self, player: str) -> list[list[Tensor]]:
-        """What the player's optimiser keeps, in the shapes of the leaves."""
-        stack, kept = self.state.stacks[player], self.state.optimisers[player].moments
-        blocks = [stack.like(value) for name, value in kept.items() if name != "step"]
-        return [[part[0] if stack.members == 1 else part for part in parts] for parts in blocks]
+    def _moments(self, player: str) -> list[Tensor]:
+        """What the player's optimiser keeps, each as flat as the weights."""
+        return [value for name, value in self.state.optimisers[player].moments.items() if name != "step"]
 
     def run(self, count: int) -> int:
         """Up to `count` steps; how many were done: fewer than asked for when a chunk is full or nobody is left."""
@@ -251,7 +262,7 @@ class XLA:
 
     def report(self) -> dict[str, Tensor]:
         """What is logged of this step's batch."""
-        return self._means(self._draw(self.feed, self.state.step, 1, self.looked), 1)
+        return self._named(self._means(self._draw(self.feed, self.state.step, 1, self.looked), 1))
 
     def held_out(self, feed: Feed, batches: int) -> dict[str, Tensor]:
         """Means of what is logged over the first batches of a feed, which are drawn once."""
@@ -261,14 +272,18 @@ class XLA:
         parts, left = [], batches
         for drawn in self.kept[1]:
             size = min(self.looked, left)
-            parts.append((size / batches, self._means(drawn, size)))
+            parts.append(size / batches * self._means(drawn, size))
             left -= size
-        return {name: torch.stack([share * part[name] for share, part in parts]).sum(0) for name in self.names}
+        return self._named(torch.stack(parts).sum(0))
 
-    def _means(self, drawn: Sequence[Any], count: int) -> dict[str, Tensor]:
+    def _means(self, drawn: Sequence[Any], count: int) -> Tensor:
+        """All that is logged as one flat tensor: to hand over each number costs more than to compute it."""
         with self.context():
-            found = self.measure(self.carry[0], drawn, self.memory, self.state.step, count)
-        return {name: torch.from_dlpack(value) for name, value in zip(self.names, found, strict=True)}
+            return torch.from_dlpack(self.measure(self.carry[0], drawn, self.memory, self.state.step, count))
+
+    def _named(self, flat: Tensor) -> dict[str, Tensor]:
+        parts = flat.split([shape.numel() for shape in self.shapes.values()])
+        return {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
 
     def members_held(self) -> None:
         """Members were stopped: the others go on without them."""
@@ -336,19 +351,35 @@ def _close(ours: Tensor, theirs: Tensor, tolerance: float, least: float) -> bool
     return bool((ours[known] - theirs[known]).abs().max() <= tolerance * scale)
 
 
-def optimised(s: Optimiser, rate: Any, p: Any, g: Any, *moments: Any) -> tuple[Any, ...]:
-    """One step of a parameter by its gradient, as `stack.Stepper` does it: the new parameter and moments."""
+def _flat(parts: Sequence[Any]) -> Any:
+    from jax import numpy as jnp
+
+    return jnp.concatenate([part.ravel() for part in parts])
+
+
+def _joined(carry: Any) -> list[tuple[Any, list[Any]]]:
+    """Each player's weights and moments in one array, in the order of the stack's flat buffer."""
+    return [(_flat(weights), [_flat(parts) for parts in moments]) for weights, moments in zip(*carry, strict=True)]
+
+
+def moment(s: Optimiser, k: int, old: Any, g: Any) -> Any:
+    """What the optimiser keeps of a parameter's gradients (its k-th number), after one more."""
+    if s.name == "adagrad":
+        return old + g * g
+    return old + (1 - s.b1) * (g - old) if k == 0 else s.b2 * old + (1 - s.b2) * g * g
+
+
+def optimised(s: Optimiser, rate: Any, p: Any, g: Any, *moments: Any) -> Any:
+    """A parameter after one step, as `stack.Stepper` does it, by its gradient and the new moments."""
     from jax import numpy as jnp
 
     if s.name == "adam":
         m, v = moments
         eps = s.eps or float(jnp.finfo(p.dtype).tiny)
-        m, v = m + (1 - s.b1) * (g - m), s.b2 * v + (1 - s.b2) * g * g
-        return (1 - s.lr * s.weight_decay) * p - rate[0] * m / (jnp.sqrt(v) / rate[1] + eps), m, v
+        return (1 - s.lr * s.weight_decay) * p - rate[0] * m / (jnp.sqrt(v) / rate[1] + eps)
     if s.name == "adagrad":
-        total = moments[0] + g * g
-        return p - s.lr * g / (jnp.sqrt(total) + ADAGRAD_EPS), total
-    return (p - s.lr * g,)
+        return p - s.lr * g / (jnp.sqrt(moments[0]) + ADAGRAD_EPS)
+    return p - s.lr * g
 
 
 def translated(module: fx.GraphModule) -> Callable[..., list[Any]]:
