@@ -195,11 +195,11 @@ class XLA:
     def store(self) -> None:
         """Put them back, for checkpoints and all who look at the state."""
         with self.context():
-            flat = self.joined(self.carry)
-        for name, (weights, moments) in zip(self.state.stacks, flat, strict=True):
+            joined = self.joined(self.carry)
+        for name, (weights, moments) in zip(self.state.stacks, joined, strict=True):
             self.state.stacks[name].flat.copy_(torch.from_dlpack(weights))
-            for kept, new in zip(self._moments(name), moments, strict=True):
-                kept.copy_(torch.from_dlpack(new))
+            for flat, new in zip(self._moments(name), moments, strict=True):
+                flat.copy_(torch.from_dlpack(new))
             if "step" in (kept := self.state.optimisers[name].moments):
                 kept["step"].fill_(self.counts[name])
 
