@@ -131,7 +131,7 @@ class XLA:
             for p, s, rate, size, m in zip(weights, settings, rates, sizes, moments, strict=True):
                 gradients = [next(results).reshape(leaf.shape) for leaf in p[:size]]
                 new = [
-                    [kept(moment(s, k, old, g), old) for old, g in zip(parts, gradients, strict=True)]
+                    [kept(new_moment(s, k, old, g), old) for old, g in zip(parts, gradients, strict=True)]
                     for k, parts in enumerate(m)
                 ]
                 # The weights' update reads the new moments from memory. Left to itself, XLA computes them again
@@ -362,7 +362,7 @@ def _joined(carry: Any) -> list[tuple[Any, list[Any]]]:
     return [(_flat(weights), [_flat(parts) for parts in moments]) for weights, moments in zip(*carry, strict=True)]
 
 
-def moment(s: Optimiser, k: int, old: Any, g: Any) -> Any:
+def new_moment(s: Optimiser, k: int, old: Any, g: Any) -> Any:
     """What the optimiser keeps of a parameter's gradients (its k-th number), after one more."""
     if s.name == "adagrad":
         return old + g * g
