@@ -91,7 +91,11 @@ def plainly(line: str) -> str:
     "--steps='1e4x' is not an integer"
     >>> plainly("Error parsing --encoder: Could not find valid parse for arguments: ['64,x']")
     "--encoder='64,x' cannot be used; see --help"
+    >>> plainly("Missing from unseam score: FACTORS True factors (N, F). (required)")
+    'unseam score needs FACTORS: True factors (N, F). See unseam score --help'
     """
+    if missing := re.match(r"Missing from (.+?): (\S+) (.*) \(required\)$", line):
+        return f"{missing[1]} needs {missing[2]}: {missing[3]} See {missing[1]} --help"
     for pattern, words in PYTHON:
         if found := re.match(rf"Error parsing (--\S+): {pattern}", line):
             return f"{found[1]}={found[2]!r} {words}"
@@ -127,7 +131,7 @@ def meant(command: Any, word: str, names: Iterable[str]) -> str:
     """The flag that a misspelt one was probably meant to be: one of the verb's, or of the objectives'."""
     flags = [*flags_of(command), *(f"--{name}".replace("_", "-") for name in names)]
     close = get_close_matches(word.partition("=")[0], flags, n=1, cutoff=0.75) if word.startswith("-") else []
-    return f"; did you mean {close[0]}?" if close else ""
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _plain(value: Any) -> Any:
