@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import doctest
+import json
+from pathlib import Path
 from typing import Any
 
 import choose_models
@@ -77,3 +79,17 @@ def test_what_a_decoder_explains() -> None:
     curved = np.sin(2 * z)
     assert choose_models.explained(z, curved, features=200) > choose_models.explained(z, curved) + 0.2
     assert choose_models.explained(z[:, :0], curved) == 0
+
+
+def test_the_page_shows_the_results() -> None:
+    root = Path(__file__).parents[2]
+    results = json.loads((root / "benchmarks" / "results" / "choose-models.json").read_text())
+    page = (root / "docs" / "choose.md").read_text().partition("## Rules that need the models")[2]
+    lines = {line.split(" | ")[0].strip("| *"): line for line in page.splitlines() if line.startswith("| ")}
+    for kind in ("settings", "seeds"):
+        for row in results[f"among the {kind}"]:
+            cells = f"{100 * row['rate']:.0f} % | {100 * row['low']:.0f} to {100 * row['high']:.0f}"
+            assert cells in lines[row["rule"]]
+    for row in results["fusion"]:
+        chosen = ("fused", "the seed of our ranking", "the seed whose latents recur most", "mean seed", "best seed")
+        assert " | ".join(f"{row[name]:.2f}" for name in chosen) in page
