@@ -1,5 +1,7 @@
 """Where the parts of `find` meet: which rows a number is of, which factor a sentence names, what rivals were told."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,10 @@ import unseam
 from unseam.axes import Array
 from unseam.finding.axes import fit_axes
 from unseam.finding.findings import Findings
+from unseam.finding.grades import FoundFactor
 from unseam.finding.nonlinear import is_likelier
 from unseam.finding.parts import fit_parts
+from unseam.finding.sentences import Size, sentence
 from unseam.rng import numpy_generator
 
 N = 400
@@ -71,6 +75,17 @@ def test_a_sentence_names_the_strongest_and_numbers_stand_in_their_columns(found
         factor.agreement >= factor.bar >= max(0.9, factor.chance) and factor.chance > 0 for factor in found.factors
     )
     assert found.rivals["unseam"]["mcc"] > 0.9  # against the true factors of the same rows
+
+
+def test_one_factor_is_not_known_together_with_itself() -> None:
+    def sentence_of(*grades: Literal["found", "pair", "unstable"]) -> str:
+        factors = [FoundFactor(i, grade, 1.0, 0.99, 0.5, ()) for i, grade in enumerate(grades)]
+        return sentence(factors, "linear", Size(800, 64), knows=100)
+
+    assert "2 known only together (their axes are not identified), 1 unstable" in sentence_of(
+        "pair", "pair", "unstable"
+    )
+    assert "1 that comes back, but not on an axis of its own, 3 unstable" in sentence_of("pair", *["unstable"] * 3)
 
 
 def test_a_network_must_surely_be_better_than_the_linear_model() -> None:

@@ -82,6 +82,7 @@ def sentence(factors: Sequence[FoundFactor], kind: str, size: Size, knows: int, 
             "these rows do not tell."
         )
     together = "known only together (their axes are not identified)"
+    together = together if grades.count("pair") > 1 else "that comes back, but not on an axis of its own"
     counted = [
         f"{grades.count('found')} found" if "found" in grades else "",
         f"{grades.count('pair')} {together}" if "pair" in grades else "",
