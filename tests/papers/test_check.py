@@ -60,6 +60,9 @@ def test_a_row_comes_back_to_the_digit_or_not(check, tmp_path):
         "gone": ("other digits", "no such row"), "late": ("not run", "stopped after 1 minutes"),
     }  # fmt: skip
     assert (found["late"]["carried"], found["same"]["carried"]) == ("yes", "no")
+    left = check["check"](entries, [("A2", "late")], tmp_path, 1.0, only=["A1"])
+    assert (left[0]["outcome"], left[0]["here"]) == ("not run", "its command was left out")
+    assert len(asked) == 2
     told = check["sentence"]({"seed": 1, "rows": list(found.values())})
     assert "Of 5 published rows drawn at random (seed 1), 1 came back" in told
     assert "3 gave other digits and 1 were not run" in told
