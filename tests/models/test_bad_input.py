@@ -163,3 +163,20 @@ def test_theorems_of_principal_components_and_not_of_a_curved_transform() -> Non
     curved = KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(x)
     with pytest.raises(BadInput, match=NOT_LINEAR):
         unseam.theorems(curved, x)
+
+
+class InLists:
+    """A transformer that returns lists, and takes no fewer than ten rows."""
+
+    def transform(self, x: Any) -> Any:
+        if len(x) < 10:
+            raise ValueError("too few rows")
+        return np.asarray(x)[:, :2]
+
+    def inverse_transform(self, z: Any) -> Any:
+        return [[a, b, a + b] for a, b in np.asarray(z)]
+
+
+def test_a_transformer_of_lists_that_needs_many_rows_is_taken() -> None:
+    found = unseam.diagnose(InLists(), np.random.default_rng(0).normal(size=(50, 2)))
+    assert found.active == 2

@@ -24,6 +24,7 @@ from unseam.models.adapters.base import (
     read_decoder_output,
 )
 
+_FIXED = "give it a fixed random_state"
 _PROBES = 4  # observations that are transformed twice, to see whether codes are random
 
 
@@ -40,17 +41,13 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
             from error  # fmt: skip
     if codes.ndim != 2:
         raise BadInput(f"transform gives codes of shape {codes.shape}; they must be (N, K)")
-    check_code_rows(torch.from_numpy(codes), len(x), "transform")
-    check_twice(
-        lambda rows: torch.from_numpy(np.array(model.transform(rows), dtype=float)),
-        x[:_PROBES],
-        "give it a fixed random_state",
-    )
+    check_code_rows(torch.from_numpy(codes), x.shape[0] if hasattr(x, "shape") else len(x), "transform")
+    check_random(model, x)
     scale = np.where(codes.std(0) > 0, codes.std(0), 1.0)
 
     def decode(z: Tensor) -> Any:
         out = model.inverse_transform(z.detach().cpu().double().numpy() * scale)
-        if isinstance(out, (tuple, list, Mapping, Tensor, Distribution)):
+        if isinstance(out, (tuple, Mapping, Tensor, Distribution)):
             return read_decoder_output(out).double()
         return torch.from_numpy(np.array(out, dtype=float))
 
@@ -61,3 +58,13 @@ def adapt(model: Any, x: Any) -> AdaptedModel:
     data = torch.from_numpy(np.array(x.to_numpy() if hasattr(x, "to_numpy") else x, dtype=float))
     return AdaptedModel("scikit-learn", decode, encode, torch.from_numpy(codes / scale), data=data, has_beta=False,
                         differentiable=False)  # fmt: skip
+
+
+def check_random(model: Any, x: Any) -> None:
+    """Refuse a transform that gives two answers; one that takes no fewer rows than there are is not asked."""
+    try:
+        probe = x[:_PROBES]
+        model.transform(probe)
+    except FAILURES:
+        return
+    check_twice(lambda rows: torch.from_numpy(np.array(model.transform(rows), dtype=float)), probe, _FIXED)
