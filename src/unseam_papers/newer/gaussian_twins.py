@@ -8,7 +8,7 @@ free number, from the best linear VAE:
     W = U (L - beta s2 I)^(1/2)        of the covariance's largest eigenvalues above beta s2
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -131,11 +131,23 @@ def _of_set(name: str, found: Mapping[str, Any], seeds: int) -> list[VerdictRow]
     ]
     what, real, twins = f"{words}: radius of real data above its twin's", found["real"], found["twin"]
     row = ordering(f"{name} above", what, "yes", real, twins, ".3f", ("real", "twin"), join_parts(*left))
-    twin = f"twin {np.median(found['twin']):.3f} in the median" if found["twin"] else "twin none"
     return [
         as_kind(row, "beyond the paper"),
-        beyond(f"{name} linear", f"{words}: radius of the best linear VAE", f"{found['linear']:.3f}; {twin}"),
+        beyond(
+            f"{name} linear",
+            f"{words}: radius of the best linear VAE",
+            f"{found['linear']:.3f}; twin, median: {_middle(twins)}",
+        ),
     ]
+
+
+def _middle(radii: Sequence[float]) -> str:
+    """The median in words.
+
+    >>> _middle([0.1, 0.3]), _middle([])
+    ('0.200', 'none')
+    """
+    return f"{np.median(radii):.3f}" if radii else "none"
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -152,8 +164,8 @@ def draw(numbers: Numbers) -> Figure:
 
 def conclude(numbers: Numbers, rows: VerdictRows) -> str:
     text = "; ".join(
-        f"{name.replace('_', ' ')} {np.median(found['real'] or [np.inf]):.3f} against "
-        f"{np.median(found['twin'] or [np.inf]):.3f}, linear {found['linear']:.3f}"
+        f"{name.replace('_', ' ')} {_middle(found['real'])} against {_middle(found['twin'])}, linear "
+        f"{found['linear']:.3f}"
         for name, found in numbers["sets"].items()
     )
     held = [name for name in numbers["sets"] if rows[f"{name} above"].verdict == "holds"]
