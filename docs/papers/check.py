@@ -93,7 +93,7 @@ def sentence(checked: Mapping[str, Any]) -> str:
     return (
         f"Of {len(rows)} published rows drawn at random (seed {checked['seed']}), {many[SAME]} came back to the digit "
         f"when their printed commands ran in a fresh clone, {many[OTHER]} gave other digits and {many[UNRUN]} were not "
-        "run, because their commands take too long here: `python docs/papers/check.py`. Digits are those of one kind "
+        "run, for want of time: `python docs/papers/check.py`. Digits are those of one kind "
         "of processor and of the engine in the command; another one rounds otherwise."
     )
 
