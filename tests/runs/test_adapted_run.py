@@ -108,6 +108,8 @@ def test_report_and_explorer(model: Any, tmp_path: Path, monkeypatch: pytest.Mon
     assert "an estimate from the Sigma law" in text
     assert "unseam train" not in text  # nothing that would make it again
     assert "unseam.report(model, data=x, s2=0.5)" in text
+    again = unseam.report(model, data=X, s2=0.01, show=False).read_text()  # the call that is printed is one
+    assert "unseam.report(model, data=x, s2=0.01)" in again
     assert 'id="training"' not in text
     assert "over training" not in text
     assert "..<" not in text

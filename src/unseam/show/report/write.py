@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from unseam.atomic import write_atomic
 from unseam.axes import Array
 from unseam.errors import BadInput
+from unseam.models.likelihood import Likelihood
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run, load_run
 from unseam.runs.adapted_run import as_run
@@ -53,6 +54,8 @@ def report(
     *,
     data: Any = None,
     factors: Any = None,
+    likelihood: Likelihood | str | None = None,
+    s2: float | None = None,
     figures: str | Path | None = None,
     formats: Sequence[str] = ("pdf",),
     show: bool | None = None,
@@ -71,6 +74,10 @@ def report(
         For a model: observations, scaled as in training. The report is then in a new folder, runs/NAME.
     factors : array or table, optional
         For a model: the factors of these observations, where they are known.
+    likelihood : Likelihood or str, optional
+        For a model: p(x|z), as in `diagnose`.
+    s2 : float, optional
+        For a model: the variance of a Gaussian likelihood.
     figures : str or Path, optional
         A folder in which every figure is also saved.
     formats : sequence of {"svg", "pdf", "png"}, default=("pdf",)
@@ -92,7 +99,11 @@ def report(
     >>> report(run, show=False).name
     'report.html'
     """
-    run = run if data is None and isinstance(run, (Run, str, Path)) else as_run(run, data, factors=factors)
+    run = (
+        run
+        if data is None and isinstance(run, (Run, str, Path))
+        else as_run(run, data, factors=factors, likelihood=likelihood, s2=s2)
+    )
     return write_run_report(run, out, member, figures=figures, formats=formats, show=show).path
 
 
