@@ -4,7 +4,9 @@ reStructuredText would read as markup."""
 import re
 from typing import Any
 
+from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
 
 CODE = re.compile(r"(``.+?``|`[^`]+`(?!_))")
 MARKUP = re.compile(r"([*|]|(?<=\w)_(?=\W|$)|\\)")
@@ -33,6 +35,27 @@ def escape(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: l
     lines[:] = out
 
 
+class PlainTypes(SphinxPostTransform):
+    """A lower-case word in the type of a parameter ("str, path or model") is a word, not the name of a class of ours.
+
+    Sphinx would look for anything of that name, and warn where it finds several attributes.
+    """
+
+    default_priority = 5  # before references are resolved
+
+    def run(self, **kwargs: Any) -> None:
+        for node in list(self.document.findall(addnodes.pending_xref)):
+            word = node.get("reftarget", "")
+            if (
+                node.get("refdomain") == "py"
+                and node.get("reftype") == "class"
+                and word.isidentifier()
+                and word.islower()
+            ):
+                node.replace_self(node.children)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", escape, priority=400)  # before napoleon reads sections
+    app.add_post_transform(PlainTypes)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

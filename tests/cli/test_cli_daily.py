@@ -1,5 +1,6 @@
 """What a person stumbles over: names of runs, a missing folder said at once, help by its natural word."""
 
+import json
 import subprocess
 import sys
 
@@ -166,3 +167,15 @@ def test_a_model_says_what_it_takes():
         net.encode(np.zeros((2, 3), np.float32))
     posterior, z, _ = net(torch.zeros(2, 3))
     assert torch.equal(z, posterior.mean)
+
+
+def test_score_asks_a_few_different_questions_by_default(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    factors = rng.integers(0, 3, size=(120, 2))
+    np.save(tmp_path / "factors.npy", factors)
+    np.save(tmp_path / "codes.npy", factors + 0.1 * rng.normal(size=factors.shape))
+    assert main(["score", str(tmp_path / "codes.npy"), str(tmp_path / "factors.npy"), "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out)["scores"]
+    assert list(scores) == [
+        "mig", "mig-sup", "mcc", "dci-disentanglement", "dci-completeness", "dci-informativeness",
+    ]  # fmt: skip
