@@ -134,6 +134,14 @@ def test_an_objective_is_what_it_is_without_xla(tmp_path: Path, name: str) -> No
     assert_same(found, train(tmp_path / "eager", engine="eager", **settings))
 
 
+@pytest.mark.parametrize("name", [name for name in OBJECTIVES if name not in REPRESENTATIVES])
+def test_three_steps_of_every_other_objective_are_what_they_are_without_xla(tmp_path: Path, name: str) -> None:
+    settings = {"objective": name, "steps": 3, "check": False, **SMALLER.get(name, {})}
+    found = train(tmp_path / "xla", **settings)
+    assert engines(found) == {"xla"}
+    assert_same(found, train(tmp_path / "eager", engine="eager", **settings))
+
+
 @pytest.mark.parametrize("settings", [
     {"likelihood": "bernoulli", "scale": "unit", "encoder_activation": "elu", "decoder_activation": "softplus"},
     {"network": "linear", "precision": "float32", "optimiser": "sgd"},
