@@ -40,7 +40,7 @@ class NetworkCohort(NamedTuple):
 
 @dataclass(frozen=True)
 class Choice:
-    """The cohort that is taken, and what the others said."""
+    """The cohort that is taken, and the bounds of all that were tried."""
 
     cohort: NetworkCohort | None
     tried: dict[int, float]  # latents -> nats a row of the best member
