@@ -45,13 +45,9 @@ class PlainTypes(SphinxPostTransform):
 
     def run(self, **kwargs: Any) -> None:
         for node in list(self.document.findall(addnodes.pending_xref)):
-            word = node.get("reftarget", "")
-            if (
-                node.get("refdomain") == "py"
-                and node.get("reftype") == "class"
-                and word.isidentifier()
-                and word.islower()
-            ):
+            word, wanted = node.get("reftarget", ""), (node.get("refdomain"), node.get("reftype")) == ("py", "class")
+            choice = any(isinstance(child, addnodes.pending_xref_condition) for child in node.children)
+            if wanted and not choice and word.isidentifier() and word.islower():
                 node.replace_self(node.children)
 
 
