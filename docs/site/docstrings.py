@@ -7,6 +7,7 @@ from typing import Any
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.nodes import find_pending_xref_condition
 
 CODE = re.compile(r"(``.+?``|`[^`]+`(?!_))")
 MARKUP = re.compile(r"([*|]|(?<=\w)_(?=\W|$)|\\)")
@@ -46,9 +47,9 @@ class PlainTypes(SphinxPostTransform):
     def run(self, **kwargs: Any) -> None:
         for node in list(self.document.findall(addnodes.pending_xref)):
             word, wanted = node.get("reftarget", ""), (node.get("refdomain"), node.get("reftype")) == ("py", "class")
-            choice = any(isinstance(child, addnodes.pending_xref_condition) for child in node.children)
-            if wanted and not choice and word.isidentifier() and word.islower():
-                node.replace_self(node.children)
+            if wanted and word.isidentifier() and word.islower():
+                written = find_pending_xref_condition(node, "*")
+                node.replace_self((written or node).children)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
