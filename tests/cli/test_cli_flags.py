@@ -119,6 +119,11 @@ CASES = [
     ),
     *cases("align", "unseam.run.run.Run.on", device=(f"{RUN} --device cpu", "name", "cpu")),
     *cases(
+        "align",
+        "unseam.runs.any_model.align",
+        likelihood=("{model} --data {codes} --likelihood bernoulli", "likelihood", "bernoulli"),
+    ),
+    *cases(
         "bench",
         "unseam.cli.bench.run_benchmark",
         names=("cohort-conv", "name", "cohort-conv"),
@@ -300,6 +305,7 @@ CASES = [
         ids=("V1 V2", "ids", ("V1", "V2")),
         scale=("V1 --size large", "scale", "large"),
         out=("V1 --out there", "out", Path("there")),
+        engine=("V1 --engine written-out", "engine", "written-out"),
     ),
     *cases("reproduce", "unseam_papers.frame.run.finished_entries", listing=("V1 --list", "out", Path("exhibits"))),
     *cases("score", "unseam.cli.score.read_array", codes=(f"{CODES} {FACTORS}", "place", CODES)),
@@ -430,8 +436,8 @@ CASES = [
         gif=(f"{RUN} --gif", "gif", True),
     ),
 ]
-ELSEWHERE = {  # flags that are no argument of a function: each has a test of its own below
-    *((verb, "data") for verb in ("diagnose", "evaluate", "explore", "report", "traverse")),
+ELSEWHERE = {  # flags that are no argument of a function: each has a test below; `data` has it in test_adapted_run.py
+    *((verb, "data") for verb in ("align", "diagnose", "evaluate", "explore", "match", "report", "score", "traverse")),
     *((verb, "likelihood") for verb in ("diagnose", "explore", "report")),
     ("diagnose", "figures"), ("diagnose", "theorems"), ("explore", "open"), ("match", "columns"), ("score", "format"),
 }  # fmt: skip
@@ -471,11 +477,13 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     g = np.random.default_rng(0)
     np.save(folder / "codes.npy", g.normal(size=(40, 2)))
     np.save(folder / "factors.npy", g.normal(size=(40, 2)))
+    (folder / "networks.py").write_text("import torch\npair = torch.nn.Linear(2, 1), torch.nn.Linear(1, 2)\n")
     return {
         "run": str(folder / "run"),
         "run2": str(folder / "run"),
         "codes": str(folder / "codes.npy"),
         "factors": str(folder / "factors.npy"),
+        "model": f"{folder / 'networks.py'}:pair",
     }
 
 

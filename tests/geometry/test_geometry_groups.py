@@ -218,7 +218,7 @@ def test_latents_that_are_not_there_are_one_line(model, x, latents, message):
 def test_locations_need_a_grid_and_align_needs_none(model, x):
     with pytest.raises(BadInput, match=r"latents='locations' needs codes \(N, C, H, W\)"):
         unseam.diagnose((lambda t: t[:, :2], lambda z: z.repeat(1, 2)), torch.randn(20, 4), latents="locations")
-    with pytest.raises(BadInput, match="a rotation of latent space needs codes"):
+    with pytest.raises(BadInput, match=r"codes \(N, 3, 4, 4\), and this needs codes \(N, K\)"):
         unseam.align(model, x)
     with pytest.raises(BadInput, match="samples=1 must be at least 2"):
         sampled_cost(lambda z: z, torch.zeros(3, 2), samples=1)

@@ -69,7 +69,7 @@ def test_held_out_files_are_used(folder, capsys):
 
 
 def test_all_metrics_print_a_table(folder, capsys):
-    assert main(["score", str(folder / "codes.npy"), str(folder / "factors.csv")]) == 0
+    assert main(["score", str(folder / "codes.npy"), str(folder / "factors.csv"), "--metrics", "all"]) == 0
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert lines[0].split() == ["metric", "value", *NAMES]

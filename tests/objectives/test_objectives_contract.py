@@ -42,7 +42,9 @@ def test_objective_describes_itself(name):
     assert kind.formula
     assert kind.paper
     assert kind.__doc__
-    assert kind.__doc__.count("\n") == 0
+    summary, _, rest = kind.__doc__.partition("\n\n")
+    assert "\n" not in summary  # `unseam objectives` prints it as one line
+    assert rest.split()[:2] == ["Examples", "--------"]
     assert set(kind.grid) <= set(hyperparameters(kind))
     kind().check()
     for setting, values in kind.grid.items():

@@ -238,9 +238,9 @@ def affine(model: AdaptedModel) -> Callable[[Tensor], Tensor]:
     """The decoder of a model that computes in NumPy, as a matrix: only an affine one can be differentiated so."""
     K = model.latent_shape[0]
     z = model.codes[:_AFFINE].double()
-    offset = model.decode(torch.zeros(1, K, dtype=torch.float64))
+    offset = model.decode(torch.zeros_like(z[:1]))
     shape = offset.shape[1:]
-    W = (model.decode(torch.eye(K, dtype=torch.float64)) - offset).flatten(1)  # (K, n)
+    W = (model.decode(torch.eye(K, dtype=z.dtype, device=z.device)) - offset).flatten(1)  # (K, n)
     expected = model.decode(z).flatten(1)
     if not torch.allclose(z @ W + offset.flatten(1), expected, rtol=1e-6, atol=1e-8 * float(expected.abs().max())):
         raise BadInput(
