@@ -22,7 +22,7 @@ myst_links_external_new_tab = False
 # tutorials run in an empty folder; `build.py --run` executes them, the test of the pages does not
 nb_execution_mode = os.environ.get("UNSEAM_DOCS_RUN", "off")
 nb_execution_in_temp = True
-nb_execution_timeout = 3600  # by the clock, for each cell: a machine may be busy
+nb_execution_timeout = 900  # seconds by the clock, for each cell: a machine may be busy
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
