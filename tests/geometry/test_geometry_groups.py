@@ -9,7 +9,7 @@ from torch.func import jacrev, vmap
 import unseam
 from unseam.errors import BadInput
 from unseam.geometry import entanglement_cost, pullback
-from unseam.geometry.groups import WAYS, choose_groups, group_pullbacks, group_sample, way_of
+from unseam.geometry.groups import WAYS, choose_groups, group_pullbacks, group_sample, middle, way_of
 from unseam.geometry.sampled_cost import sampled_cost
 from unseam.models.likelihood import Bernoulli, Gaussian
 
@@ -215,10 +215,45 @@ def test_latents_that_are_not_there_are_one_line(model, x, latents, message):
         unseam.diagnose(model, x, latents=latents)
 
 
-def test_locations_need_a_grid_and_align_needs_none(model, x):
+def test_align_turns_the_chosen_latents_and_holds_the_others():
+    scales, turn = torch.tensor([1.0, 3.0, 2.0, 1.0, 1.5, 0.5, 1.0, 2.5]), torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
+    W = torch.eye(8)
+    W[[[1], [6]], [1, 6]] = turn
+    W = scales * W.T  # latents 1 and 6 are mixed, and no others
+    x = torch.randn(200, 8, generator=torch.Generator().manual_seed(0))
+    networks = (lambda x: (x @ torch.linalg.inv(W)).unflatten(1, (2, 2, 2)), lambda z: z.flatten(1) @ W)
+    codes = networks[0](x).flatten(1)
+    found = unseam.align(networks, x, latents=[(0, 0, 1), (1, 1, 0)], s2=0.1, beta=1.0, whiten=False)
+    cost = next(row for row in found.table if "cost" in row["what"])
+    M = (W @ W.T)[[[1], [6]], [1, 6]] / 0.1
+    assert cost["before"] == pytest.approx(float(entanglement_cost(M.double())), rel=1e-5)
+    assert cost["after"] < 1e-9
+    assert found.helped
+    np.testing.assert_allclose(found.encoder(x).numpy(), found.codes, atol=1e-5)
+    row = middle(codes.double().numpy())
+    assert f"latents [1, 6] of 8 are looked at, what else the decoder takes is held as in row {row}" in found.verdict
+    held = codes[row].repeat(4, 1)
+    held[:, [1, 6]] = codes[:4, [1, 6]]
+    torch.testing.assert_close(found.decoder(torch.from_numpy(found.codes[:4]).float()), held @ W, rtol=1e-4, atol=1e-4)
+
+
+def test_align_and_theorems_take_the_strongest_of_a_grid(model, x):
+    found = unseam.align(model, x, points=40)
+    assert found.codes.shape == (60, 32)
+    assert "32 of 48 latents that say most are looked at" in found.verdict
+    table = unseam.theorems(model, x, latents=[(0, 0, 0), (1, 0, 0)], points=10)
+    assert str(table).startswith("latents [0, 16] of 48 are looked at")
+    assert table.to_json()["scope"] == table.scope
+    decode = lambda z: model.decode(z).sample  # noqa: E731
+    z = model.encode(x).latent_dist.mean.detach()
+    same = unseam.theorems(decode, codes=z, latents=[(0, 0, 0), (1, 0, 0)], points=10)
+    assert same.premise("C1").value == pytest.approx(table.premise("C1").value, rel=1e-3)
+    with pytest.raises(BadInput, match="latents='channels' are many groups, and this needs one"):
+        unseam.align(model, x, latents="channels")
+
+
+def test_locations_need_a_grid(model, x):
     with pytest.raises(BadInput, match=r"latents='locations' needs codes \(N, C, H, W\)"):
         unseam.diagnose((lambda t: t[:, :2], lambda z: z.repeat(1, 2)), torch.randn(20, 4), latents="locations")
-    with pytest.raises(BadInput, match=r"codes \(N, 3, 4, 4\), and this needs codes \(N, K\)"):
-        unseam.align(model, x)
     with pytest.raises(BadInput, match="samples=1 must be at least 2"):
         sampled_cost(lambda z: z, torch.zeros(3, 2), samples=1)

@@ -15,6 +15,7 @@ from torch.distributions import Independent, Normal
 import unseam
 from unseam.errors import BadInput
 from unseam.geometry import entanglement_cost
+from unseam.geometry.groups import middle
 from unseam.models.adapters import ADAPTERS, adapter_for
 from unseam.models.likelihood import Gaussian
 
@@ -204,6 +205,14 @@ def test_scvi_takes_each_cell_with_its_own_library_and_batch():
     assert found.scope == ""
     with pytest.raises(BadInput, match="give an AnnData"):
         unseam.diagnose(ScviLike(), "cells")
+    held = middle(z.numpy())  # align and theorems: one decoder, with the library and batch of a typical cell
+    turned = unseam.align(model, X / 4, points=64)
+    rate = torch.exp(0.1 * z @ W.T.double() + x[held, :1] + (x[held, :1] > 0))
+    M = torch.einsum("ni,bn,nj->bij", 0.1 * W.double(), rate, 0.1 * W.double())
+    cost = next(row for row in turned.table if "cost" in row["what"])
+    assert cost["before"] == pytest.approx(float(entanglement_cost(M).mean()), rel=1e-3)
+    assert f"all latents are looked at, what else the decoder takes is held as in row {held}" in turned.verdict
+    assert unseam.theorems(model, X / 4, points=10).scope in turned.verdict
 
 
 def test_objects_with_inverse_transform_are_differentiated_by_differences():

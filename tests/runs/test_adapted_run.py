@@ -14,6 +14,7 @@ from torch import Tensor, nn
 import unseam
 from unseam.cli import main
 from unseam.errors import BadInput
+from unseam.geometry.groups import middle
 from unseam.run import load_run
 from unseam.runs.adapted_run import as_run
 from unseam.runs.evaluate import evaluate
@@ -144,12 +145,32 @@ class Convolutional(nn.Module):
         return self.up(z)
 
 
-def test_latents_that_are_not_flat_are_traversed_and_not_reported(tmp_path: Path) -> None:
+def test_a_run_of_some_latents_holds_the_others_at_a_typical_row(tmp_path: Path) -> None:
     torch.manual_seed(0)
     net = Convolutional().eval()
-    with pytest.raises(BadInput, match=r"codes \('N', 4, 2, 2\); reports and the explorer lay out at most 64 flat"):
-        as_run(net, X, out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
+    codes = net.encode(X).detach().flatten(1)
+    chosen = [(1, 0, 1), (3, 1, 1), 0]
+    run = as_run(net, X, latents=chosen, out=tmp_path / "run")
+    torch.testing.assert_close(run.encode(X), codes[:, [5, 15, 0]])
+    row = middle(codes.double().numpy())
+    held = codes[row].repeat(3, 1)
+    held[:, [5, 15, 0]] = codes[:3, [5, 15, 0]]
+    expected = net.decode(held.reshape(3, 4, 2, 2)).detach()
+    torch.testing.assert_close(run.model(0).decode(codes[:3, [5, 15, 0]]).reshape(expected.shape), expected)
+    page = unseam.report(run, tmp_path / "page.html", show=False).read_text()
+    assert f"latents [5, 15, 0] of 16 are looked at, what else the decoder takes is held as in row {row}" in page
+    assert "Convolutional, 3 of 16 latents" in page
+    assert "unseam.report(model, data=x, latents=[5, 15, 0]" in page
+    assert as_run(net, X, out=tmp_path / "all").config.architecture.latents == 16
+    with pytest.raises(BadInput, match="names 65 latents; reports and the explorer lay out at most 64"):
+        as_run((nn.Linear(16, 70), nn.Linear(70, 16)), X.flatten(1), latents=range(65), out=tmp_path / "many")
+    wide = as_run((nn.Linear(16, 70), nn.Linear(70, 16)), X.flatten(1), out=tmp_path / "wide")
+    assert wide.config.architecture.latents == 32
+
+
+def test_latents_that_are_not_flat_are_traversed(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net = Convolutional().eval()
     shown = film_of_model(net, X, row=3, steps=3)
     assert shown.frames.shape == (16, 3, 1, 4, 4)
     assert set(shown.names) == {f"z({c}, {i}, {j})" for c in range(4) for i in range(2) for j in range(2)}
@@ -167,7 +188,6 @@ def test_latents_that_are_not_flat_are_traversed_and_not_reported(tmp_path: Path
         ((nn.Linear(2, 16), None), "is a decoder alone, or not a model"),
         (((nn.Linear(16, 2), nn.Linear(2, 16)), None), "needs observations: data="),
         (((nn.Linear(16, 2), nn.Linear(2, 7)), X.flatten(1)), "another number of values than x"),
-        (((nn.Linear(16, 65), nn.Linear(65, 16)), X.flatten(1)), "at most 64 flat latents"),
     ],
 )
 def test_what_cannot_be_a_run_is_one_line(given: tuple[Any, Any], words: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from unseam.geometry.groups import middle
 from unseam.metrics import score
 from unseam.runs.diagnose import diagnose
 from unseam.runs.evaluate import evaluate, rows_for
@@ -21,7 +22,6 @@ from unseam.show.report import codes as report_codes
 from unseam.show.report import write as report_write
 from unseam.show.report.collect import collect_report
 from unseam.show.report.member import member_page
-from unseam.show.traversals import middle
 from unseam.train import Run, fit
 
 BETAS = (0.02, 0.05, 0.2, 0.6)  # far enough apart that no two members share a number

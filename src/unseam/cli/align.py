@@ -82,16 +82,15 @@ class Command:
 
     def align_model(self) -> None:
         """Of a model of the user's own: `unseam.align`."""
-        from unseam.models.adapters import codes_of
         from unseam.runs.align import arrays_of, save_alignment
-        from unseam.runs.any_model import align
+        from unseam.runs.any_model import align, codes_of_part
 
         if self.member:
             raise BadInput(f"member={self.member}: a model, FILE.py:NAME, is one member, number 0; leave --member out")
         x, factors = read_observations(self.data, self.run_folder)
         model = load_model(self.run_folder)
         found = align(model, x, likelihood=self.likelihood, points=self.points, seed=self.seed)
-        arrays = arrays_of(found, codes_of(model, x))
+        arrays = arrays_of(found, codes_of_part(model, x))
         out = self.out or free_path(Path("aligned") / str(self.run_folder).rpartition(":")[2])
         with new_folder(out) as folder:
             known = {} if factors is None else {"factors": factors}

@@ -21,12 +21,15 @@ from unseam.geometry.diagnose import diagnose, diagnosis_of
 from unseam.geometry.diagnosis import Diagnosis
 from unseam.geometry.groups import (
     MANY,
+    PART,
     WAYS,
     Groups,
     Latents,
     choose_groups,
+    chosen_subset,
     group_pullbacks,
     group_sample,
+    middle,
     way_of,
 )
 from unseam.geometry.jacobian import as_likelihood, derivative_warnings
@@ -41,9 +44,17 @@ from unseam.geometry.prepare import (
     moving,
 )
 from unseam.geometry.sampled_cost import SAMPLES, SampledCost, sampled_cost
-from unseam.models.adapters.base import AdaptedModel, floating_parameter
+from unseam.models.adapters import adapter_for
+from unseam.models.adapters.base import (
+    AdaptedModel,
+    EncoderOutput,
+    floating_parameter,
+    posterior_outputs,
+    read_encoder_output,
+)
+from unseam.models.adapters.modules import module_parts
 from unseam.models.likelihood import Bernoulli, Likelihood
-from unseam.models.posterior import Diagonal
+from unseam.models.posterior import Diagonal, Full
 
 _AFFINE = 64  # points at which a decoder is seen to be affine
 _LOOKED_AT = 200  # codes at which outputs are looked at for probabilities
@@ -206,20 +217,62 @@ def whole_cost(model: AdaptedModel, q: PreparedDecoder, K: int, samples: int, se
     return sampled_cost(q.decode, model.points, q.likelihood, beta=q.beta, samples=samples, seed=seed, latents=K)
 
 
+def flat_part(model: AdaptedModel, latents: Latents = "auto", most: int | None = None) -> AdaptedModel:
+    """The model as a decoder of flat codes, for what looks at one set of latents at a time.
+
+    A model whose latents are flat, and all that its decoder takes, is returned as it is. Of others, and of more than
+    `most` latents, "auto" takes the 32 that say most; all else that the decoder takes stays as in a typical row.
+
+    >>> decode = lambda z: z * torch.tensor([1.0, 2.0, 3.0, 4.0])
+    >>> codes = torch.arange(20.0).reshape(5, 2, 1, 2)
+    >>> part = flat_part(AdaptedModel("module", decode, lambda x: EncoderOutput(x), codes), [(1, 0, 0), 0])
+    >>> part.codes[0].tolist(), part.decode(torch.zeros(1, 2)).tolist()
+    ([2.0, 0.0], [[0.0, 18.0, 0.0, 44.0]])
+    """
+    shape = model.latent_shape
+    K = int(np.prod(shape))
+    if isinstance(latents, str):
+        if latents not in ("auto", "all"):
+            raise BadInput(f"latents={latents!r} are many groups, and this needs one: give positions, or leave it out")
+        whole = latents == "all" or (len(shape) == 1 and (most is None or most >= K))
+        index = np.arange(K) if whole else np.sort(np.argsort(-strength(model), kind="stable")[:PART])
+    else:
+        index = chosen_subset(shape, latents).index[0]
+    if len(shape) == 1 and model.context is None and len(index) == K and bool((index == np.arange(K)).all()):
+        return model
+    flat = model.codes.flatten(1)
+    row = middle(flat.double().numpy())
+    base, others = model.points[row], np.setdiff1d(np.arange(model.points.shape[1]), index)
+    order = torch.from_numpy(np.argsort(np.concatenate([index, others])))
+    rest, chosen = base[torch.from_numpy(others)], torch.from_numpy(index)
+
+    def decode(z: Tensor) -> Tensor:  # (B, k)
+        every = torch.cat([z, rest.to(z).expand(len(z), -1)], 1)
+        return model.decode(every[:, order.to(z.device)])
+
+    def pick(values: Tensor | None) -> Tensor | None:  # (B, ...) -> (B, k)
+        return None if values is None else values.flatten(1)[:, chosen.to(values.device)]
+
+    def block(values: Tensor | None) -> Tensor | None:  # (B, K, K) -> (B, k, k)
+        return None if values is None else values[:, chosen.to(values.device)][:, :, chosen.to(values.device)]
+
+    def encode(x: Tensor) -> EncoderOutput:
+        q = model.encode(x)
+        return EncoderOutput(q.mean.flatten(1)[:, chosen.to(q.mean.device)], pick(q.variance), block(q.covariance))
+
+    some = f"{len(index)} of {K} latents that say most"
+    if len(index) == K or not isinstance(latents, str):
+        some = "all latents" if len(index) == K else f"latents {index.tolist()} of {K}"
+    note = f"{some} are looked at, what else the decoder takes is held as in row {row}"
+    return replace(
+        model, decode=decode, encode=encode, codes=flat[:, chosen], variances=pick(model.variances),
+        covariances=block(model.covariances), context=None, notes=(*model.notes, note),
+    )  # fmt: skip
+
+
 def flat_question(model: AdaptedModel) -> dict[str, Any]:
-    """Decoder, codes and posterior as `align` and `theorems` take them; refused where latents are not flat."""
+    """Decoder, codes and posterior of a model with flat latents, as `align` and `theorems` take them."""
     check_usable(model)
-    if len(model.latent_shape) != 1:
-        shape = ", ".join(map(str, ("N", *model.latent_shape)))
-        raise BadInput(
-            f"this {model.kind} model has codes ({shape}), and this needs codes (N, K): give a decoder of the latents "
-            "that are meant, and their codes; `diagnose` takes the model as it is"
-        )
-    if model.context is not None:
-        raise BadInput(
-            f"a {model.kind} model decodes with inputs of each row that are not latents: give a decoder in which they "
-            "are fixed, `lambda z: ...`, and codes; `diagnose` takes the model as it is"
-        )
     posterior = model.variances if model.covariances is None else model.covariances
     if model.differentiable:
         return {"decoder": on_device(model), "codes": model.codes, "posterior": posterior}
@@ -248,3 +301,43 @@ def affine(model: AdaptedModel) -> Callable[[Tensor], Tensor]:
             "derivatives are not known, which this needs; `diagnose` takes it as it is"
         )
     return lambda points: (points.double() @ W + offset.flatten(1)).unflatten(1, shape)
+
+
+def encoder_of(part: AdaptedModel) -> Callable[[Tensor], Any]:
+    """Its encoder, as `align` turns one: codes, or a posterior."""
+
+    def encode(x: Tensor) -> Any:
+        q = part.encode(x)
+        if q.covariance is not None:
+            return Full.from_outputs(posterior_outputs(q), q.mean.shape[1])
+        return q.mean if q.variance is None else Diagonal(q.mean, q.variance.log())
+
+    return encode
+
+
+def decoder_of(model: Any) -> Any:
+    """The decoder of a model whose codes were given."""
+    if adapter_for(model) is None or hasattr(model, "decode"):
+        return model
+    both = model if isinstance(model, (tuple, list)) else module_parts(model)
+    return model if both is None else both[1]
+
+
+def from_codes(model: Any, codes: Any, posterior: Any) -> AdaptedModel:
+    """A decoder with codes of any shape, as an adapter would have read it."""
+    decode = decoder_of(model)
+    decode = decode.decode if hasattr(decode, "decode") else decode
+    z = codes.detach() if isinstance(codes, Tensor) else torch.as_tensor(np.array(codes))
+    shape = tuple(z.shape[1:])
+
+    def flat(points: Tensor) -> Tensor:
+        out: Tensor = decode(points.unflatten(1, shape) if len(shape) > 1 else points)
+        return out
+
+    spread = None if posterior is None else torch.as_tensor(np.array(posterior))
+    if spread is not None and spread.shape != z.shape:
+        raise BadInput(f"posterior variances have shape {tuple(spread.shape)}, the codes {tuple(z.shape)}: must match")
+    module = model if isinstance(model, torch.nn.Module) else None
+    return AdaptedModel(
+        "codes", flat, read_encoder_output, z, spread, likelihood=getattr(model, "likelihood", None), module=module
+    )

@@ -28,7 +28,7 @@ from unseam.models.likelihood import Likelihood
 from unseam.rng import numpy_generator
 
 MANY = 256  # flat latents: of more than these, the diagnosis takes a part
-_PART = 32  # latents of such a part, and the most locations of a channel
+PART = 32  # latents of such a part, and the most locations of a channel
 _STEP = 1e-4  # of central differences, relative to the size of a coordinate
 Latents = Literal["auto", "all", "locations", "channels"] | Sequence[Any]
 
@@ -61,11 +61,11 @@ def choose_groups(shape: tuple[int, ...], latents: Latents = "auto", strength: A
         return Groups(np.arange(K)[None], tuple(map(str, range(K))), "")
     if len(shape) == 1:
         order = np.arange(K) if strength is None else np.argsort(-strength, kind="stable")
-        part = np.sort(order[:_PART])
-        return Groups(part[None], tuple(map(str, part)), f"the {_PART} strongest of {K} latents")
+        part = np.sort(order[:PART])
+        return Groups(part[None], tuple(map(str, part)), f"the {PART} strongest of {K} latents")
     C, L = grid.shape
     if latents == "channels":
-        places = np.unique(np.linspace(0, L - 1, min(L, _PART)).round().astype(int))
+        places = np.unique(np.linspace(0, L - 1, min(L, PART)).round().astype(int))
         return Groups(grid[:, places], tuple(f"location {i}" for i in places),
                       f"{len(places)} of {L} locations within each of {C} channels")  # fmt: skip
     return Groups(grid.T.copy(), tuple(f"channel {i}" for i in range(C)), f"{C} channels at each of {L} locations")
@@ -81,6 +81,16 @@ def chosen_subset(shape: tuple[int, ...], latents: Sequence[Any]) -> Groups:
     if not flat or len(set(flat)) < len(flat) or not all(0 <= i < K for i in flat):
         raise BadInput(f"latents={list(latents)[:8]} must be different positions from 0 to {K - 1}, at least one")
     return Groups(np.array([flat]), tuple(map(str, flat)), f"{len(flat)} of {K} latents, as chosen")
+
+
+def middle(codes: Array) -> int:  # (N, K)
+    """The row nearest to the codes' median, each latent in units of its spread: a typical place to start from.
+
+    >>> middle(np.array([[0.0, 9.0], [1.0, 1.0], [2.0, 0.0]]))
+    1
+    """
+    spread = np.maximum(codes.std(0), 1e-12)
+    return int((np.square((codes - np.median(codes, axis=0)) / spread)).sum(1).argmin())
 
 
 @dataclass(frozen=True)

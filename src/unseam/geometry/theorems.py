@@ -12,6 +12,7 @@ violation is at most a tenth of what random axes give, or below an absolute limi
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,7 @@ class TheoremTable:
 
     premises: tuple[Premise, ...]
     active: int
+    scope: str = ""  # which latents, where they are not all
 
     def premise(self, name: str) -> Premise:
         return next(p for p in self.premises if p.name == name)
@@ -119,14 +121,21 @@ class TheoremTable:
         """Plain values: premises, and of each theorem whether it applies and what fails."""
         theorems = [{"name": t.name, "source": t.source, "applies": not self.failing(t), "fails": self.failing(t)}
                     for t in THEOREMS]  # fmt: skip
-        return {"premises": [asdict(p) for p in self.premises], "theorems": theorems, "active": self.active}
+        return {
+            "premises": [asdict(p) for p in self.premises],
+            "theorems": theorems,
+            "active": self.active,
+            "scope": self.scope,
+        }
 
     def __str__(self) -> str:
-        parts = [text_table(self.premise_rows()), "\n".join(p.sentence for p in self.premises)]
+        scope = [self.scope] if self.scope else []
+        parts = [*scope, text_table(self.premise_rows()), "\n".join(p.sentence for p in self.premises)]
         return "\n\n".join([*parts, "\n".join(f"{a}: {b}; {c}" for a, b, c in self.theorem_rows()[1:])])
 
     def _repr_html_(self) -> str:
-        return html_table(self.premise_rows()) + html_table(self.theorem_rows())
+        scope = f"<p>{escape(self.scope)}</p>" if self.scope else ""
+        return scope + html_table(self.premise_rows()) + html_table(self.theorem_rows())
 
 
 @torch.no_grad()

@@ -24,13 +24,15 @@ from unseam.geometry.adapted import (
     beta_of,
     check_usable,
     diagnose_adapted,
+    flat_part,
     likelihood_of,
     on_device,
 )
+from unseam.geometry.groups import Latents
 from unseam.geometry.jacobian import as_likelihood
 from unseam.models import Architecture
 from unseam.models.adapters import AdaptedModel, adapter_for
-from unseam.models.adapters.base import EncoderOutput, floating_parameter
+from unseam.models.adapters.base import floating_parameter, posterior_outputs
 from unseam.models.architecture import NetworkSource
 from unseam.models.likelihood import LIKELIHOODS, Gaussian, Likelihood, NegativeBinomial
 from unseam.objectives import OBJECTIVES
@@ -54,6 +56,7 @@ def as_run(
     model: Any,
     data: Any = None,
     *,
+    latents: Latents = "auto",
     factors: Any = None,
     out: str | Path | None = None,
     likelihood: Likelihood | str | None = None,
@@ -68,6 +71,9 @@ def as_run(
         A run, a run folder, or any model with an encoder and a decoder that `diagnose` takes.
     data : array, tensor, DataFrame, Dataset or DataLoader
         Observations, scaled as in training; needed for a model.
+    latents : "auto" or sequence of int or (c, h, w), default="auto"
+        Which latents of a model become the latents of the run; the others stay as in a typical row. "auto": all of at
+        most 64 flat ones, else the 32 that say most.
     factors : array or table, optional
         The factors of these observations, one row each, for scores. Labels of a Dataset are taken where it has some.
     out : path, optional
@@ -98,37 +104,38 @@ def as_run(
     if is_torch_data(data):
         data, labels = read_torch_data(data)
         factors = labels if factors is None else factors
-    adapted = as_asked(adapter.adapt(model, data), likelihood, s2)
-    check_fit(adapted)
+    whole = as_asked(adapter.adapt(model, data), likelihood, s2)
+    adapted = part_for_run(whole, latents)
     name = adapted.kind if isinstance(model, (tuple, list)) else type(model).__name__
     folder = free_path(Path("runs") / name) if out is None else Path(out)
     check_free(folder)
+    k, K = adapted.latent_shape[0], int(np.prod(whole.latent_shape))
     p = as_likelihood(likelihood_of(adapted, likelihood, s2))
     weight = beta_of(adapted, beta)
     unknown = weight is None and adapted.variances is not None and adapted.has_beta
     points = _POINTS if unknown else 2 * MOST_LATENTS  # enough to refuse what it refuses
     found = diagnose_adapted(adapted, "all", likelihood=p, beta=weight, points=points, samples=0)
     weight, source = found.beta, found.beta_source if unknown else "given"
+    name = name if k == K else f"{name}, {k} of {K} latents"
     return _write_adapted_run(folder, name, adapted, data, factors, p, weight or 1.0, source)
 
 
-def check_fit(model: AdaptedModel) -> None:
-    """Refuse what a report has no place for; `diagnose` takes it."""
-    remedy = "`diagnose` and `traverse` take it as it is"
-    shape = model.latent_shape
+def part_for_run(model: AdaptedModel, latents: Latents) -> AdaptedModel:
+    """The latents that a report or the explorer lays out; what they have no place for is refused."""
     if model.context is not None:
         raise BadInput(
-            f"a {model.kind} model decodes with inputs of each row that are not latents; {remedy}; for the rest give a "
-            "pair of functions in which they are fixed: (encoder, lambda z: ...)"
+            f"a {model.kind} model encodes more than the rows that a report shows; `diagnose`, `align` and `traverse` "
+            "take it as it is; for the rest give a pair of functions of rows and codes: (encoder, decoder)"
         )
-    if len(shape) != 1 or shape[0] > MOST_LATENTS:
+    part = flat_part(model, latents, MOST_LATENTS)
+    if part.latent_shape[0] > MOST_LATENTS:
         raise BadInput(
-            f"this {model.kind} model has codes ('N', {', '.join(map(str, shape))}); reports and the explorer lay out "
-            f"at most {MOST_LATENTS} flat latents; {remedy}"
+            f"latents= names {part.latent_shape[0]} latents; reports and the explorer lay out at most {MOST_LATENTS}"
         )
-    check_usable(model)
-    if model.data is None:
+    check_usable(part)
+    if part.data is None:
         raise BadInput("the decoder returns another number of values than x has, so the two cannot be shown together")
+    return part
 
 
 def _write_adapted_run(
@@ -170,8 +177,9 @@ def _write_adapted_run(
     run = Run(folder, config, networks=lambda: (encode, decode))
     job = Job(config, kind, (0,), 0, folder, networks=run.networks)
     state = start(job, kind(**hyper), shape)
-    state.note = f"not trained here: {name}" + (
-        ", beta is an estimate from the Sigma law" if source == "estimated" else ""
+    state.note = "; ".join(
+        [f"not trained here: {name}", *(note for note in adapted.notes if "looked at" in note)]
+        + ["beta is an estimate from the Sigma law"] * (source == "estimated")
     )
     save_checkpoint(job.checkpoint, *checkpoint_state(job, state))
     every = torch.arange(len(dataset), device="cpu")
@@ -217,19 +225,3 @@ class AdaptedDecoder(nn.Module):
     def forward(self, z: Tensor) -> Tensor:  # (B, K) -> (B, *shape)
         decode, shape = self.answer
         return decode(z).to(z).reshape(len(z), *shape)
-
-
-def posterior_outputs(q: EncoderOutput) -> Tensor:
-    """What `Posterior.from_outputs` turns into this posterior again.
-
-    >>> from unseam.models.posterior import Full
-    >>> S = torch.tensor([[[4.0, 2.0], [2.0, 5.0]]])
-    >>> Full.from_outputs(posterior_outputs(EncoderOutput(torch.zeros(1, 2), covariance=S)), 2).covariance()
-    tensor([[[4., 2.],
-             [2., 5.]]])
-    """
-    if q.covariance is not None:
-        L = torch.linalg.cholesky(q.covariance)
-        rows, columns = torch.tril_indices(L.shape[1], L.shape[1], -1)
-        return torch.cat([q.mean, 2 * L.diagonal(dim1=1, dim2=2).log(), L[:, rows, columns]], 1)
-    return q.mean if q.variance is None else torch.cat([q.mean, q.variance.log()], 1)

@@ -7,6 +7,7 @@ numbers come from `geometry/`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,20 @@ import torch
 from torch import Tensor
 
 from unseam import geometry
+from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.geometry.adapted import Beta, as_asked, beta_of, diagnose_adapted, flat_question, likelihood_of
+from unseam.geometry.adapted import (
+    Beta,
+    as_asked,
+    beta_of,
+    decoder_of,
+    diagnose_adapted,
+    encoder_of,
+    flat_part,
+    flat_question,
+    from_codes,
+    likelihood_of,
+)
 from unseam.geometry.align import Alignment
 from unseam.geometry.diagnosis import Diagnosis
 from unseam.geometry.groups import Latents
@@ -150,6 +163,7 @@ def align(
     *,
     codes: Any = None,
     member: int | None = None,
+    latents: Latents = "auto",
     encoder: Callable[[Tensor], Any] | None = None,
     likelihood: Likelihood | str | None = None,
     s2: float | None = None,
@@ -165,7 +179,10 @@ def align(
     Parameters
     ----------
     model, x, posterior, codes, member, encoder, likelihood, s2, beta, points, chunk
-        As in `diagnose`. Latents must be flat: (C, H, W) are refused.
+        As in `diagnose`.
+    latents : "auto", "all" or sequence of int or (c, h, w), default="auto"
+        The latents that are turned; others, and what else the decoder takes, stay as in a typical row. "auto": all
+        flat latents, and of latents (C, H, W) the 32 that say most.
     restarts : int, default=2
         Random starts of the search beside the axes as they are.
     seed : int, default=0
@@ -192,6 +209,9 @@ def align(
         return align_run(model, x, member, points, seed)
     adapted = read_model(model, x, posterior, codes, None, likelihood, s2)
     search: dict[str, Any] = {"points": points, "restarts": restarts, "seed": seed, "chunk": chunk}
+    if adapted is None and latents != "auto":
+        adapted, beta = of_codes(model, codes if codes is not None else x, posterior, beta)
+        whiten = bool(whiten)
     if adapted is None:
         codes_or_x = codes if codes is not None else x
         refuse_missing(codes_or_x, model)
@@ -199,17 +219,29 @@ def align(
             decoder_of(model), codes_or_x, posterior, encoder=encoder, likelihood=likelihood,
             s2=0.5 if s2 is None else s2, beta=1.0 if beta == "auto" else beta, whiten=bool(whiten), **search,
         )  # fmt: skip
-    both = (
-        module_parts(model) if module_parts(model) is not None else model if isinstance(model, (tuple, list)) else None
-    )
-    return geometry.align(
-        **flat_question(adapted),
-        encoder=encoder if encoder is not None else both[0] if both is not None else None,
+    part = flat_part(adapted, latents)
+    if encoder is None and part is not adapted and adapted.context is None:
+        encoder = encoder_of(part)
+    elif encoder is None:
+        parts = module_parts(model)
+        both = parts if parts is not None else model if isinstance(model, (tuple, list)) else None
+        encoder = None if both is None else both[0]
+    found = geometry.align(
+        **flat_question(part),
+        encoder=encoder,
         likelihood=likelihood_of(adapted, likelihood, s2),
         beta=beta_of(adapted, beta),
         whiten=(adapted.variances is None and adapted.covariances is None) if whiten is None else whiten,
         **search,
     )
+    return found if part is adapted else replace(found, verdict=f"{found.verdict} ({part.notes[-1]})")
+
+
+def codes_of_part(model: Any, x: Any, latents: Latents = "auto") -> Array:  # (N, k)
+    """The codes that `align` turns, before."""
+    adapted = read_model(model, x)
+    assert adapted is not None
+    return flat_part(adapted, latents).codes.double().numpy()
 
 
 def theorems(
@@ -219,6 +251,7 @@ def theorems(
     *,
     codes: Any = None,
     member: int | None = None,
+    latents: Latents = "auto",
     data: Any = None,
     likelihood: Likelihood | str | None = None,
     s2: float | None = None,
@@ -231,7 +264,9 @@ def theorems(
     Parameters
     ----------
     model, x, posterior, codes, member, data, likelihood, s2, beta, seed
-        As in `diagnose`; latents must be flat. With codes, `data` are their observations (for the Sigma identity).
+        As in `diagnose`. With codes, `data` are their observations (for the Sigma identity).
+    latents : "auto", "all" or sequence of int or (c, h, w), default="auto"
+        As in `align`.
     points : int, default=100
         At how many codes the premises are measured.
 
@@ -263,6 +298,8 @@ def theorems(
         )
         return theorem_table(q, encoded.x, points, seed)
     adapted = read_model(model, x, posterior, codes, data, likelihood, s2)
+    if adapted is None and latents != "auto":
+        adapted, beta = of_codes(model, codes if codes is not None else x, posterior, beta)
     if adapted is None:
         codes_or_x = codes if codes is not None else x
         refuse_missing(codes_or_x, model)
@@ -271,12 +308,14 @@ def theorems(
             decoder_of(model), codes_or_x, posterior, likelihood, 0.5 if s2 is None else s2, weight, most, None
         )
         return theorem_table(q, data, points, seed)
-    parts_ = flat_question(adapted)
+    part = flat_part(adapted, latents)
+    parts_ = flat_question(part)
     p = likelihood_of(adapted, likelihood, s2)
     q = prepare_decoder(
         parts_["decoder"], parts_["codes"], parts_["posterior"], p, 0.5, beta_of(adapted, beta), most, None
     )
-    return theorem_table(q, adapted.data, points, seed)
+    found = theorem_table(q, adapted.data, points, seed)
+    return found if part is adapted else replace(found, scope=part.notes[-1])
 
 
 def diagnose_run(run: Run, x: Any, member: int | None, points: int, seed: int) -> Diagnosis:
@@ -362,29 +401,7 @@ def refuse_missing(codes_or_x: Any, model: Any) -> None:
         )
 
 
-def decoder_of(model: Any) -> Any:
-    """The decoder of a model whose codes were given."""
-    if adapter_for(model) is None or hasattr(model, "decode"):
-        return model
-    both = model if isinstance(model, (tuple, list)) else module_parts(model)
-    return model if both is None else both[1]
-
-
-def from_codes(model: Any, codes: Any, posterior: Any) -> AdaptedModel:
-    """A decoder with codes of any shape, as an adapter would have read it."""
-    decode = decoder_of(model)
-    decode = decode.decode if hasattr(decode, "decode") else decode
-    z = codes.detach() if isinstance(codes, Tensor) else torch.as_tensor(np.array(codes))
-    shape = tuple(z.shape[1:])
-
-    def flat(points: Tensor) -> Tensor:
-        out: Tensor = decode(points.unflatten(1, shape) if len(shape) > 1 else points)
-        return out
-
-    spread = None if posterior is None else torch.as_tensor(np.array(posterior))
-    if spread is not None and spread.shape != z.shape:
-        raise BadInput(f"posterior variances have shape {tuple(spread.shape)}, the codes {tuple(z.shape)}: must match")
-    module = model if isinstance(model, torch.nn.Module) else None
-    return AdaptedModel(
-        "codes", flat, read_encoder_output, z, spread, likelihood=getattr(model, "likelihood", None), module=module
-    )
+def of_codes(model: Any, codes: Any, posterior: Any, beta: Beta) -> tuple[AdaptedModel, Beta]:
+    """A decoder with codes as an adapter would have read it, and beta, which is 1 where it is not given."""
+    refuse_missing(codes, model)
+    return from_codes(model, codes, posterior), 1.0 if beta == "auto" else beta

@@ -13,12 +13,13 @@ import torch
 from unseam.atomic import free_path
 from unseam.errors import BadInput
 from unseam.geometry.adapted import check_usable, on_device, strength
+from unseam.geometry.groups import Latents, middle
 from unseam.models.adapters import AdaptedModel, adapter_for
 from unseam.run import Run
 from unseam.runs.adapted_run import as_run
 from unseam.runs.diagnose import one_member
 from unseam.show.film import Film, film, write_film
-from unseam.show.traversals import latent_values, middle
+from unseam.show.traversals import latent_values
 
 _MOST = 16  # latents that are drawn of a model that is not flat, the most informative first
 
@@ -144,6 +145,7 @@ def explore(
     model: Any,
     data: Any = None,
     *,
+    latents: Latents = "auto",
     factors: Any = None,
     member: int | None = None,
     member2: int | None = None,
@@ -155,9 +157,11 @@ def explore(
     Parameters
     ----------
     model : Run, path or model
-        A run, or any model of up to 64 flat latents that `diagnose` takes, with its observations as data.
+        A run, or any model that `diagnose` takes but of scvi-tools, with its observations as data.
     data : array, tensor, DataFrame, Dataset or DataLoader
         Observations, scaled as in training; a run takes its own.
+    latents : "auto" or sequence of int or (c, h, w), default="auto"
+        For a model: its latents that get a slider. "auto": all of at most 64 flat ones, else the 32 that say most.
     factors : array or table, optional
         The factors of these observations, to name latents by.
     member, member2 : int, optional
@@ -193,5 +197,5 @@ def explore(
         if not isinstance(model, (Run, str, Path)):
             name = "pair" if isinstance(model, (tuple, list)) else type(model).__name__
             out = Path(stack.enter_context(TemporaryDirectory())) / name
-        run = as_run(model, data, factors=factors, out=out)
+        run = as_run(model, data, latents=latents, factors=factors, out=out)
         serve_explorer(open_gallery([run], [member, member2]), port, ready)

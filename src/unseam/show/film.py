@@ -16,13 +16,14 @@ from torch import Tensor
 from unseam.atomic import write_atomic
 from unseam.axes import Array
 from unseam.errors import BadInput
+from unseam.geometry.groups import middle
 from unseam.geometry.polarized import active_latents
 from unseam.run import Run
 from unseam.runs.diagnose import needs_decoder
 from unseam.runs.represent import represent, sample_rows
 from unseam.show.pictures import as_pixels, is_picture
 from unseam.show.style import plain, save, styled
-from unseam.show.traversals import latent_values, middle, traversal_frames
+from unseam.show.traversals import latent_values, traversal_frames
 
 _CODES = 2000  # rows that set where a latent goes and which one is typical
 _GAP = 2  # pixels between pictures

@@ -26,16 +26,6 @@ def latent_values(codes: Array, prior: bool = True, frames: int = FRAMES) -> Ten
     return torch.as_tensor(np.linspace(low, high, frames, axis=1), dtype=torch.float32)
 
 
-def middle(codes: Array) -> int:  # (N, K)
-    """The row nearest to the codes' median, each latent in units of its spread: a typical place to start from.
-
-    >>> middle(np.array([[0.0, 9.0], [1.0, 1.0], [2.0, 0.0]]))
-    1
-    """
-    spread = np.maximum(codes.std(0), 1e-12)
-    return int((np.square((codes - np.median(codes, axis=0)) / spread)).sum(1).argmin())
-
-
 @torch.no_grad()
 def traversal_frames(
     decode: Callable[[Tensor], Tensor],

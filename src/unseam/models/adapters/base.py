@@ -67,6 +67,22 @@ class EncoderOutput(NamedTuple):
     covariance: Tensor | None = None
 
 
+def posterior_outputs(q: EncoderOutput) -> Tensor:
+    """What `Posterior.from_outputs` turns into this posterior again.
+
+    >>> from unseam.models.posterior import Full
+    >>> S = torch.tensor([[[4.0, 2.0], [2.0, 5.0]]])
+    >>> Full.from_outputs(posterior_outputs(EncoderOutput(torch.zeros(1, 2), covariance=S)), 2).covariance()
+    tensor([[[4., 2.],
+             [2., 5.]]])
+    """
+    if q.covariance is not None:
+        L = torch.linalg.cholesky(q.covariance)
+        rows, columns = torch.tril_indices(L.shape[1], L.shape[1], -1)
+        return torch.cat([q.mean, 2 * L.diagonal(dim1=1, dim2=2).log(), L[:, rows, columns]], 1)
+    return q.mean if q.variance is None else torch.cat([q.mean, q.variance.log()], 1)
+
+
 def read_encoder_output(out: Any) -> EncoderOutput:
     """Codes, a distribution, (mean, log-variance), or an object that holds one of them.
 

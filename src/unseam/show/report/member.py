@@ -12,6 +12,7 @@ from torch import Tensor
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.diagnosis import Latent, Pair
+from unseam.geometry.groups import middle
 from unseam.geometry.jacobian import jacobian
 from unseam.models import Autoencoder
 from unseam.run import Run
@@ -22,7 +23,7 @@ from unseam.show.pictures import Album, frames_table, is_picture, signed, strip
 from unseam.show.report import figures
 from unseam.show.report.collect import View, detail
 from unseam.show.style import LATENT_COLOURS, latent_colour, shade
-from unseam.show.traversals import FRAMES, TABLE_FRAMES, latent_values, middle, traversal_frames, traverse_pair
+from unseam.show.traversals import FRAMES, TABLE_FRAMES, latent_values, traversal_frames, traverse_pair
 
 CARDS = 24  # latents shown with pictures, the most informative first
 _PAIRS = 3  # tables over two latents

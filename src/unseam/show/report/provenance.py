@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, fields
@@ -78,7 +79,8 @@ def call(run: Run) -> str:
     if run.config.adapted:
         p = run.config.architecture
         known = f", s2={p.s2:g}" if p.likelihood == "gaussian" else f", likelihood={p.likelihood!r}"
-        return f"unseam.report(model, data=x{known})"
+        part = re.search(r"latents (\[.*?\]) of", " ".join(map(str, run.table()["note"])))
+        return f"unseam.report(model, data=x{f', latents={part[1]}' if part else ''}{known})"
     seeds = list(dict.fromkeys(m.seed for m in run.members))
     parts = [repr(run.data_config["name"]), repr(run.config.objective), f"seeds={seeds}"]
     parts += [f"{name}={value!r}" for name, value in _settings(run).items()]
@@ -147,7 +149,9 @@ def of_a_model(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Of a model that was not trained here: what was assumed of it."""
     (beta,) = _swept(run).get("beta", [None])
     estimated = any("estimate" in str(row["note"]) for row in rows)
-    words = {} if beta is None else {"beta": f"{beta:.3g}" + (", an estimate from the Sigma law" if estimated else "")}
+    part = next((note for note in str(rows[0]["note"]).split("; ") if "looked at" in note), None)
+    words = {} if part is None else {"latents": part}
+    words |= {} if beta is None else {"beta": f"{beta:.3g}" + (", an estimate from the Sigma law" if estimated else "")}
     p = run.config.architecture
     return {
         "model": f"{run.config.adapted}, not trained here",

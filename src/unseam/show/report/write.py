@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from unseam.atomic import write_atomic
 from unseam.axes import Array
 from unseam.errors import BadInput
+from unseam.geometry.groups import Latents
 from unseam.models.likelihood import Likelihood
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run, load_run
@@ -53,6 +54,7 @@ def report(
     member: int | None = None,
     *,
     data: Any = None,
+    latents: Latents = "auto",
     factors: Any = None,
     likelihood: Likelihood | str | None = None,
     s2: float | None = None,
@@ -65,13 +67,15 @@ def report(
     Parameters
     ----------
     run : Run, str, Path or model
-        A run, its folder, or a folder of runs; or any model of up to 64 flat latents that `diagnose` takes, with data.
+        A run, its folder, or a folder of runs; or any model that `diagnose` takes but of scvi-tools, with data.
     out : str or Path, optional
         The page to write; report.html in the folder by default.
     member : int, optional
         The member that is shown first; by default the one that geometry prefers, without labels.
     data : array, tensor, DataFrame, Dataset or DataLoader, optional
         For a model: observations, scaled as in training. The report is then in a new folder, runs/NAME.
+    latents : "auto" or sequence of int or (c, h, w), default="auto"
+        For a model: the latents that are looked at. "auto": all of at most 64 flat ones, else the 32 that say most.
     factors : array or table, optional
         For a model: the factors of these observations, where they are known.
     likelihood : Likelihood or str, optional
@@ -102,7 +106,7 @@ def report(
     run = (
         run
         if data is None and isinstance(run, (Run, str, Path))
-        else as_run(run, data, factors=factors, likelihood=likelihood, s2=s2)
+        else as_run(run, data, latents=latents, factors=factors, likelihood=likelihood, s2=s2)
     )
     return write_run_report(run, out, member, figures=figures, formats=formats, show=show).path
 
