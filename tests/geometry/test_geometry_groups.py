@@ -240,7 +240,7 @@ def test_align_turns_the_chosen_latents_and_holds_the_others():
 def test_align_and_theorems_take_the_strongest_of_a_grid(model, x):
     found = unseam.align(model, x, points=40)
     assert found.codes.shape == (60, 32)
-    assert "32 of 48 latents that say most are looked at" in found.verdict
+    assert "of 48, those that say most, are looked at" in found.verdict
     table = unseam.theorems(model, x, latents=[(0, 0, 0), (1, 0, 0)], points=10)
     assert str(table).startswith("latents [0, 16] of 48 are looked at")
     assert table.to_json()["scope"] == table.scope

@@ -160,6 +160,7 @@ def test_a_run_of_some_latents_holds_the_others_at_a_typical_row(tmp_path: Path)
     page = unseam.report(run, tmp_path / "page.html", show=False).read_text()
     assert f"latents [5, 15, 0] of 16 are looked at, what else the decoder takes is held as in row {row}" in page
     assert "Convolutional, 3 of 16 latents" in page
+    assert "are these latents in this order, and the loss is that of the decoder with the rest held" in page
     assert "unseam.report(model, data=x, latents=[5, 15, 0]" in page
     assert as_run(net, X, out=tmp_path / "all").config.architecture.latents == 16
     with pytest.raises(BadInput, match="names 65 latents; reports and the explorer lay out at most 64"):
