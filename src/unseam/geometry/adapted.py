@@ -261,7 +261,7 @@ def flat_part(model: AdaptedModel, latents: Latents = "auto", most: int | None =
         return EncoderOutput(q.mean.flatten(1)[:, chosen.to(q.mean.device)], pick(q.variance), block(q.covariance))
 
     some = "all latents" if len(index) == K else f"latents {index.tolist()} of {K}"
-    some += ", those that say most," if len(index) < K and latents == "auto" else ""
+    some += ", those that say most," if len(index) < K and isinstance(latents, str) else ""
     note = f"{some} are looked at, what else the decoder takes is held as in row {row}"
     return replace(
         model, decode=decode, encode=encode, codes=flat[:, chosen], variances=pick(model.variances),
