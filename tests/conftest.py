@@ -6,6 +6,11 @@ import tempfile
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# the same examples on every machine, however slow it is
+settings.register_profile("everywhere", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("everywhere")
 
 
 def pytest_configure(config: pytest.Config) -> None:

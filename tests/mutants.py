@@ -203,7 +203,7 @@ SILENT = (  # numbers and files that were wrong without a word, and what other u
            "except (BadInput, Failed, *ENVIRONMENT) as error:\n        reason", "except ZeroDivisionError as error:\n        reason",
            "study/test_study_lease.py"),
     Mutant("S8: Dask's scheduler obeys every user of the machine", f"{UNSEAM}study/cluster.py",
-           'processes=True, host="tls://127.0.0.1"', 'processes=True, host="127.0.0.1"', "study/test_study_cluster.py"),
+           'host="tls://127.0.0.1", dashboard_address=None,\n        worker_dashboard_address=None, memory_limit=0, security=security,', 'host="127.0.0.1", dashboard_address=None,\n        worker_dashboard_address=None, memory_limit=0,', "study/test_study_cluster.py"),
     Mutant("S9: a view of a results file is read", f"{UNSEAM}run/results.py",
            "    for kind, name, sql in connection.execute(named):\n", "    for kind, name, sql in ():\n",
            "train/test_train_tables.py::test_a_damaged_table_is_refused_when_a_run_is_opened[a trigger]"),  # the view would fill memory
