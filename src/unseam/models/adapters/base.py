@@ -78,7 +78,7 @@ def posterior_outputs(q: EncoderOutput) -> Tensor:
     """
     if q.covariance is not None:
         L = torch.linalg.cholesky(q.covariance)
-        rows, columns = torch.tril_indices(L.shape[1], L.shape[1], -1)
+        rows, columns = torch.tril_indices(L.shape[1], L.shape[1], -1, device=L.device)
         return torch.cat([q.mean, 2 * L.diagonal(dim1=1, dim2=2).log(), L[:, rows, columns]], 1)
     return q.mean if q.variance is None else torch.cat([q.mean, q.variance.log()], 1)
 
