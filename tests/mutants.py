@@ -5,6 +5,8 @@
     python tests/mutants.py --log FILE   adds each result to FILE, and skips what FILE has of the same src and tests: a
                                          run that was stopped goes on with the same command
 
+S33 starts processes that start processes: stop it after a minute (it dies), or it takes all memory.
+
 Each is one line of src changed in a temporary copy, and the test file that has to notice. A mutant whose line is no
 longer there is an error: the list follows the code.
 """
