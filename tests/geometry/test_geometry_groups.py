@@ -246,7 +246,7 @@ def test_align_and_theorems_take_the_strongest_of_a_grid(model, x):
     assert table.to_json()["scope"] == table.scope
     decode = lambda z: model.decode(z).sample  # noqa: E731
     z = model.encode(x).latent_dist.mean.detach()
-    same = unseam.theorems(decode, codes=z, latents=[(0, 0, 0), (1, 0, 0)], points=10)
+    same = unseam.theorems(decode, codes=z, latents=np.array([0, 16]), points=10)
     assert same.premise("C1").value == pytest.approx(table.premise("C1").value, rel=1e-3)
     assert "latents [0, 16] of 48 are" in unseam.align(model, x, latents=np.array([0, 16]), points=40).verdict
     with pytest.raises(BadInput, match="latents='channels' are many groups, and this needs one"):

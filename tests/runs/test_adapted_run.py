@@ -165,6 +165,9 @@ def test_a_run_of_some_latents_holds_the_others_at_a_typical_row(tmp_path: Path)
     assert as_run(net, X, out=tmp_path / "all").config.architecture.latents == 16
     with pytest.raises(BadInput, match="names 65 latents; reports and the explorer lay out at most 64"):
         as_run((nn.Linear(16, 70), nn.Linear(70, 16)), X.flatten(1), latents=range(65), out=tmp_path / "many")
+    for verb in (unseam.diagnose, unseam.align, unseam.theorems, unseam.report, unseam.explore):
+        with pytest.raises(BadInput, match="belongs to a model; all latents of a run are looked at"):
+            verb(run, latents=[0, 1])
     wide = as_run((nn.Linear(16, 70), nn.Linear(70, 16)), X.flatten(1), out=tmp_path / "wide")
     assert wide.config.architecture.latents == 32
 

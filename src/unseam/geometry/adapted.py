@@ -79,7 +79,7 @@ def diagnose_adapted(
     """The diagnosis of a model that an adapter has read; `unseam.diagnose` has the parameters."""
     p, weight = likelihood_of(model, likelihood, s2), beta_of(model, beta)
     flat = len(model.latent_shape) == 1 and model.context is None and model.differentiable
-    if flat and (latents == "all" or (latents == "auto" and model.codes.shape[1] <= MANY)):
+    if flat and isinstance(latents, str) and (latents == "all" or (latents == "auto" and model.codes.shape[1] <= MANY)):
         posterior = model.variances if model.covariances is None else model.covariances
         data = None if p is None or model.data is None else model.data
         found = diagnose(

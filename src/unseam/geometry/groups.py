@@ -71,6 +71,12 @@ def choose_groups(shape: tuple[int, ...], latents: Latents = "auto", strength: A
     return Groups(grid.T.copy(), tuple(f"channel {i}" for i in range(C)), f"{C} channels at each of {L} locations")
 
 
+def whole_run(latents: Latents) -> None:
+    """Refuse a choice of latents of a run, whose latents are looked at together."""
+    if not isinstance(latents, str) or latents != "auto":
+        raise BadInput(f"latents={latents!r} belongs to a model; all latents of a run are looked at: leave it out")
+
+
 def chosen_subset(shape: tuple[int, ...], latents: Sequence[Any]) -> Groups:
     """Latents by their position: numbers into the flattened codes, or tuples (c, h, w)."""
     K = int(np.prod(shape))

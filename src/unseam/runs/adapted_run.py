@@ -28,7 +28,7 @@ from unseam.geometry.adapted import (
     likelihood_of,
     on_device,
 )
-from unseam.geometry.groups import Latents
+from unseam.geometry.groups import Latents, whole_run
 from unseam.geometry.jacobian import as_likelihood
 from unseam.models import Architecture
 from unseam.models.adapters import AdaptedModel, adapter_for
@@ -91,6 +91,7 @@ def as_run(
     (torch.Size([300, 2]), 'pair')
     """
     if isinstance(model, (Run, str, Path)):
+        whole_run(latents)
         run = model if isinstance(model, Run) else load_run(model)
         return run if data is None else load_run(run.folder, data=data, networks=run.networks)
     adapter = adapter_for(model)

@@ -31,7 +31,7 @@ from unseam.geometry.adapted import (
 )
 from unseam.geometry.align import Alignment
 from unseam.geometry.diagnosis import Diagnosis
-from unseam.geometry.groups import Latents
+from unseam.geometry.groups import Latents, whole_run
 from unseam.geometry.prepare import ColumnWeights, prepare_decoder
 from unseam.geometry.sampled_cost import SAMPLES
 from unseam.geometry.theorems import TheoremTable, theorem_table
@@ -131,6 +131,7 @@ def diagnose(
     2
     """
     if hasattr(model, "members"):  # a run
+        whole_run(latents)
         return diagnose_run(model, x if x is not None else data, member, points, seed)
     adapted = read_model(model, x, posterior, codes, data, likelihood, s2)
     if adapted is not None:
@@ -145,7 +146,7 @@ def diagnose(
         "s2": 0.5 if s2 is None else s2,
         "beta": 1.0 if beta == "auto" else beta,
     }
-    if latents == "auto":
+    if isinstance(latents, str) and latents == "auto":
         return geometry.diagnose(
             decoder_of(model), codes_or_x, posterior, data=data, encoder=encoder, points=points, chunk=chunk,
             factors=factors, columns=columns, has_beta=has_beta, **simple,
@@ -206,10 +207,11 @@ def align(
     (True, True)
     """
     if hasattr(model, "members"):  # a run
+        whole_run(latents)
         return align_run(model, x, member, points, seed)
     adapted = read_model(model, x, posterior, codes, None, likelihood, s2)
     search: dict[str, Any] = {"points": points, "restarts": restarts, "seed": seed, "chunk": chunk}
-    if adapted is None and latents != "auto":
+    if adapted is None and not (isinstance(latents, str) and latents == "auto"):
         adapted, beta = of_codes(model, codes if codes is not None else x, posterior, beta)
         whiten = bool(whiten)
     if adapted is None:
@@ -285,6 +287,7 @@ def theorems(
     """
     most = max(points, 1000)
     if hasattr(model, "members"):  # a run
+        whole_run(latents)
         from unseam.runs.diagnose import kl_weight_of as beta_of_member
         from unseam.runs.diagnose import needs_decoder, see
 
@@ -298,7 +301,7 @@ def theorems(
         )
         return theorem_table(q, encoded.x, points, seed)
     adapted = read_model(model, x, posterior, codes, data, likelihood, s2)
-    if adapted is None and latents != "auto":
+    if adapted is None and not (isinstance(latents, str) and latents == "auto"):
         adapted, beta = of_codes(model, codes if codes is not None else x, posterior, beta)
     if adapted is None:
         codes_or_x = codes if codes is not None else x

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from unseam.atomic import write_atomic
 from unseam.axes import Array
 from unseam.errors import BadInput
-from unseam.geometry.groups import Latents
+from unseam.geometry.groups import Latents, whole_run
 from unseam.models.likelihood import Likelihood
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run, load_run
@@ -103,6 +103,8 @@ def report(
     >>> report(run, show=False).name
     'report.html'
     """
+    if isinstance(run, (Run, str, Path)):
+        whole_run(latents)
     run = (
         run
         if data is None and isinstance(run, (Run, str, Path))
