@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from choose import by_labels, taken, wins
+from choose import by_labels, taken, text, wins
 
 import unseam
 from unseam.atomic import write_atomic
@@ -353,14 +353,6 @@ def compared(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def argmax(document: dict[str, Any], rule: str) -> int:
     values = [-np.inf if one[rule] is None or not np.isfinite(one[rule]) else one[rule] for one in document["seeds"]]
     return int(np.argmax(values))
-
-
-def text(title: str, rows: list[dict[str, Any]]) -> str:
-    lines = [f"{title}\n", "| rule | success | 95 % | pools |", "| --- | ---: | --- | ---: |"]
-    for r in rows:
-        lines.append(f"| {r['rule']} | {100 * r['rate']:.0f} % | {100 * r['low']:.0f} to {100 * r['high']:.0f} | "
-                     f"{r['pools']} |")  # fmt: skip
-    return "\n".join(lines) + "\n"
 
 
 def run(out: Path | None = None, **_: Any) -> dict[str, Any]:
