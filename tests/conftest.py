@@ -1,10 +1,18 @@
-"""One thread a process (xdist has one process per core), no test sees the user's data folder, no file stays behind."""
+"""One thread a process (xdist has one process per core), no test sees the user's data folder, no file stays behind.
 
+No test depends on those before it: shared random numbers start afresh, and arithmetic is what it was.
+"""
+
+import copy
 import os
+import sys
 import tempfile
+from collections.abc import Iterator
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -28,3 +36,24 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(autouse=True)
 def _own_data_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNSEAM_DATA", str(tmp_path_factory.getbasetemp() / "data"))
+
+
+_STATES: dict[str, Any] = {}  # of the generator of a module, before its first test
+
+
+@pytest.fixture(autouse=True)
+def _own_random_numbers(request: pytest.FixtureRequest) -> None:
+    """`RNG` of a module starts afresh in every test: its data do not depend on which tests ran before."""
+    module = getattr(request.node, "module", None)
+    generator = getattr(module, "RNG", None)
+    if isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = copy.deepcopy(
+            _STATES.setdefault(module.__name__, generator.bit_generator.state)
+        )
+
+
+@pytest.fixture(autouse=True)
+def _arithmetic_as_it_was() -> Iterator[None]:
+    """Whatever trains or scores leaves the thread of its caller as it was: numbers below 1e-308 are not zero."""
+    yield
+    assert sys.float_info.min / 2 > 0

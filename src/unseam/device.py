@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -80,3 +81,32 @@ def retained_memory() -> Iterator[None]:
     finally:
         libc.mallopt(TRIM, USUAL)
         libc.malloc_trim(0)
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Inside the block torch computes with this many threads; afterwards with as many as before."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def flushed_denormals() -> Iterator[None]:
+    """Inside the block this thread rounds numbers below 1e-38 (in float64 1e-308) to zero, afterwards as before.
+
+    Arithmetic with them is slow, and the caller of `fit` and a process started by it must compute the same bits.
+    """
+    import torch
+
+    before = sys.float_info.min / 2 == 0
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,10 +113,11 @@ def test_a_signal_to_the_first_process_leaves_a_checkpoint_of_every_worker(
 
 @dataclass(frozen=True)
 class Counts(Objective):
-    """An autoencoder that says with how many threads its process works."""
+    """An autoencoder that says with how many threads its process works, and whether denormals are zero there."""
 
     def __call__(self, pass_: Pass, context: Context) -> Terms:
         os.write(2, f"threads: torch {torch.get_num_threads()}, JAX {os.environ.get('PJRT_NPROC')}\n".encode())
+        os.write(2, f"denormals are zero: {sys.float_info.min / 2 == 0}\n".encode())
         return Terms({"reconstruction": -context.model.likelihood.log_prob(pass_.x, pass_.theta)})
 
 
@@ -128,6 +130,17 @@ def test_workers_compute_with_one_thread(
         check=False, workers=2, data_parameters={"size": 100}, out=tmp_path / "run")  # fmt: skip
     assert set(re.findall("threads: .*", capfd.readouterr().err)) == {"threads: torch 1, JAX 1"}
     assert "PJRT_NPROC" not in os.environ
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_denormals_are_zero_while_a_member_trains_and_only_then(
+    workers: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Adam's second moments fall below 1e-38: a member must get the same bits here and in a process of its own."""
+    fit("synth-linear", Counts, seeds=(0, 1), network="linear", latents=2, steps=3, batch=8, how="side-by-side",
+        check=False, workers=workers, data_parameters={"size": 100}, out=tmp_path / "run")  # fmt: skip
+    assert set(re.findall("denormals are zero: .*", capfd.readouterr().err)) == {"denormals are zero: True"}
+    assert sys.float_info.min / 2 > 0
 
 
 def test_small_networks_train_with_one_thread_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

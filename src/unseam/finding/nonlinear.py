@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unseam.axes import Array
+from unseam.device import torch_threads
 from unseam.errors import lookup
 from unseam.finding import sentences
 from unseam.finding.axes import not_gaussian, subspace
@@ -66,7 +65,7 @@ class _Rows(NamedTuple):
 
 def network_answer(prepared: Prepared, ask: Ask, folder: Path) -> tuple[Answer | None, bool, bool, list[str]]:
     """(the answer if it beats the linear model, settled, overfitting, what to say)."""
-    with _one_torch_thread():
+    with torch_threads(1):
         return _network_answer(prepared, ask, folder)
 
 
@@ -107,19 +106,6 @@ def _network_answer(prepared: Prepared, ask: Ask, folder: Path) -> tuple[Answer 
     answer, clues, turning = turned_answer(stayed, best, before, rows, ask, bounds[best], rests)
     settled = rests and not turning.still
     return answer, settled, state.word == "overfitting", [*notes, turning.says(), clues]
-
-
-@contextmanager
-def _one_torch_thread() -> Iterator[None]:
-    """On matrices as small as these, threads that share cores stall."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _chosen(

@@ -38,7 +38,7 @@ def beta_vae(inputs: Inputs, batch: int = 64, train: int = 10_000, test: int = 5
     x_test, which_test = _points(source, test, batch, rng)
     value, on_train, per_factor = accuracy(x, which, x_test, which_test, source.count)
     settings = points_settings(source, batch, train, test, inputs.seed)
-    extra = {"train": on_train, "standard_error": standard_error(value, test)}
+    extra = {"train": on_train, "test_standard_error": standard_error(value, test)}
     return Score("beta-vae", value, per_factor=per_factor, settings=settings, extra=extra)
 
 

@@ -45,7 +45,7 @@ def factor_vae(inputs: Inputs, batch: int = 64, train: int = 10_000, test: int =
     winner, right = majority(votes)
     share = votes[1] / np.maximum(votes[1].sum(axis=1, keepdims=True), 1)
     per_factor = np.where(winner == np.arange(source.count)[:, None], share, 0.0).sum(axis=1)
-    extra = {"train": float(right[0]), "standard_error": standard_error(right[1], test)}
+    extra = {"train": float(right[0]), "test_standard_error": standard_error(right[1], test)}
     return Score("factor-vae", float(right[1]), per_factor=per_factor, matrix=share, settings=settings, extra=extra)
 
 

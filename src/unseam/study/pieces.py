@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from unseam.atomic import guarded, remove_temporaries, write_array, write_atomic
 from unseam.data import typed_options
+from unseam.device import flushed_denormals, torch_threads
 from unseam.errors import BadInput
 from unseam.objectives import OBJECTIVES
 from unseam.run import Run, load_run
@@ -128,16 +128,13 @@ def advance(place: Place, deadline: float | None = None, stop: Callable[[], bool
     lease = claim(place.folder)
     if lease is None:
         return "held"
-    torch.set_flush_denormal(True)  # of this thread: the same bits in any process
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
 
     def over() -> bool:
         return stop() or lease.lost.is_set() or (deadline is not None and time.monotonic() > deadline)
 
     try:
         if not place.done:  # another process may have finished it between the two checks
-            with heartbeat(lease), guarded(lease.check):
+            with torch_threads(1), flushed_denormals(), heartbeat(lease), guarded(lease.check):
                 _work(place, lease, over)
     except Deadline:
         return "held" if lease.lost.is_set() else "later"
@@ -145,7 +142,6 @@ def advance(place: Place, deadline: float | None = None, stop: Callable[[], bool
         return "held"
     finally:
         lease.release(place.done)
-        torch.set_num_threads(threads)
     return "done"
 
 

@@ -18,7 +18,7 @@ import torch
 from unseam import __version__
 from unseam.atomic import cores, remove_leftovers, write_atomic
 from unseam.data import load_data
-from unseam.device import available_devices, device
+from unseam.device import available_devices, device, torch_threads
 from unseam.errors import ENVIRONMENT, BadInput, Failed, error_text
 from unseam.models.own_networks import MakeNetworks
 from unseam.objectives import Objective
@@ -180,18 +180,17 @@ def can_be_imported(job: Job) -> bool:
 
 def _inline(jobs: Sequence[Job], advance: Any) -> None:
     """Train group after group in this process, with one thread where matrices are small: more would only stall."""
-    config, threads = jobs[0].config, torch.get_num_threads()
+    config = jobs[0].config
     small = config.training.how == "stacked" and config.architecture.network != "conv"
-    torch.set_num_threads(1 if small or any(len(job.members) > 1 for job in jobs) else threads)
+    alone = not small and all(len(job.members) == 1 for job in jobs)
     try:
-        for job in jobs:
-            data = load_data(**located_data(job.config.data, job.folder))
-            size = len(job.members)
-            train_group(job, data, lambda n, *losses, size=size: advance(n * size, loss_text(*losses)))
+        with torch_threads(torch.get_num_threads() if alone else 1):
+            for job in jobs:
+                data = load_data(**located_data(job.config.data, job.folder))
+                size = len(job.members)
+                train_group(job, data, lambda n, *losses, size=size: advance(n * size, loss_text(*losses)))
     except KeyboardInterrupt:
         raise Interrupted(jobs[0].folder) from None
-    finally:
-        torch.set_num_threads(threads)
 
 
 # How many members fit on a GPU: the memory that a step of one of them takes, measured, against what is free.

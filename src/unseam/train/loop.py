@@ -19,7 +19,7 @@ from typing import Any
 from torch import Tensor
 
 from unseam.data.base import Dataset
-from unseam.device import retained_memory
+from unseam.device import flushed_denormals, retained_memory
 from unseam.geometry.polarized import active_latents
 from unseam.objectives import Objective
 from unseam.progress import log
@@ -44,6 +44,7 @@ _Row = dict[str, Any]
 
 
 @retained_memory()
+@flushed_denormals()
 def train_group(job: Job, data: Dataset, tick: Callable[..., object]) -> None:
     """Train until the last step or an interrupt (which leaves a checkpoint), then write the final numbers.
 

@@ -211,7 +211,6 @@ class Progress:
 def _work(line: Line, document: dict[str, Any], objective: dict[str, str], folder: str) -> None:
     """What a training process does: ask for a group, train it, ask again, until there is none."""
     torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
     try:
         config, kind = RunConfig.from_json(document), found_at(objective)
         networks = None if config.networks is None else import_networks(config.networks)
