@@ -260,6 +260,10 @@ SILENT = (  # numbers and files that were wrong without a word, and what other u
            '"from unseam.processes import run_here; run_here(head)"',
            '"from unseam.processes import run_here; import os, runpy; '
            'os.path.getsize(\'runs-of-this-script\') < 4 and runpy.run_path(\'script.py\'); run_here(head)"', "train/test_train_script.py"),
+    Mutant("S34: after a training the caller's own small numbers are zero", f"{UNSEAM}device.py",
+           "torch.set_flush_denormal(before)", "torch.set_flush_denormal(True)", "train/test_train_workers.py"),
+    Mutant("S35: a member's small numbers are zero in a process of its own only", f"{UNSEAM}train/loop.py",
+           "@flushed_denormals()\n", "", "train/test_train_workers.py"),
 )  # fmt: skip
 
 
