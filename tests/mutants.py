@@ -187,7 +187,7 @@ JOINTS = (  # flags that a verb parses, and numbers of the second choice: a memb
 
 SILENT = (  # numbers and files that were wrong without a word, and what other users of the machine could do
     Mutant("S1: a woken worker of a study writes on", f"{UNSEAM}study/pieces.py",
-           "with heartbeat(lease), guarded(lease.check):", "with heartbeat(lease):", "study/test_study_lease.py"),
+           "heartbeat(lease), guarded(lease.check):", "heartbeat(lease):", "study/test_study_lease.py"),
     Mutant("S2: a checkpoint before the last step is scored", f"{UNSEAM}study/pieces.py",
            "if run.finished and at_its_end(run):", "if run.finished:", "study/test_study_lease.py"),
     Mutant("S3: processes of another container are taken for dead", f"{UNSEAM}study/lease.py",
