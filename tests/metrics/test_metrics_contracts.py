@@ -120,7 +120,7 @@ def with_passive():
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_latent_without_a_vote_changes_nothing_but_what_the_metric_says(name):
-    """`evaluate`, the report and the explorer score a run so; docs/metrics/index.md has the exceptions."""
+    """`evaluate`, the report and the explorer score a run so; docs/metrics/inputs.md has the exceptions."""
     alone, _, masked = (found[name].value for found in with_passive())
     if METRICS[name].counts:
         assert masked != pytest.approx(alone, abs=1e-3)

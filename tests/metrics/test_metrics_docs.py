@@ -12,7 +12,7 @@ from unseam.metrics import METRICS
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics"
 INDEX = DOCS / "index.md"
-TABLE = re.compile(r"\| metric \| asks \|( [a-z ]+ \|)? page \|\n(\|.*\n)*")
+TABLE = re.compile(r"\| metric \| asks \|\n(\|.*\n)*")
 
 
 def titles():
@@ -20,17 +20,20 @@ def titles():
     return {page.stem: set(re.findall(r"[\w-]+", page.read_text().split("\n")[0])) for page in DOCS.glob("*.md")}
 
 
+def family(name):
+    """The numbers of labels share one name and one page."""
+    return re.sub(r"^(downstream-\w+)-\d+$", r"\1-N", name)
+
+
 def page_of(name):
-    family = re.sub(r"^(downstream-\w+)-\d+$", r"\1-N", name)
-    return next((page for page, words in titles().items() if family in words), None)
+    return next((page for page, words in titles().items() if family(name) in words), None)
 
 
 def index_table():
-    rows = [
-        f"| {m.name} | {m.question} | {m.counts or 'change nothing'} | [{page_of(m.name)}]({page_of(m.name)}.md) |\n"
-        for m in METRICS.values()
-    ]
-    return "".join(["| metric | asks | latents not in use | page |\n", "| --- | --- | --- | --- |\n", *rows])
+    questions = {family(m.name): re.sub(r"\d+ labels", "N labels", m.question) if family(m.name) != m.name else m.question
+                 for m in METRICS.values()}  # fmt: skip
+    rows = [f"| [{name}]({page_of(name)}.md) | {question} |\n" for name, question in questions.items()]
+    return "".join(["| metric | asks |\n", "| --- | --- |\n", *rows])
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -41,6 +44,11 @@ def test_every_metric_has_a_page_with_its_name_in_the_title(name):
 def test_the_index_lists_the_metrics_as_they_are():
     found = TABLE.search(INDEX.read_text())
     assert found.group() == index_table(), "run python tests/metrics/test_metrics_docs.py to write the table anew"
+
+
+def test_the_page_of_inputs_names_the_metrics_that_count_all_latents():
+    (sentence,) = re.findall(r"changes nothing but (.*?), which", re.sub(r"\s+", " ", (DOCS / "inputs.md").read_text()))
+    assert re.findall(r"`([a-z-]+)`", sentence) == [m.name for m in METRICS.values() if m.counts]
 
 
 @pytest.mark.parametrize("page", DOCS.glob("*.md"), ids=lambda p: p.stem)
