@@ -31,9 +31,9 @@ SAME = 0.95  # rank correlation from which two axes are one
 TOO_CLOSE = 0.1  # relative difference of singular values (geometry.degeneracy)
 _MOVES = 0.3  # of the largest move: smaller ones are not named
 MEANING = {
-    "found": "comes back, and nothing else fits as well",
-    "pair": "found together with others, as a group; which axes in its space are right is not identified",
-    "unstable": "does not come back",
+    "found": "the factor comes back on other rows, and a clue singles out its axis",
+    "pair": "the space of these factors comes back on other rows, but not which axes in it are right",
+    "unstable": "the factor does not come back on other rows",
 }
 
 
