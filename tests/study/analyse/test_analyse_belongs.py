@@ -203,7 +203,7 @@ def test_rates_and_bars_stand_at_their_names(models, tables):
     choices = tables["selection"]
     for figure, key, named in ((transfer, "kind", str), (selection, "selector", page.selector_name)):
         for ax in figure.axes:
-            pool = ax.get_title().removeprefix("pool: ")
+            pool = next((name for name, title in words.POOLS.items() if title == ax.get_title()), None)
             found = tables["transfer"] if key == "kind" else choices[choices["pool"] == pool]
             points = {float(line.get_ydata()[0]): float(line.get_xdata()[0])
                       for line in ax.get_lines() if line.get_marker() == "o"}  # fmt: skip

@@ -178,7 +178,7 @@ def selection_figure(models: pd.DataFrame, tables: _Tables) -> Figure:
     for ax, pool in zip(axes, pools, strict=True):
         part = found[found["pool"] == pool].set_index("selector").reindex(names)
         whiskers(ax, part, [colour_of_selector(name) for name in names])
-        ax.set(title=f"pool: {pool}", xlabel="beats a random other model, %; dashed: chance")
+        ax.set(title=words.POOLS[pool], xlabel="beats a random other model, %; dashed: chance")
     axes[0].set_yticks(range(len(names)), [selector_name(name) for name in names])
     return figure
 

@@ -62,7 +62,7 @@ def label_tiles(run: Run, view: View) -> list[Tile]:
     if found.dci and len(view.factors) > 1:  # with one factor every latent is for one factor
         others = ", ".join(f"{name} {found.dci[name]:.2f}" for name in ("completeness", "informativeness"))
         value = f"{found.dci['disentanglement']:.3f}"
-        out.append(Tile("DCI", value, f"disentanglement; {others}", "each latent for one factor; 1 is best"))
+        out.append(Tile("DCI", value, others, "disentanglement: each latent for one factor; 1 is best"))
     return out
 
 
