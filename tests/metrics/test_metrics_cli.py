@@ -68,6 +68,14 @@ def test_held_out_files_are_used(folder, capsys):
     assert document["rows"] == {"train": 300, "test": 300}
 
 
+def test_a_short_table_explains_its_metrics_and_a_long_one_does_not(folder, capsys):
+    files = [str(folder / "codes.npy"), str(folder / "factors.csv")]
+    assert main(["score", *files, "--metrics", "mig"]) == 0
+    assert "mig: Is each factor held by exactly one latent? Perfect: 1; less for" in capsys.readouterr().err
+    assert main(["score", *files, "--metrics", "mig,mig-sup,rmig,jemmig,dcimig,sap-r2,modularity,mcc,infom"]) == 0
+    assert "Is each factor held by exactly one latent?" not in capsys.readouterr().err
+
+
 def test_all_metrics_print_a_table(folder, capsys):
     assert main(["score", str(folder / "codes.npy"), str(folder / "factors.csv"), "--metrics", "all"]) == 0
     printed = capsys.readouterr()

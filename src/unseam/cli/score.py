@@ -9,8 +9,11 @@ import tyro
 from unseam.cli.common import AsJson, MaybeInt, MaybeText, ModelData, emit, parse_numbers
 from unseam.cli.model_file import load_model, model_file, read_observations, refuse_model_flags
 from unseam.metrics.inputs.read import read_array
+from unseam.metrics.registry import METRICS
 from unseam.metrics.suite import TABLE_FORMATS, score
 from unseam.progress import log
+
+_EXPLAINED = 8  # metrics whose question is printed below the table, where there are no more
 
 
 @dataclass
@@ -99,6 +102,9 @@ class Command:
         print(TABLE_FORMATS[self.format](scores))
         for name, reason in scores.refused.items():
             log.info(f"left out {name}: {reason}")
+        if len(scores) <= _EXPLAINED:
+            for name in scores:
+                log.info(f"{name}: {METRICS[name].question} Perfect: {METRICS[name].ceiling}.")
 
     def codes_of_model(self) -> Any:
         """The codes of --data by the model FILE.py:NAME."""

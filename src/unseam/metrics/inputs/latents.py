@@ -63,8 +63,8 @@ def passive_note(found: Sequence[int], variances: Array | None) -> str:
     """What to say of them."""
     why = f"vary less than {_SMALL:.0%} of the largest" if variances is None else "have the prior for posterior"
     return (
-        f"latent(s) {', '.join(map(str, found))} {why}: if a model does not use them they still vote in every score "
-        "that ignores scale (mig, dci, ...); leave them out with active="
+        f"latent(s) {', '.join(map(str, found))} {why}: if the model does not use them, they still change every score "
+        "that ignores scale (mig, dci, ...); name the others with active= (--active)"
     )
 
 
