@@ -234,7 +234,7 @@ def test_identifiers_and_labels_are_left_out_and_can_be_kept(name: str) -> None:
     assert prepare(table, keep=name).features == ("a", "b", name)
     assert prepare(table, kinds={name: "ordinal"}).features == ("a", "b", name)
     if name in LEFT_OUT:
-        assert any("left out (to use it: keep " in note for note in made.notes)
+        assert any("left out (to use it: --keep " in note for note in made.notes)
     with pytest.raises(BadInput, match="keep: column='c' is unknown"):
         prepare(table, keep="c")
 

@@ -42,7 +42,12 @@ def told(**more: Any) -> str:
         (0.9, 0.251, (0.899, 0.25), "of active latents follow the Sigma law loosely ("),
         (0.5, 0.1, (0.5, 0.1), "of active latents follow the Sigma law loosely ("),
         (0.499, 0.25, (0.499, 0.25), "have the size of the Sigma law, but do not vary with it ("),
-        (0.499, 0.251, (0.499, 0.251), "do not follow the Sigma law"),
+        (
+            0.499,
+            0.251,
+            (0.499, 0.251),
+            "do not follow the Sigma law (r = 0.50, median error 25%); more training may help.",
+        ),
         (0.8, 0.75, (0.8, 0.75), "of active latents follow the Sigma law loosely ("),
         (0.8, 0.751, (0.8, 0.751), "do not follow the Sigma law"),
         (0.1, 0.1, (0.1, 0.1), "do not vary with it"),
@@ -143,6 +148,9 @@ def test_the_rest_of_the_sentence() -> None:
     assert "of the ELBO" not in text
     assert "DtO is 0.20 (0 is best; random axes give 0.55)." in text
     assert text.endswith("(r = 0.95, median error 10%).")
+    near = "(0 is best; random axes give 1.00), so these axes are about as orthogonal as random ones."
+    assert f"DtO is 0.91 {near}" in told(dto=0.91, dto_haar=1.0)
+    assert "as random ones" not in told(dto=0.9, dto_haar=1.0)
     assert "1 of 2 latents is active. One latent has no other to be mixed with." in told(active=1, dto=None)
     assert "does not pay this" in told(full_posterior=True)
     assert "does not pay this" not in text

@@ -254,7 +254,7 @@ def _fill(x: Array, gaps: Array) -> tuple[Array, int | None, list[str]]:  # (N, 
     many = int(gaps.any(0).sum())
     text = f"{int(gaps.sum()):,} missing cells ({100 * gaps.mean():.1f} %) in {many} column{'s' * (many != 1)}"
     text += ": more than half, so that nothing can be sure" if gaps.mean() > _MANY else ""
-    how = "by their expectation given the row (PPCA, likelihood of the others alone)" if d else "by the column's mean"
+    how = "by their expectation given the rest of the row (PPCA)" if d else "by the column's mean"
     return ppca_fill(x, seen, d), d, [f"{text}, filled {how}"]
 
 

@@ -215,7 +215,8 @@ def _left_out(table: Columns, kinds: Sequence[Kind]) -> list[str]:
         names = [name for name, _, own in named_columns(table, kinds) if own == kind]
         if names:
             looks = f"looks like {reason} and is" if len(names) == 1 else f"look like {kind}s and are"
-            notes.append(f"{', '.join(map(quote_name, names[:5]))} {looks} left out (to use it: keep {names[0]})")
+            use = f"to use it: --keep {quote_name(names[0])}, or keep="
+            notes.append(f"{', '.join(map(quote_name, names[:5]))} {looks} left out ({use})")
     return notes
 
 
@@ -224,7 +225,7 @@ def warn_of_classes(table: Columns, kinds: Sequence[Kind]) -> list[str]:
     names = [name for name, _, kind in named_columns(table, kinds) if kind == "classes"]
     if not names:
         return []
-    use = f"to use one, a column for each class: kinds {names[0]}=categorical"
+    use = f"to use one, with a column for each class: --kinds {names[0]}=categorical, or kinds="
     return [f"words are left out: {', '.join(names[:5])} ({use})"]
 
 

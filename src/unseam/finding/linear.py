@@ -378,7 +378,7 @@ def _several(structure: SimpleStructure, identified: Array) -> _Tested:
     """The test of the structure, and what it says of each factor."""
     tests = [
         ClueTest("simplicity", bool(i), structure.criterion, structure.bar, structure.p_value, False,
-                 "varimax criterion in oblique axes; of normal scores where theirs fails")
+                 "varimax criterion in oblique axes")
         for i in identified
     ]  # fmt: skip
     by = tuple(

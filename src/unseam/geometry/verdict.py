@@ -8,6 +8,7 @@ from unseam.geometry.polarized import collapsed
 LAW_R = 0.9  # the Sigma law is followed from this correlation of log variances on, and
 LAW_ERROR = 0.25  # up to this median relative error of a variance
 LAW_LOOSE_R, LAW_LOOSE_ERROR = 0.5, 0.75  # below this correlation, or above this error, it is not followed at all
+_NOT_FOLLOWED = "do not follow the Sigma law"
 WRONG_SCALE = 1.25  # a scale that is off by less is not what is wrong with the variances
 NAMED_PAIRS = 3  # more mixed pairs than these are reported as one group
 WORTH_TURNING = 0.1  # a rotation is worth telling if it saves more than this share of a pair's cost
@@ -16,6 +17,7 @@ PASSIVE_SHARE, PASSIVE_NATS = (
     0.01,
 )  # the cost of passive latents is reported above both: a share of the cost, and nats per beta
 SMALLEST_SHARE = 0.001  # of the KL's cost
+NEAR_CHANCE = 0.9  # of what random axes give: a DtO above says that the axes are not much better
 DEAF = 1e-3  # an active latent whose column is below this share of the longest is ignored by the decoder
 PASSIVE_LISTENS = 0.05  # a passive latent whose column is above this share of the longest still moves the output
 
@@ -82,7 +84,8 @@ def law(d: Diagnosis) -> str:
         how = f"have {scale(d.sigma_law_factor or 1.0)}"
     else:
         how = loosely(r, error)
-    return f"The posterior variances of active latents {how} ({numbers})"
+    advice = "; more training may help" if how == _NOT_FOLLOWED else ""
+    return f"The posterior variances of active latents {how} ({numbers}){advice}"
 
 
 def _off(factor: float | None) -> bool:
@@ -100,7 +103,7 @@ def loosely(r: float | None, error: float) -> str:
         return "follow the Sigma law loosely"
     if error <= LAW_ERROR:
         return "have the size of the Sigma law, but do not vary with it"
-    return "do not follow the Sigma law"
+    return _NOT_FOLLOWED
 
 
 def _fits(r: float | None, error: float | None) -> bool:
@@ -168,9 +171,16 @@ def _share(d: Diagnosis) -> str:
 
 
 def _chance(d: Diagnosis) -> str:
-    return (
-        "" if d.dto is None or not d.dto_haar else f"DtO is {d.dto:.2f} (0 is best; random axes give {d.dto_haar:.2f})"
-    )
+    """DtO beside that of random axes."""
+    if d.dto is None or not d.dto_haar:
+        return ""
+    text = f"DtO is {d.dto:.2f} (0 is best; random axes give {d.dto_haar:.2f})"
+    return f"{text}, so these axes are about as orthogonal as random ones" if near_chance(d) else text
+
+
+def near_chance(d: Diagnosis) -> bool:
+    """Whether the axes are not much better than random ones."""
+    return d.dto is not None and bool(d.dto_haar) and d.dto > NEAR_CHANCE * d.dto_haar
 
 
 def degeneracy_warnings(pairs: Sequence[Pair]) -> list[str]:

@@ -7,10 +7,9 @@ from math import isfinite
 import numpy as np
 
 from unseam.axes import Array
+from unseam.geometry.verdict import near_chance
 from unseam.run import Run
 from unseam.show.report.collect import View, detail
-
-NEAR_CHANCE = 0.9  # of what random axes give: a DtO above says that the axes are not much better
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def look_first(view: View) -> tuple[str, str]:
         return "active latents", "nothing is encoded, so no other number says anything of axes"
     if any(text.startswith("overfitting") for text in d.warnings):
         return "loss", "held-out rows fare worse than trained ones: the axes may be those of the training rows"
-    if d.active > 1 and d.dto is not None and d.dto_haar and d.dto > NEAR_CHANCE * d.dto_haar:
+    if d.active > 1 and near_chance(d):
         return "DtO", "these axes are about as orthogonal as random ones"
     if view.mig is not None and d.active == 1:
         return "MIG", "one latent is in use, so there are no axes to compare; labels say what it holds"
