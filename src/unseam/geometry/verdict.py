@@ -180,7 +180,7 @@ def _chance(d: Diagnosis) -> str:
 
 def near_chance(d: Diagnosis) -> bool:
     """Whether the axes are not much better than random ones."""
-    return d.dto is not None and bool(d.dto_haar) and d.dto > NEAR_CHANCE * d.dto_haar
+    return d.dto is not None and d.dto_haar is not None and 0 < NEAR_CHANCE * d.dto_haar < d.dto
 
 
 def degeneracy_warnings(pairs: Sequence[Pair]) -> list[str]:
