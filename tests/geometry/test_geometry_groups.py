@@ -12,6 +12,7 @@ from unseam.geometry import entanglement_cost, pullback
 from unseam.geometry.groups import WAYS, choose_groups, group_pullbacks, group_sample, middle, way_of
 from unseam.geometry.sampled_cost import sampled_cost
 from unseam.models.likelihood import Bernoulli, Gaussian
+from unseam.models.posterior import Diagonal
 
 SHAPE = (3, 4, 4)
 
@@ -258,3 +259,105 @@ def test_locations_need_a_grid(model, x):
         unseam.diagnose((lambda t: t[:, :2], lambda z: z.repeat(1, 2)), torch.randn(20, 4), latents="locations")
     with pytest.raises(BadInput, match="samples=1 must be at least 2"):
         sampled_cost(lambda z: z, torch.zeros(3, 2), samples=1)
+
+
+def test_a_part_of_a_full_posterior_is_the_one_given_the_other_latents():
+    """The decoder holds the others, so beta and the cost are those of the whole: 4, not the 6 of the marginals."""
+    g, beta, s2 = torch.Generator().manual_seed(0), 4.0, 0.5
+    W = torch.randn(6, 4, generator=g) * torch.tensor([3.0, 2.0, 1.5, 1.0])
+    S = torch.linalg.inv(torch.eye(4) + W.T @ W / (s2 * beta))
+    B = torch.linalg.inv(W.T @ W + beta * s2 * torch.eye(4)) @ W.T
+    both = (lambda x: torch.distributions.MultivariateNormal(x @ B.T, S.expand(len(x), 4, 4)), lambda z: z @ W.T)
+    x = torch.randn(400, 4, generator=g) @ W.T + 0.7 * torch.randn(400, 6, generator=g)
+    whole = unseam.align(both, x, s2=s2, beta=None)
+    part = unseam.align(both, x, s2=s2, beta=None, latents=[0, 1])
+    assert "Beta was not given; 4 is an estimate" in whole.verdict
+    assert "Beta was not given; 4 is an estimate" in part.verdict
+    M = (W.T @ W / s2)[:2, :2].double()
+    assert part.table[0]["before"] == pytest.approx(float(entanglement_cost(M, beta)), rel=1e-4)
+    torch.testing.assert_close(
+        part.encoder(x[:1]).covariance().inverse(), (part.rotation.T @ (torch.eye(2) + M / beta) @ part.rotation)[None],
+        rtol=1e-3, atol=1e-3, check_dtype=False,
+    )  # fmt: skip
+
+
+def test_beta_of_a_part_is_estimated_with_each_rows_own_other_latents():
+    """Latent 2 scales what latents 0 and 1 do; the variances followed it in every row."""
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(500, 3, generator=g)
+    x[:, 2] = x[:, 2].exp()  # most rows lie below the one that is held
+    scale = lambda z: torch.cat([z[:, 2:].expand(-1, 2), torch.ones(len(z), 1)], 1)  # noqa: E731
+    encode = lambda x: (x, -torch.log1p(scale(x).square() / (0.1 * 2)))  # noqa: E731
+    both = (encode, lambda z: z * scale(z))
+    found = unseam.align(both, x, latents=[0, 1], s2=0.1, beta=None)
+    assert "2 is an estimate from the Sigma law" in found.verdict
+    assert found.verdict.count("Beta was not given") == 1
+
+
+def test_what_is_given_with_codes_is_used_with_a_part_of_the_latents_too():
+    g = torch.Generator().manual_seed(0)
+    codes, W = torch.randn(100, 3, generator=g), torch.randn(4, 3, generator=g)
+    variances = torch.rand(100, 3, generator=g) + 0.1
+    decode = lambda z: z @ W.T  # noqa: E731
+    plain = unseam.diagnose(decode, codes, variances, latents=[0, 1])
+    for given in (
+        (torch.distributions.Normal(codes, variances.sqrt()), None),
+        ((codes, variances.log()), None),
+        (codes, Diagonal(codes, variances.log())),
+    ):
+        same = unseam.diagnose(decode, *given, latents=[0, 1])
+        assert same.entanglement_cost == pytest.approx(plain.entanglement_cost)
+        assert same.sigma_law_r == pytest.approx(plain.sigma_law_r, rel=1e-4)
+    with pytest.raises(BadInput, match="look like log-variances"):
+        unseam.diagnose(decode, codes, variances.log() - 3, latents=[0, 1])
+    with pytest.raises(BadInput, match="are compared with all latents"):
+        unseam.diagnose(decode, codes, data=decode(codes), latents=[0, 1])
+    assert unseam.diagnose(decode, codes, variances, beta=None, has_beta=False, latents=[0, 1]).beta_source == "none"
+    assert "factors=9 was not used" in str(unseam.diagnose(decode, codes, factors=9, latents=[0, 1]).warnings)
+    covariances = torch.diag_embed(variances)
+    turned = unseam.align(decode, codes, covariances, latents=[0, 1])
+    np.testing.assert_allclose(turned.table[0]["before"], plain.entanglement_cost, rtol=1e-4)
+
+
+def test_a_decoder_with_codes_has_no_encoder_and_one_that_is_given_gives_the_chosen_latents():
+    W = torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.0, 0.5], [0.3, 0.0, 1.0]])
+    codes = torch.randn(100, 3, generator=torch.Generator().manual_seed(0))
+    x, decode = codes @ W.T, lambda z: z @ W.T
+    assert unseam.align(decode, codes, latents=[0, 2]).encoder is None
+    encode = lambda x: x @ torch.linalg.inv(W).T  # noqa: E731
+    for found in (
+        unseam.align(decode, codes=codes, latents=[0, 2], encoder=encode),
+        unseam.align((encode, decode), x, latents=[0, 2], encoder=encode, whiten=False),
+    ):
+        np.testing.assert_allclose(found.encoder(x).numpy(), found.codes, atol=1e-4)
+
+
+def test_the_sigma_identity_is_not_asked_where_latents_are_held():
+    W = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    codes = torch.randn(100, 3, generator=torch.Generator().manual_seed(1))
+    variances = torch.full((100, 3), 0.3)
+    decode = lambda z: torch.tanh(z @ W.T)  # noqa: E731
+    given = {"codes": codes, "posterior": variances, "data": decode(codes)}
+    whole = unseam.theorems(decode, **given).premise("Sigma identity")
+    every = unseam.theorems(decode, **given, latents="all").premise("Sigma identity")
+    part = unseam.theorems(decode, **given, latents=[0, 1]).premise("Sigma identity")
+    assert every.value == pytest.approx(whole.value)
+    assert part.value is None
+    assert part.sentence == "Sigma identity: needs all that the decoder takes"
+
+
+def test_the_likelihood_of_a_model_holds_unless_another_one_is_given():
+    class Model(torch.nn.Linear):
+        likelihood = Bernoulli()
+
+        def decode(self, z):
+            return self(z)
+
+    torch.manual_seed(0)
+    model, codes = Model(3, 4).eval(), torch.randn(100, 3)
+    for latents in ("auto", [0, 1, 2]):
+        own = unseam.diagnose(model, codes=codes, latents=latents)
+        other = unseam.diagnose(model, codes=codes, latents=latents, likelihood="gaussian", s2=0.5)
+        expected = [unseam.diagnose(model.forward, codes=codes, likelihood=p) for p in (Bernoulli(), Gaussian(0.5))]
+        assert own.entanglement_cost == pytest.approx(expected[0].entanglement_cost, rel=1e-4)
+        assert other.entanglement_cost == pytest.approx(expected[1].entanglement_cost, rel=1e-4)

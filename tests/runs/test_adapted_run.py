@@ -12,7 +12,9 @@ from sklearn.decomposition import PCA, KernelPCA
 from torch import Tensor, nn
 
 import unseam
-from unseam.cli import main
+from unseam.cli import main, model_file
+from unseam.cli.model_file import load_model
+from unseam.data import load_data
 from unseam.errors import BadInput
 from unseam.geometry.groups import middle
 from unseam.run import load_run
@@ -301,3 +303,82 @@ def test_a_file_that_makes_no_model_is_one_line(
         assert re.search(words, message)
         assert message.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_settings_of_a_model_are_refused_beside_a_run(tmp_path: Path) -> None:
+    """A run has its own likelihood and beta: what would change nothing is not taken in silence."""
+    run = as_run((nn.Linear(16, 2), nn.Linear(2, 16)), X.flatten(1), out=tmp_path / "run")
+    shared = {"likelihood": "bernoulli", "s2": 0.1}
+    weighed = {**shared, "beta": 4.0, "posterior": Z, "codes": Z}
+    verbs: list[tuple[Any, dict[str, Any]]] = [
+        (unseam.diagnose, {**weighed, "factors": 2, "encoder": len, "has_beta": False, "columns": "mean", "chunk": 3}),
+        (unseam.align, {**weighed, "restarts": 0, "whiten": True, "encoder": len}),
+        (unseam.theorems, weighed),
+        (unseam.report, {**shared, "factors": Z}),
+        (unseam.explore, {"factors": Z}),
+        (as_run, {**shared, "factors": Z, "beta": 4.0, "out": tmp_path / "other"}),
+    ]
+    for verb, settings in verbs:
+        for name, value in settings.items():
+            with pytest.raises(BadInput, match=f"{name}= belongs to a model; a run has its own"):
+                verb(run, **{name: value})
+    same = unseam.diagnose(run, None, None, beta="auto", columns="weighted", has_beta=True, samples=256, latents="auto")
+    assert same.dto == unseam.diagnose(run).dto
+    pair = (nn.Linear(16, 2), nn.Linear(2, 16))
+    for verb in (unseam.diagnose, unseam.align, unseam.theorems, unseam.traverse):
+        with pytest.raises(BadInput, match="member=3: a model is one member, number 0"):
+            verb(pair, X.flatten(1), member=3)
+
+
+def test_what_was_assumed_of_a_model_is_noted_by_every_verb(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net = (nn.Linear(16, 2), nn.Sequential(nn.Linear(2, 16), nn.Sigmoid()))
+    x = torch.rand(100, 16)
+    note = "the likelihood is not known and a Gaussian is assumed"
+    assert note in str(unseam.diagnose(net, x).warnings)
+    assert note in unseam.align(net, x, points=50).verdict
+    run = as_run(net, x, out=tmp_path / "run")
+    assert note in str(list(run.table()["note"]))
+    assert note in unseam.report(run, tmp_path / "page.html", show=False).read_text()
+    assert note not in str(list(as_run(net, x, s2=0.1, out=tmp_path / "known").table()["note"]))
+
+
+def test_beta_of_a_full_posterior_is_called_an_estimate(tmp_path: Path) -> None:
+    W = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    S = torch.linalg.inv(torch.eye(3) + W.T @ W / 2)
+    pinv = torch.linalg.pinv(W).T
+    both = (lambda x: torch.distributions.MultivariateNormal(x @ pinv, S.expand(len(x), 3, 3)), lambda z: z @ W.T)
+    x = torch.randn(200, 3) @ W.T
+    run = as_run(both, x, s2=0.5, out=tmp_path / "run")
+    assert run.config.members[0].kl_weight == pytest.approx(4, rel=1e-3)
+    assert "beta is an estimate from the Sigma law" in str(list(run.table()["note"]))
+    run = as_run(both, x, s2=0.5, latents=[0, 2], out=tmp_path / "part")
+    assert run.config.members[0].kl_weight == pytest.approx(4, rel=1e-3)
+    run = as_run(both, x, s2=0.5, beta=3.0, out=tmp_path / "given")
+    assert "estimate" not in str(list(run.table()["note"]))
+
+
+def test_a_file_imports_its_own_neighbours(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "its_networks.py").write_text(f"NAME = {name!r}\n")
+        (tmp_path / name / "vae.py").write_text("import its_networks\nmodel = (str, lambda z: its_networks.NAME)\n")
+    found = [load_model(f"{tmp_path}/{name}/vae.py:model")[1](0) for name in ("a", "b", "b", "a")]
+    assert found == ["a", "b", "b", "a"]
+
+
+def test_rows_that_are_read_of_a_large_data_set_are_announced(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(model_file, "_MOST_ROWS", 50)
+    Path("pca.py").write_text("import torch\nW = torch.eye(3)[:, :2]\nmodel = (lambda x: x @ W, lambda z: z @ W.T)\n")
+    assert main(["diagnose", "pca.py:model", "--data", "synth-linear", "--points", "20"]) == 0
+    streams = capsys.readouterr()
+    total = len(load_data("synth-linear"))
+    assert f"50 of the {total:,} rows of synth-linear, drawn at random, are read" in streams.err
+    assert "at 20 of the 50 rows read of synth-linear" in streams.out
+    for flag, value, words in (("--member", "2", "member=2: a model is one member"), ("--device", "cpu", "--device")):
+        for verb in ("diagnose", "align"):
+            assert main([verb, "pca.py:model", "--data", "synth-linear", flag, value]) == 2
+            assert words in capsys.readouterr().err

@@ -20,7 +20,7 @@ from unseam.cli.common import (
     new_folder,
     stdout,
 )
-from unseam.cli.model_file import load_model, model_file, read_observations, refuse_model_flags
+from unseam.cli.model_file import load_model, model_file, read_observations, refuse_model_flags, refuse_run_flags
 from unseam.errors import BadInput
 from unseam.run import load_run
 
@@ -85,11 +85,10 @@ class Command:
         from unseam.runs.align import arrays_of, save_alignment
         from unseam.runs.any_model import align, codes_of_part
 
-        if self.member:
-            raise BadInput(f"member={self.member}: a model, FILE.py:NAME, is one member, number 0; leave --member out")
+        refuse_run_flags(self.run_folder, self.device)
         x, factors = read_observations(self.data, self.run_folder)
         model = load_model(self.run_folder)
-        found = align(model, x, likelihood=self.likelihood, points=self.points, seed=self.seed)
+        found = align(model, x, member=self.member, likelihood=self.likelihood, points=self.points, seed=self.seed)
         arrays = arrays_of(found, codes_of_part(model, x))
         out = self.out or free_path(Path("aligned") / str(self.run_folder).rpartition(":")[2])
         with new_folder(out) as folder:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unseam.cli.common import AsJson, Device, ModelData, ModelLikelihood, OneMember, RunOrModel, emit, stdout
-from unseam.cli.model_file import load_model, model_file, read_observations, run_of_file
+from unseam.cli.model_file import load_model, model_file, read_observations, refuse_run_flags, run_of_file
 from unseam.errors import BadInput
 from unseam.run import Run, load_run
 from unseam.run.results import shared_connections
@@ -103,9 +103,10 @@ class Command:
         """Of a model of the user's own: `unseam.diagnose`."""
         from unseam.runs.any_model import diagnose, theorems
 
+        refuse_run_flags(self.run_folder, self.device)
         x, _ = read_observations(self.data, self.run_folder)
         model = load_model(self.run_folder)
-        found = diagnose(model, x, likelihood=self.likelihood, points=self.points, seed=self.seed)
+        found = diagnose(model, x, member=self.member, likelihood=self.likelihood, points=self.points, seed=self.seed)
         table = theorems(model, x, likelihood=self.likelihood, seed=self.seed) if self.theorems else None
         if self.json:
             row = {"member": 0, **found.to_json(), **({} if table is None else {"theorems": table.to_json()})}
@@ -120,7 +121,7 @@ class Command:
         stdout.print(str(found), soft_wrap=True)
         if table is not None:
             stdout.print(f"\n{table}", soft_wrap=True, markup=False)
-        stdout.print(f"at {min(self.points, len(x))} of the {len(x)} rows of {self.data}", soft_wrap=True)
+        stdout.print(f"at {min(self.points, len(x))} of the {len(x)} rows read of {self.data}", soft_wrap=True)
 
 
 def rule(found: Mapping[int, Diagnosis], chosen: int | None) -> str:

@@ -12,12 +12,14 @@ from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from unseam.errors import BadInput
+from unseam.progress import log
 
 if TYPE_CHECKING:
     from unseam.run import Run
 
 _MOST_ROWS = 10_000  # of a data set that has a name
 _ARRAY = re.compile(r"(?P<file>.+\.(npz|h5|hdf5)):(?P<name>\w+)")
+_NEIGHBOURS: dict[str, Path] = {}  # modules that a model's file imported from its own folder
 _PLACE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
 
 
@@ -40,10 +42,12 @@ def load_model(place: str | Path) -> Any:
     if spec is None or spec.loader is None or not file.is_file():
         raise BadInput(f"model={str(place)!r}: there is no file {found['file']}")
     sys.path.insert(0, str(file.parent))  # as `python FILE.py` has it
-    module = module_from_spec(spec)
+    _forget_neighbours(file.parent)
+    module, before = module_from_spec(spec), set(sys.modules)
     sys.modules.setdefault(file.stem, module)
     with _in_one_line(place, file):
         spec.loader.exec_module(module)
+    _NEIGHBOURS.update({name: file.parent for name in sys.modules.keys() - before if _lies_in(name, file.parent)})
     if not hasattr(module, name):
         names = [n for n in vars(module) if not n.startswith("_")]
         raise BadInput(f"model={str(place)!r}: {file.name} has no {name}; it has {', '.join(names[-8:])}")
@@ -60,6 +64,19 @@ def load_model(place: str | Path) -> Any:
             "decoder) pair, or a function without arguments that returns one"
         )
     return model
+
+
+def _forget_neighbours(folder: Path) -> None:
+    """So that a file imports its own neighbours, not those of the same names that stand beside an earlier model."""
+    for name in [name for name, place in _NEIGHBOURS.items() if place != folder]:
+        del _NEIGHBOURS[name]
+        sys.modules.pop(name, None)
+
+
+def _lies_in(name: str, folder: Path) -> bool:
+    """Whether a module was imported from this folder."""
+    place = getattr(sys.modules[name], "__file__", None)
+    return place is not None and Path(place).resolve().is_relative_to(folder)
 
 
 @contextmanager
@@ -95,6 +112,7 @@ def read_observations(data: str | None, place: str | Path) -> Any:
         found = load_data(data if array is None else array["file"], likelihood="gaussian", **key)
     if len(found) > _MOST_ROWS and data in DATASETS:
         rows = torch.randperm(len(found), generator=torch.Generator().manual_seed(0))[:_MOST_ROWS]
+        log.info(f"note: {len(rows):,} of the {len(found):,} rows of {data}, drawn at random, are read")
     else:
         rows = torch.arange(len(found))
     x, factors = found.batch(rows), None if found.space is None else found.factors(rows).numpy()
@@ -104,6 +122,12 @@ def read_observations(data: str | None, place: str | Path) -> Any:
 
         return pd.DataFrame(x.numpy(), columns=list(inner.features)), factors
     return x, factors
+
+
+def refuse_run_flags(place: str | Path, device: str) -> None:
+    """Refuse --device beside a model, whose file says where it is."""
+    if device != "auto":
+        raise BadInput(f"--device belongs to a run; {str(place)!r} says in its file where the model is")
 
 
 def refuse_model_flags(place: str | Path, data: str | None, likelihood: str | None = None) -> None:

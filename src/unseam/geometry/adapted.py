@@ -37,6 +37,7 @@ from unseam.geometry.polarized import active_latents, statistics
 from unseam.geometry.prepare import (
     ColumnWeights,
     PreparedDecoder,
+    as_arrays,
     check_count,
     check_rows,
     each_tensor,
@@ -54,10 +55,11 @@ from unseam.models.adapters.base import (
 )
 from unseam.models.adapters.modules import module_parts
 from unseam.models.likelihood import Bernoulli, Likelihood
-from unseam.models.posterior import Diagonal, Full
+from unseam.models.posterior import Diagonal, Full, Posterior
 
 _AFFINE = 64  # points at which a decoder is seen to be affine
 _LOOKED_AT = 200  # codes at which outputs are looked at for probabilities
+CODES = "codes"  # the kind of a decoder whose codes were given
 _SURE = 1e-6  # probabilities nearer to 0 or 1 count as this far away
 Beta = float | None | Literal["auto"]
 
@@ -88,11 +90,14 @@ def diagnose_adapted(
         )  # fmt: skip
         return replace(found, warnings=(*model.notes, *found.warnings))
     q, groups = ask_groups(model, latents, as_likelihood(p), weight, points, chunk, columns, seed)
+    if factors is not None and groups.scope:
+        q = replace(q, notes=(*q.notes, f"factors={factors} was not used: not all latents are diagnosed together"))
+        factors = None
     K = int(np.prod(model.latent_shape))
     whole = None
     if groups.index.shape[1] < K and model.differentiable and samples:
         whole = whole_cost(model, q, K, samples, seed)
-    return diagnosis_of(q, scope=groups.scope, whole=whole)
+    return diagnosis_of(q, factors=factors, scope=groups.scope, whole=whole)
 
 
 @torch.no_grad()
@@ -221,7 +226,8 @@ def flat_part(model: AdaptedModel, latents: Latents = "auto", most: int | None =
     """The model as a decoder of flat codes, for what looks at one set of latents at a time.
 
     A model whose latents are flat, and all that its decoder takes, is returned as it is. Of others, and of more than
-    `most` latents, "auto" takes the 32 that say most; all else that the decoder takes stays as in a typical row.
+    `most` latents, "auto" takes the 32 that say most; all else that the decoder takes stays as in a typical row, and a
+    full posterior becomes that of the chosen latents given the others.
 
     >>> decode = lambda z: z * torch.tensor([1.0, 2.0, 3.0, 4.0])
     >>> codes = torch.arange(20.0).reshape(5, 2, 1, 2)
@@ -229,15 +235,8 @@ def flat_part(model: AdaptedModel, latents: Latents = "auto", most: int | None =
     >>> part.codes[0].tolist(), part.decode(torch.zeros(1, 2)).tolist()
     ([2.0, 0.0], [[0.0, 18.0, 0.0, 44.0]])
     """
-    shape = model.latent_shape
+    shape, index = model.latent_shape, part_index(model, latents, most)
     K = int(np.prod(shape))
-    if isinstance(latents, str):
-        if latents not in ("auto", "all"):
-            raise BadInput(f"latents={latents!r} are many groups, and this needs one: give positions, or leave it out")
-        whole = latents == "all" or (len(shape) == 1 and (most is None or most >= K))
-        index = np.arange(K) if whole else np.sort(np.argsort(-strength(model), kind="stable")[:PART])
-    else:
-        index = chosen_subset(shape, latents).index[0]
     if len(shape) == 1 and model.context is None and len(index) == K and bool((index == np.arange(K)).all()):
         return model
     flat = model.codes.flatten(1)
@@ -254,7 +253,10 @@ def flat_part(model: AdaptedModel, latents: Latents = "auto", most: int | None =
         return None if values is None else values.flatten(1)[:, chosen.to(values.device)]
 
     def block(values: Tensor | None) -> Tensor | None:  # (B, K, K) -> (B, k, k)
-        return None if values is None else values[:, chosen.to(values.device)][:, :, chosen.to(values.device)]
+        if values is None or len(index) == K:
+            return None if values is None else values[:, chosen.to(values.device)][:, :, chosen.to(values.device)]
+        at = chosen.to(values.device)
+        return torch.linalg.inv(torch.linalg.inv(values.double())[:, at][:, :, at]).to(values)
 
     def encode(x: Tensor) -> EncoderOutput:
         q = model.encode(x)
@@ -262,11 +264,39 @@ def flat_part(model: AdaptedModel, latents: Latents = "auto", most: int | None =
 
     some = "all latents" if len(index) == K else f"latents {index.tolist()} of {K}"
     some += ", those that say most," if len(index) < K and isinstance(latents, str) else ""
-    note = f"{some} are looked at, what else the decoder takes is held as in row {row}"
+    held = len(index) < K or model.context is not None
+    note = f"{some} are looked at" + (
+        f", what else the decoder takes is held as in row {row}" if held else ", flattened"
+    )
     return replace(
         model, decode=decode, encode=encode, codes=flat[:, chosen], variances=pick(model.variances),
         covariances=block(model.covariances), context=None, notes=(*model.notes, note),
     )  # fmt: skip
+
+
+def part_index(model: AdaptedModel, latents: Latents, most: int | None = None) -> Array:  # (k,)
+    """Which latents `flat_part` takes, by their positions in the flattened codes."""
+    shape = model.latent_shape
+    K = int(np.prod(shape))
+    if not isinstance(latents, str):
+        return np.asarray(chosen_subset(shape, latents).index[0])
+    if latents not in ("auto", "all"):
+        raise BadInput(f"latents={latents!r} are many groups, and this needs one: give positions, or leave it out")
+    whole = latents == "all" or (len(shape) == 1 and (most is None or most >= K))
+    return np.arange(K) if whole else np.sort(np.argsort(-strength(model), kind="stable")[:PART])
+
+
+def beta_of_part(
+    model: AdaptedModel, part: AdaptedModel, latents: Latents, most: int | None, p: Likelihood | None, points: int
+) -> tuple[float | None, str]:
+    """What the Sigma law says of beta, each row with its own other latents, since the posteriors know these; and what
+    is to be said about it. None where the part itself has to be asked.
+    """
+    if part is model or model.variances is None:
+        return None, ""
+    index = part_index(model, latents, most).tolist()
+    q, _ = ask_groups(model, index, as_likelihood(p), None, points, None, "weighted", 0)
+    return q.beta, q.beta_source
 
 
 def flat_question(model: AdaptedModel) -> dict[str, Any]:
@@ -322,10 +352,13 @@ def decoder_of(model: Any) -> Any:
     return model if both is None else both[1]
 
 
-def from_codes(model: Any, codes: Any, posterior: Any) -> AdaptedModel:
-    """A decoder with codes of any shape, as an adapter would have read it."""
+def from_codes(
+    model: Any, codes: Any, posterior: Any, data: Tensor | None = None, has_beta: bool = True
+) -> AdaptedModel:
+    """A decoder with codes of any shape, as an adapter would have read it; it has no encoder."""
     decode = decoder_of(model)
     decode = decode.decode if hasattr(decode, "decode") else decode
+    codes, spread = as_arrays(codes, posterior)
     z = codes.detach() if isinstance(codes, Tensor) else torch.as_tensor(np.array(codes))
     shape = tuple(z.shape[1:])
 
@@ -333,10 +366,14 @@ def from_codes(model: Any, codes: Any, posterior: Any) -> AdaptedModel:
         out: Tensor = decode(points.unflatten(1, shape) if len(shape) > 1 else points)
         return out
 
-    spread = None if posterior is None else torch.as_tensor(np.array(posterior))
-    if spread is not None and spread.shape != z.shape:
+    if isinstance(spread, Posterior):
+        spread = None if not spread.has_prior else spread.covariance() if spread.full else spread.variance()
+    spread = None if spread is None else torch.as_tensor(np.array(spread))
+    full = spread is not None and len(shape) == 1 and spread.shape == (*z.shape, *shape)
+    if spread is not None and not full and spread.shape != z.shape:
         raise BadInput(f"posterior variances have shape {tuple(spread.shape)}, the codes {tuple(z.shape)}: must match")
     module = model if isinstance(model, torch.nn.Module) else None
     return AdaptedModel(
-        "codes", flat, read_encoder_output, z, spread, likelihood=getattr(model, "likelihood", None), module=module
-    )
+        CODES, flat, read_encoder_output, z, None if full else spread, spread if full else None,
+        likelihood=getattr(model, "likelihood", None), has_beta=has_beta, data=data, module=module,
+    )  # fmt: skip

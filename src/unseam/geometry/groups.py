@@ -11,8 +11,9 @@ group never exceeds the cost of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -71,10 +72,27 @@ def choose_groups(shape: tuple[int, ...], latents: Latents = "auto", strength: A
     return Groups(grid.T.copy(), tuple(f"channel {i}" for i in range(C)), f"{C} channels at each of {L} locations")
 
 
-def whole_run(latents: Latents) -> None:
-    """Refuse a choice of latents of a run, whose latents are looked at together."""
-    if not isinstance(latents, str) or latents != "auto":
-        raise BadInput(f"latents={latents!r} belongs to a model; all latents of a run are looked at: leave it out")
+def whole_run(verb: Callable[..., Any], **given: Any) -> None:
+    """Refuse settings of a model beside a run, which has its own and whose latents are looked at together.
+
+    >>> whole_run(choose_groups, latents=[0, 1])
+    Traceback (most recent call last):
+    unseam.errors.BadInput: latents=[0, 1] belongs to a model; all latents of a run are looked at: leave it out
+    """
+    parameters = signature(verb).parameters
+    for name, value in given.items():
+        default = parameters[name].default
+        if value is default or (type(value) is type(default) and value == default):
+            continue
+        if name == "latents":
+            raise BadInput(f"latents={value!r} belongs to a model; all latents of a run are looked at: leave it out")
+        raise BadInput(f"{name}= belongs to a model; a run has its own: leave it out")
+
+
+def one_model(member: int | None) -> None:
+    """Refuse a member of a model: it is one."""
+    if member:
+        raise BadInput(f"member={member}: a model is one member, number 0; leave it out")
 
 
 def chosen_subset(shape: tuple[int, ...], latents: Sequence[Any]) -> Groups:

@@ -124,7 +124,7 @@ def _parts_of(decoder: Any, likelihood: Likelihood | str | None, s2: float) -> t
     if not callable(decoder):
         raise BadInput(f"decoder is {type(decoder).__name__}; give a function or module that maps (B, K) to (B, ...)")
     own = getattr(decoder, "likelihood", None) if model else None
-    return (decoder.decode if model else decoder), as_likelihood(likelihood if own is None else own, s2)
+    return (decoder.decode if model else decoder), as_likelihood(own if likelihood is None else likelihood, s2)
 
 
 def grams(decode: Decoder, z: Tensor, rows: Tensor, p: Likelihood, chunk: int | None, mode: str) -> Grams:

@@ -139,8 +139,13 @@ class TheoremTable:
 
 
 @torch.no_grad()
-def theorem_table(q: PreparedDecoder, data: Tensor | None = None, points: int = _POINTS, seed: int = 0) -> TheoremTable:
+def theorem_table(
+    q: PreparedDecoder, data: Tensor | None = None, points: int = _POINTS, seed: int = 0, held: bool = False
+) -> TheoremTable:
     """Measure every premise of a decoder at its codes, over the active latents; passive ones stay at their mean.
+
+    `held`: the decoder takes more than these latents, and the rest is not that of each observation; the Sigma identity
+    is not asked then.
 
     >>> from unseam.geometry.prepare import prepare_decoder
     >>> z = torch.rand(200, 2, generator=torch.Generator().manual_seed(0)).double() + 1
@@ -170,7 +175,7 @@ def theorem_table(q: PreparedDecoder, data: Tensor | None = None, points: int = 
             _speeds(q, decode, z, seed),
             _support(q, keep, seed),
             _distinct(q, seed),
-            _identity(q, data, rows, seed),
+            _identity(q, data, rows, seed, held),
             _sparse(q, decode, z, seed),
         ),
         len(keep),
@@ -229,11 +234,11 @@ def _distinct(q: PreparedDecoder, seed: int) -> Premise:
     return Premise("distinct singular values", value, None, chance, holds, None, text)
 
 
-def _identity(q: PreparedDecoder, data: Tensor | None, rows: Tensor, seed: int) -> Premise:
+def _identity(q: PreparedDecoder, data: Tensor | None, rows: Tensor, seed: int, held: bool) -> Premise:
     """The exact Sigma identity: learned precisions against the expected Hessian under q."""
     at = q.posterior_at_points()
-    if at is None or data is None:
-        missing = "a posterior" if at is None else "observations"
+    if at is None or data is None or held:
+        missing = "a posterior" if at is None else "observations" if data is None else "all that the decoder takes"
         return Premise("Sigma identity", None, None, None, None, None, f"Sigma identity: needs {missing}")
     at = each_tensor(at, lambda t: t[rows])
     x = torch.as_tensor(data)[q.rows[rows]].to(q.z)

@@ -22,6 +22,7 @@ from unseam.geometry.adapted import (
     affine,
     as_asked,
     beta_of,
+    beta_of_part,
     check_usable,
     diagnose_adapted,
     flat_part,
@@ -91,7 +92,7 @@ def as_run(
     (torch.Size([300, 2]), 'pair')
     """
     if isinstance(model, (Run, str, Path)):
-        whole_run(latents)
+        whole_run(as_run, latents=latents, factors=factors, out=out, likelihood=likelihood, s2=s2, beta=beta)
         run = model if isinstance(model, Run) else load_run(model)
         return run if data is None else load_run(run.folder, data=data, networks=run.networks)
     adapter = adapter_for(model)
@@ -113,10 +114,14 @@ def as_run(
     k, K = adapted.latent_shape[0], int(np.prod(whole.latent_shape))
     p = as_likelihood(likelihood_of(adapted, likelihood, s2))
     weight = beta_of(adapted, beta)
-    unknown = weight is None and adapted.variances is not None and adapted.has_beta
+    point = adapted.variances is None and adapted.covariances is None
+    unknown = weight is None and adapted.has_beta and not point
+    source = "" if unknown else "given"
+    if unknown:
+        weight, source = beta_of_part(whole, adapted, latents, MOST_LATENTS, p, _POINTS)
     points = _POINTS if unknown else 2 * MOST_LATENTS  # enough to refuse what it refuses
     found = diagnose_adapted(adapted, "all", likelihood=p, beta=weight, points=points, samples=0)
-    weight, source = found.beta, found.beta_source if unknown else "given"
+    weight, source = found.beta, source or found.beta_source
     name = name if k == K else f"{name}, {k} of {K} latents"
     return _write_adapted_run(folder, name, adapted, data, factors, p, weight or 1.0, source)
 
@@ -179,7 +184,7 @@ def _write_adapted_run(
     job = Job(config, kind, (0,), 0, folder, networks=run.networks)
     state = start(job, kind(**hyper), shape)
     state.note = "; ".join(
-        [f"not trained here: {name}", *(note for note in adapted.notes if "looked at" in note)]
+        [f"not trained here: {name}", *adapted.notes]
         + ["beta is an estimate from the Sigma law"] * (source == "estimated")
     )
     save_checkpoint(job.checkpoint, *checkpoint_state(job, state))

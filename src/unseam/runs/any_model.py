@@ -10,17 +10,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from unseam import geometry
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.adapted import (
+    CODES,
     Beta,
     as_asked,
     beta_of,
+    beta_of_part,
     decoder_of,
     diagnose_adapted,
     encoder_of,
@@ -31,11 +31,12 @@ from unseam.geometry.adapted import (
 )
 from unseam.geometry.align import Alignment
 from unseam.geometry.diagnosis import Diagnosis
-from unseam.geometry.groups import Latents, whole_run
+from unseam.geometry.groups import Latents, one_model, whole_run
 from unseam.geometry.prepare import ColumnWeights, prepare_decoder
 from unseam.geometry.sampled_cost import SAMPLES
 from unseam.geometry.theorems import TheoremTable, theorem_table
-from unseam.models.adapters import AdaptedModel, Adapter, adapter_for
+from unseam.geometry.verdict import about_beta
+from unseam.models.adapters import AdaptedModel, adapter_for, meant_as_codes
 from unseam.models.adapters.base import read_encoder_output
 from unseam.models.adapters.modules import module_parts
 from unseam.models.likelihood import Likelihood
@@ -131,8 +132,12 @@ def diagnose(
     2
     """
     if hasattr(model, "members"):  # a run
-        whole_run(latents)
+        whole_run(
+            diagnose, latents=latents, posterior=posterior, codes=codes, encoder=encoder, likelihood=likelihood, s2=s2,
+            beta=beta, chunk=chunk, factors=factors, columns=columns, has_beta=has_beta, samples=samples,
+        )  # fmt: skip
         return diagnose_run(model, x if x is not None else data, member, points, seed)
+    one_model(member)
     adapted = read_model(model, x, posterior, codes, data, likelihood, s2)
     if adapted is not None:
         return diagnose_adapted(
@@ -141,19 +146,18 @@ def diagnose(
         )  # fmt: skip
     codes_or_x = codes if codes is not None else x
     refuse_missing(codes_or_x, model)
-    simple: dict[str, Any] = {
-        "likelihood": likelihood,
-        "s2": 0.5 if s2 is None else s2,
-        "beta": 1.0 if beta == "auto" else beta,
-    }
+    beta = 1.0 if beta == "auto" else beta
     if isinstance(latents, str) and latents == "auto":
         return geometry.diagnose(
-            decoder_of(model), codes_or_x, posterior, data=data, encoder=encoder, points=points, chunk=chunk,
-            factors=factors, columns=columns, has_beta=has_beta, **simple,
+            decoder_of(model), codes_or_x, posterior, data=data, encoder=encoder, likelihood=likelihood,
+            s2=0.5 if s2 is None else s2, beta=beta, points=points, chunk=chunk, factors=factors, columns=columns,
+            has_beta=has_beta,
         )  # fmt: skip
+    if data is not None or encoder is not None:
+        raise BadInput("data= and encoder= are compared with all latents of a decoder: leave them out, or latents=")
     return diagnose_adapted(
-        from_codes(model, codes_or_x, posterior), latents, points=points, chunk=chunk, columns=columns, samples=samples,
-        seed=seed, **simple,
+        from_codes(model, codes_or_x, posterior, has_beta=has_beta), latents, likelihood=likelihood, s2=s2, beta=beta,
+        points=points, chunk=chunk, factors=factors, columns=columns, samples=samples, seed=seed,
     )  # fmt: skip
 
 
@@ -207,8 +211,12 @@ def align(
     (True, True)
     """
     if hasattr(model, "members"):  # a run
-        whole_run(latents)
+        whole_run(
+            align, latents=latents, posterior=posterior, codes=codes, encoder=encoder, likelihood=likelihood, s2=s2,
+            beta=beta, restarts=restarts, chunk=chunk, whiten=whiten,
+        )  # fmt: skip
         return align_run(model, x, member, points, seed)
+    one_model(member)
     adapted = read_model(model, x, posterior, codes, None, likelihood, s2)
     search: dict[str, Any] = {"points": points, "restarts": restarts, "seed": seed, "chunk": chunk}
     if adapted is None and not (isinstance(latents, str) and latents == "auto"):
@@ -221,22 +229,35 @@ def align(
             decoder_of(model), codes_or_x, posterior, encoder=encoder, likelihood=likelihood,
             s2=0.5 if s2 is None else s2, beta=1.0 if beta == "auto" else beta, whiten=bool(whiten), **search,
         )  # fmt: skip
+    if encoder is not None:
+        adapted = with_encoder(adapted, encoder)
     part = flat_part(adapted, latents)
-    if encoder is None and part is not adapted and adapted.context is None:
-        encoder = encoder_of(part)
+    if part is not adapted:
+        known = encoder is not None or (adapted.context is None and adapted.kind != CODES)
+        encoder = encoder_of(part) if known else None
     elif encoder is None:
         parts = module_parts(model)
         both = parts if parts is not None else model if isinstance(model, (tuple, list)) else None
         encoder = None if both is None else both[0]
+    p, weight, source = likelihood_of(adapted, likelihood, s2), beta_of(adapted, beta), ""
+    if weight is None:
+        weight, source = beta_of_part(adapted, part, latents, None, p, points)
     found = geometry.align(
         **flat_question(part),
         encoder=encoder,
-        likelihood=likelihood_of(adapted, likelihood, s2),
-        beta=beta_of(adapted, beta),
+        likelihood=p,
+        beta=weight,
         whiten=(adapted.variances is None and adapted.covariances is None) if whiten is None else whiten,
         **search,
     )
-    return found if part is adapted else replace(found, verdict=f"{found.verdict} ({part.notes[-1]})")
+    about = about_beta(weight, source) if weight is not None else ""
+    verdict = "; ".join(text for text in (found.verdict, about, *adapted.notes) if text)
+    return replace(found, verdict=verdict if part is adapted else f"{verdict} ({part.notes[-1]})")
+
+
+def with_encoder(adapted: AdaptedModel, encoder: Callable[[Tensor], Any]) -> AdaptedModel:
+    """The model with the encoder that was given."""
+    return replace(adapted, encode=lambda rows: read_encoder_output(encoder(rows)))
 
 
 def codes_of_part(model: Any, x: Any, latents: Latents = "auto") -> Array:  # (N, k)
@@ -287,12 +308,12 @@ def theorems(
     """
     most = max(points, 1000)
     if hasattr(model, "members"):  # a run
-        whole_run(latents)
+        whole_run(theorems, latents=latents, posterior=posterior, codes=codes, likelihood=likelihood, s2=s2, beta=beta)
         from unseam.runs.diagnose import kl_weight_of as beta_of_member
         from unseam.runs.diagnose import needs_decoder, see
 
         needs_decoder(model)
-        run = with_data(model, x)
+        run = with_data(model, x if x is not None else data)
         one = run._one(member)
         net = run.model(one)
         encoded = see(run, net, most, seed)
@@ -300,9 +321,10 @@ def theorems(
             net, encoded.posterior.mean, encoded.posterior, None, 0.5, beta_of_member(run, one), most, None
         )
         return theorem_table(q, encoded.x, points, seed)
+    one_model(member)
     adapted = read_model(model, x, posterior, codes, data, likelihood, s2)
     if adapted is None and not (isinstance(latents, str) and latents == "auto"):
-        adapted, beta = of_codes(model, codes if codes is not None else x, posterior, beta)
+        adapted, beta = of_codes(model, codes if codes is not None else x, posterior, beta, data)
     if adapted is None:
         codes_or_x = codes if codes is not None else x
         refuse_missing(codes_or_x, model)
@@ -313,11 +335,12 @@ def theorems(
         return theorem_table(q, data, points, seed)
     part = flat_part(adapted, latents)
     parts_ = flat_question(part)
-    p = likelihood_of(adapted, likelihood, s2)
-    q = prepare_decoder(
-        parts_["decoder"], parts_["codes"], parts_["posterior"], p, 0.5, beta_of(adapted, beta), most, None
-    )
-    found = theorem_table(q, adapted.data, points, seed)
+    p, known = likelihood_of(adapted, likelihood, s2), beta_of(adapted, beta)
+    if known is None:
+        known, _ = beta_of_part(adapted, part, latents, None, p, most)
+    q = prepare_decoder(parts_["decoder"], parts_["codes"], parts_["posterior"], p, 0.5, known, most, None)
+    held = part is not adapted and (adapted.context is not None or part.codes.shape[1] < adapted.points.shape[1])
+    found = theorem_table(q, adapted.data, points, seed, held)
     return found if part is adapted else replace(found, scope=part.notes[-1])
 
 
@@ -362,41 +385,6 @@ def read_model(
     return None if meant_as_codes(adapter, model, x) else as_asked(adapter.adapt(model, x), likelihood, s2)
 
 
-@torch.no_grad()
-def meant_as_codes(adapter: Adapter, model: Any, x: Any) -> bool:
-    """Whether x is codes: only the decoder takes it. What encoder and decoder both take is refused."""
-    if adapter.kind not in ("unseam", "module") or not isinstance(x, (Tensor, np.ndarray)) or x.ndim != 2:
-        return isinstance(x, torch.distributions.Distribution)
-    two = torch.as_tensor(x)[:2].float()
-    encode, decode = module_parts(model)  # type: ignore[misc]
-    width = code_width(encode, two)
-    if width is not None and width != x.shape[1]:
-        return False
-    as_codes = takes(decode, two)
-    if width is not None and as_codes:
-        raise BadInput(
-            f"x {tuple(x.shape)} fits both the encoder and the decoder: say which it is, data= (observations) or codes="
-        )
-    return as_codes
-
-
-def code_width(encode: Callable[..., Any], x: Tensor) -> int | None:
-    """How many latents the encoder gives to this input; None where it does not take it."""
-    try:
-        return int(read_encoder_output(encode(x)).mean.flatten(1).shape[1])
-    except Exception:  # which other reasons it has to fail is seen later
-        return None
-
-
-def takes(decode: Callable[..., Any], z: Tensor) -> bool:
-    """Whether a decoder accepts this input."""
-    try:
-        decode(z)
-    except Exception:  # a decoder is any Python, and "no" is all that is asked here
-        return False
-    return True
-
-
 def refuse_missing(codes_or_x: Any, model: Any) -> None:
     if codes_or_x is None:
         raise BadInput(
@@ -404,7 +392,9 @@ def refuse_missing(codes_or_x: Any, model: Any) -> None:
         )
 
 
-def of_codes(model: Any, codes: Any, posterior: Any, beta: Beta) -> tuple[AdaptedModel, Beta]:
+def of_codes(
+    model: Any, codes: Any, posterior: Any, beta: Beta, data: Tensor | None = None
+) -> tuple[AdaptedModel, Beta]:
     """A decoder with codes as an adapter would have read it, and beta, which is 1 where it is not given."""
     refuse_missing(codes, model)
-    return from_codes(model, codes, posterior), 1.0 if beta == "auto" else beta
+    return from_codes(model, codes, posterior, data), 1.0 if beta == "auto" else beta

@@ -13,7 +13,7 @@ import torch
 from unseam.atomic import free_path
 from unseam.errors import BadInput
 from unseam.geometry.adapted import check_usable, on_device, strength
-from unseam.geometry.groups import Latents, middle
+from unseam.geometry.groups import Latents, middle, one_model
 from unseam.models.adapters import AdaptedModel, adapter_for
 from unseam.run import Run
 from unseam.runs.adapted_run import as_run
@@ -82,6 +82,7 @@ def traverse(
         names: tuple[str, ...] | None = run.config.features or None
         place = Path(out or run.folder / "traversals" / f"member-{which}{way}")
     else:
+        one_model(member)
         shown = film_of_model(model, data, row, to, frames, every)
         names = tuple(map(str, data.columns)) if hasattr(data, "columns") else None
         place = Path(out) if out is not None else free_path(Path("traversals") / type(model).__name__)

@@ -149,8 +149,10 @@ def of_a_model(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Of a model that was not trained here: what was assumed of it."""
     (beta,) = _swept(run).get("beta", [None])
     estimated = any("estimate" in str(row["note"]) for row in rows)
-    part = next((note for note in str(rows[0]["note"]).split("; ") if "looked at" in note), None)
-    words = {} if part is None else {"latents": part}
+    notes = str(rows[0]["note"]).split("; ")[1:]
+    part = next((note for note in notes if "looked at" in note), None)
+    others = "; ".join(note for note in notes if note != part and not note.startswith("beta is an estimate"))
+    words = ({} if part is None else {"latents": part}) | ({"note": others} if others else {})
     words |= {} if beta is None else {"beta": f"{beta:.3g}" + (", an estimate from the Sigma law" if estimated else "")}
     p = run.config.architecture
     return {

@@ -104,7 +104,7 @@ def report(
     'report.html'
     """
     if isinstance(run, (Run, str, Path)):
-        whole_run(latents)
+        whole_run(report, latents=latents, factors=factors, likelihood=likelihood, s2=s2)
     run = (
         run
         if data is None and isinstance(run, (Run, str, Path))
