@@ -361,3 +361,22 @@ def test_the_likelihood_of_a_model_holds_unless_another_one_is_given():
         expected = [unseam.diagnose(model.forward, codes=codes, likelihood=p) for p in (Bernoulli(), Gaussian(0.5))]
         assert own.entanglement_cost == pytest.approx(expected[0].entanglement_cost, rel=1e-4)
         assert other.entanglement_cost == pytest.approx(expected[1].entanglement_cost, rel=1e-4)
+
+
+def test_a_decoder_whose_units_are_off_at_some_codes_is_not_called_cut():
+    codes = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+    codes[:2], codes[::50] = -0.5, -0.5  # where the decoder is tried first
+    W = torch.rand(3, 5, generator=torch.Generator().manual_seed(0))
+
+    class Transformer:
+        transform = staticmethod(lambda x: x[:, :3])
+        inverse_transform = staticmethod(lambda z: np.maximum(z, 0) @ W.numpy())
+
+    for decode, error in ((lambda z: z.relu() @ W, None), (lambda z: z.round() @ W, BadInput)):
+        for latents in ("auto", [0, 1]):
+            if error is None:
+                assert unseam.diagnose(decode, codes, latents=latents).entanglement_cost > 0
+            else:
+                with pytest.raises(error, match="its derivative is 0 everywhere"):
+                    unseam.diagnose(decode, codes, latents=latents)
+    assert unseam.diagnose(Transformer(), torch.cat([codes, codes], 1).numpy()).entanglement_cost > 0

@@ -24,7 +24,7 @@ from torch.func import jvp, vjp, vmap
 from unseam.axes import Array
 from unseam.errors import BadInput, lookup
 from unseam.geometry.jacobian import NUMBERS_AT_ONCE, Decoder, Grams, gather, mean_and_weight
-from unseam.geometry.prepare import CUT
+from unseam.geometry.prepare import CUT, MANY_PROBES, few_of
 from unseam.models.likelihood import Likelihood
 from unseam.rng import numpy_generator
 
@@ -189,8 +189,7 @@ WAYS = {"forward": forward, "in turn": forward_in_turn, "double reverse": double
 def way_of(decode: Decoder, z: Tensor, index: Tensor, differentiable: bool = True) -> str:
     """The fastest way that differentiates this decoder; refuses one that none does."""
     if not differentiable:
-        if not _differences(decode, z[:2], index[:2])[1].any() and _moves(decode, z[:2], index[:2]):
-            raise BadInput(CUT)
+        _check_cut(_differences, decode, z, index)
         return "differences"
     last: Exception | None = None
     for name in ("forward", "in turn", "double reverse"):
@@ -201,13 +200,20 @@ def way_of(decode: Decoder, z: Tensor, index: Tensor, differentiable: bool = Tru
             continue
         if not torch.isfinite(columns).all():
             raise BadInput("decoder's Jacobian holds NaN or infinite values; look for sqrt(0), 0/0 or log(0) in it")
-        if not columns.any() and _moves(decode, z[:2], index[:2]):
-            raise BadInput(CUT)
+        if not columns.any():
+            _check_cut(WAYS[name], decode, z, index)
         return name
     raise BadInput(
         f"decoder is not differentiable ({str(last).strip().splitlines()[0][:160]}); write it in torch operations from "
         "input to output"
     )
+
+
+def _check_cut(way: Any, decode: Decoder, z: Tensor, index: Tensor) -> None:
+    """Refuse a decoder whose derivative is 0 at many points, but whose output changes."""
+    at, group = few_of(z, MANY_PROBES), few_of(index, MANY_PROBES)
+    if not way(decode, at, group)[1].any() and _moves(decode, at, group):
+        raise BadInput(CUT)
 
 
 @torch.no_grad()

@@ -278,6 +278,7 @@ def _tensor(values: Any) -> Tensor:
 
 
 _PROBES = 4  # points at which a decoder is tried
+MANY_PROBES = 64  # points at which a derivative must be 0 to be called cut: units of a network are often off
 _FAILURES = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)  # what a wrong decoder raises
 
 
@@ -331,12 +332,12 @@ def check_decoder(decode: Decoder, z: Tensor) -> str:
     probe = few_of(z)
     with torch.no_grad():
         check_rows(decode, probe)
-        return differentiable(decode, probe)
+        return differentiable(decode, z)
 
 
-def few_of(z: Tensor) -> Tensor:
+def few_of(z: Tensor, count: int = _PROBES) -> Tensor:
     """The points at which a decoder is tried."""
-    return z[:: max(1, len(z) // _PROBES)][:_PROBES]
+    return z[:: max(1, len(z) // count)][:count]
 
 
 @torch.no_grad()
@@ -389,21 +390,24 @@ def check_output(theta: Any, probe: Tensor) -> None:
         raise BadInput(f"decoder returns {int((~torch.isfinite(theta)).sum())} NaN or infinite values at finite points")
 
 
-def differentiable(decode: Decoder, probe: Tensor) -> str:
+def differentiable(decode: Decoder, z: Tensor) -> str:
     """Which mode differentiates this decoder; refuses one that neither does."""
+    way: Callable[[Decoder, Tensor], tuple[Tensor, Tensor]]
     try:
-        D, mode = push(decode, probe)[1], "forward"
+        D, mode, way = push(decode, few_of(z))[1], "forward", push
     except _FAILURES:
         try:
-            D, mode = reverse_jacobian(decode, probe[:1])[1], "reverse"
+            D, mode, way = reverse_jacobian(decode, z[:1])[1], "reverse", reverse_jacobian
         except _FAILURES as error:
             raise BadInput(
                 f"decoder is not differentiable ({one_line(error)}); write it in torch operations from input to output"
             ) from error
     if not torch.isfinite(D).all():
         raise BadInput("decoder's Jacobian holds NaN or infinite values; look for sqrt(0), 0/0 or log(0) in it")
-    if not D.any() and moves(decode, probe):
-        raise BadInput(CUT)
+    if not D.any():
+        many = few_of(z, MANY_PROBES)
+        if not way(decode, many)[1].any() and moves(decode, many):
+            raise BadInput(CUT)
     return mode
 
 
