@@ -158,7 +158,7 @@ def parts(d: int, better: Gain, poisson: bool, back: float, other: float, won: b
 
 
 def clue_choice_sentence(chosen: str, back: float, other: float, less: Gain) -> str:
-    """Which clue was taken, and what the other text."""
+    """Which clue was taken, and how the axes of the other fared."""
     rest = "geometry" if chosen == "independence" else "independence"
     decided = "independence prefers its own axes" if less.sure() else "independence is indifferent between them"
     return (
