@@ -39,10 +39,10 @@ def measure(curve: str, n: int, engine: str) -> dict[str, float]:
     """Seconds a step and peak memory of one point, in a process of its own."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PJRT_NPROC"), "1")
     command = [sys.executable, __file__, curve, str(n), engine]
-    told = subprocess.run(command, env={**os.environ, **threads}, capture_output=True, text=True)
-    if told.returncode:
-        raise RuntimeError(told.stderr)
-    return json.loads(told.stdout.splitlines()[-1])
+    answer = subprocess.run(command, env={**os.environ, **threads}, capture_output=True, text=True)
+    if answer.returncode:
+        raise RuntimeError(answer.stderr)
+    return json.loads(answer.stdout.splitlines()[-1])
 
 
 def point(curve: str, n: int, engine: str) -> dict[str, float]:

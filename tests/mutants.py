@@ -536,7 +536,7 @@ def outcome(src: Path, tests: str) -> str:
 
 
 def _run_tests(src: Path, tests: str, output: int) -> int:
-    """Pytest in the fork; what waits for ever is killed, which nobody overlooks."""
+    """Pytest in the fork; what waits for ever is killed."""
     import pytest
 
     os.dup2(output, 1)

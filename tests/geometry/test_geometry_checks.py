@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from unseam import align, diagnose
 from unseam.errors import BadInput
+from unseam.geometry.decoder_checks import as_points, check_decoder
 from unseam.geometry.jacobian import jacobian
-from unseam.geometry.prepare import as_points, check_decoder
 
 
 class Square(torch.autograd.Function):

@@ -242,7 +242,7 @@ def _minor(prepared: Prepared, rows: Array, numbers: FactorCounts) -> tuple[Mino
 def _without_network(
     prepared: Prepared, linear: Answer, best: Answer, rows: Array, d: int, effort: str, network: bool, seed: int
 ) -> str | None:
-    """Why no network is trained ("" if nobody wants one); None if one is."""
+    """Why no network is trained ("" if none was asked for); None if one is."""
     if not network or len(rows) < NETWORK_ROWS:
         return f"no network: {len(rows)} rows are fewer than {NETWORK_ROWS}" if network else ""
     if best is not linear:
@@ -262,7 +262,7 @@ def _without_network(
 
 
 def _truth(factors: Any, N: int) -> Array:
-    """The true factors (N, F), where somebody has them: only to score with."""
+    """The true factors (N, F), where they are known: only to score with."""
     truth = np.asarray(factors, np.float64)
     if truth.shape[:1] != (N,):
         raise BadInput(f"factors have shape {truth.shape}; the data has {N:,} rows, so (N, F) with as many is needed")

@@ -17,6 +17,7 @@ from torch import Tensor
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.curvature import implied_beta
+from unseam.geometry.decoder_checks import check_count, check_rows, few_of
 from unseam.geometry.diagnose import diagnose, diagnosis_of
 from unseam.geometry.diagnosis import Diagnosis
 from unseam.geometry.groups import (
@@ -38,10 +39,7 @@ from unseam.geometry.prepare import (
     ColumnWeights,
     PreparedDecoder,
     as_arrays,
-    check_count,
-    check_rows,
     each_tensor,
-    few_of,
     moving,
 )
 from unseam.geometry.sampled_cost import SAMPLES, SampledCost, sampled_cost

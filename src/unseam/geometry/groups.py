@@ -23,8 +23,8 @@ from torch.func import jvp, vjp, vmap
 
 from unseam.axes import Array
 from unseam.errors import BadInput, lookup
+from unseam.geometry.decoder_checks import CUT, MANY_PROBES, few_of
 from unseam.geometry.jacobian import NUMBERS_AT_ONCE, Decoder, Grams, gather, mean_and_weight
-from unseam.geometry.prepare import CUT, MANY_PROBES, few_of
 from unseam.models.likelihood import Likelihood
 from unseam.rng import numpy_generator
 
