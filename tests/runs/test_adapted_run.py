@@ -90,7 +90,7 @@ def test_the_run_encodes_decodes_and_is_diagnosed_as_the_model(model: Any, tmp_p
     assert "rows that were given with the model" in str(
         unseam.runs.represent.sample_rows(run)  # type: ignore[attr-defined]
     )
-    with pytest.raises(BadInput, match="networks of your own, which cannot be imported; pass them"):
+    with pytest.raises(BadInput, match="a model that was not trained here .Model., not the model"):
         load_run(run.folder).model(0)
 
 
@@ -382,3 +382,15 @@ def test_rows_that_are_read_of_a_large_data_set_are_announced(
         for verb in ("diagnose", "align"):
             assert main([verb, "pca.py:model", "--data", "synth-linear", flag, value]) == 2
             assert words in capsys.readouterr().err
+
+
+def test_a_run_with_other_data_has_its_own_networks_and_takes_no_others(tmp_path: Path) -> None:
+    pinv = torch.linalg.pinv(W)
+    run = as_run((lambda x: x @ pinv, lambda z: z @ W), X.flatten(1), s2=0.1, out=tmp_path / "run")
+    cost = unseam.diagnose(run).entanglement_cost
+    half = 0.5 * X.flatten(1)
+    assert unseam.diagnose(run, half).entanglement_cost == pytest.approx(cost, rel=1e-3)  # it is linear
+    assert len(unseam.align(run, half[:100]).codes) == 100
+    assert unseam.theorems(run, half).premise("C1").value == pytest.approx(unseam.theorems(run).premise("C1").value)
+    with pytest.raises(BadInput, match="a model that was not trained here .pair., not the model: give it"):
+        load_run(run.folder, networks=(nn.Linear(16, 2), nn.Linear(2, 16)))

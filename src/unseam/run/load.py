@@ -68,6 +68,11 @@ def load_run(folder: str | Path, data: Any = None, networks: Networks | None = N
     run = _opened(local_run(folder))
     if networks is not None:
         run = replace(run, networks=_own_networks(run, networks))
+    return with_data(run, data)
+
+
+def with_data(run: Run, data: Any) -> Run:
+    """The run as it is, its networks and its device, with other data; with its own for None."""
     return run if data is None else replace(run, other_data=_other_data(run, data))
 
 
@@ -78,6 +83,8 @@ def _own_networks(run: Run, networks: Networks) -> MakeNetworks:
 
     if run.config.networks is None:
         raise BadInput(f"networks: {run.folder} was trained with the networks of unseam; leave networks out")
+    if run.config.adapted:
+        raise BadInput(f"networks: {run.not_here}")
     return maker(networks)
 
 

@@ -40,6 +40,7 @@ from unseam.objectives import OBJECTIVES
 from unseam.run import Run, load_run
 from unseam.run.checkpoint import save_checkpoint
 from unseam.run.config import Member, RunConfig, Training
+from unseam.run.load import with_data
 from unseam.run.results import Results
 from unseam.train.batches import Feed
 from unseam.train.cohort import check_free, start_folder
@@ -94,7 +95,7 @@ def as_run(
     if isinstance(model, (Run, str, Path)):
         whole_run(as_run, latents=latents, factors=factors, out=out, likelihood=likelihood, s2=s2, beta=beta)
         run = model if isinstance(model, Run) else load_run(model)
-        return run if data is None else load_run(run.folder, data=data, networks=run.networks)
+        return with_data(run, data)
     adapter = adapter_for(model)
     if adapter is None:
         raise BadInput(

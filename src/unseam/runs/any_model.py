@@ -309,6 +309,7 @@ def theorems(
     most = max(points, 1000)
     if hasattr(model, "members"):  # a run
         whole_run(theorems, latents=latents, posterior=posterior, codes=codes, likelihood=likelihood, s2=s2, beta=beta)
+        from unseam.run.load import with_data
         from unseam.runs.diagnose import kl_weight_of as beta_of_member
         from unseam.runs.diagnose import needs_decoder, see
 
@@ -346,6 +347,7 @@ def theorems(
 
 def diagnose_run(run: Run, x: Any, member: int | None, points: int, seed: int) -> Diagnosis:
     """A member at its held-out rows, or at other data."""
+    from unseam.run.load import with_data
     from unseam.runs.diagnose import diagnosis
 
     run = with_data(run, x)
@@ -353,16 +355,11 @@ def diagnose_run(run: Run, x: Any, member: int | None, points: int, seed: int) -
 
 
 def align_run(run: Run, x: Any, member: int | None, points: int, seed: int) -> Alignment:
+    from unseam.run.load import with_data
     from unseam.runs import align as run_alignment
 
     run = with_data(run, x)
     return run_alignment.align(run, run._one(member), points, seed)[0]
-
-
-def with_data(run: Run, x: Any) -> Run:
-    from unseam.run import load_run
-
-    return run if x is None else load_run(run.folder, data=x)
 
 
 def read_model(
