@@ -90,7 +90,7 @@ def test_the_run_encodes_decodes_and_is_diagnosed_as_the_model(model: Any, tmp_p
     assert "rows that were given with the model" in str(
         unseam.runs.represent.sample_rows(run)  # type: ignore[attr-defined]
     )
-    with pytest.raises(BadInput, match="a model that was not trained here .Model., not the model"):
+    with pytest.raises(BadInput, match=r"a model that was not trained here .Model., not the model"):
         load_run(run.folder).model(0)
 
 
@@ -392,5 +392,5 @@ def test_a_run_with_other_data_has_its_own_networks_and_takes_no_others(tmp_path
     assert unseam.diagnose(run, half).entanglement_cost == pytest.approx(cost, rel=1e-3)  # it is linear
     assert len(unseam.align(run, half[:100]).codes) == 100
     assert unseam.theorems(run, half).premise("C1").value == pytest.approx(unseam.theorems(run).premise("C1").value)
-    with pytest.raises(BadInput, match="a model that was not trained here .pair., not the model: give it"):
+    with pytest.raises(BadInput, match=r"a model that was not trained here .pair., not the model: give it"):
         load_run(run.folder, networks=(nn.Linear(16, 2), nn.Linear(2, 16)))

@@ -25,7 +25,7 @@ from unseam.data.download.sources import File
 from unseam.errors import BadInput, MissingPackage, unknown
 from unseam.lazy import require_torch
 from unseam.run.config import RunConfig
-from unseam.run.run import MANIFEST, Run, pack_of
+from unseam.run.run import MANIFEST, Run, not_stored, pack_of
 
 if TYPE_CHECKING:
     from unseam.data.base import Dataset
@@ -84,7 +84,7 @@ def _own_networks(run: Run, networks: Networks) -> MakeNetworks:
     if run.config.networks is None:
         raise BadInput(f"networks: {run.folder} was trained with the networks of unseam; leave networks out")
     if run.config.adapted:
-        raise BadInput(f"networks: {run.not_here}")
+        raise BadInput(f"networks: {not_stored(run)}")
     return maker(networks)
 
 

@@ -292,19 +292,11 @@ class Run:
         if self.networks is not None or source is None:
             return self.networks
         if self.config.adapted:
-            raise BadInput(self.not_here)
+            raise BadInput(not_stored(self))
         from unseam.models.own_networks import import_networks
 
         packed = pack_of(self.folder) is not None  # nothing that a pack names is imported
         return import_networks(replace(source, function="") if packed else source)
-
-    @property
-    def not_here(self) -> str:
-        """Why a model that was not trained here cannot be had of its run."""
-        return (
-            f"{self.folder} holds numbers of a model that was not trained here ({self.config.adapted}), not the model: "
-            "give it to diagnose, report or explore"
-        )
 
     def weights(self, member: int, step: int | None = None) -> dict[str, Tensor]:
         """A member's weights by name, in the precision they were trained in (`model` has them in single precision)."""
@@ -356,6 +348,14 @@ def first_difference(weights: Mapping[str, Tensor], expected: Mapping[str, Tenso
         if here != there:
             return f"{name} has {here} in them and {there.removeprefix('shape ')} in the run"
     return "they are the same"
+
+
+def not_stored(run: Run) -> str:
+    """Why the networks of a model that was not trained here cannot be had of its run."""
+    return (
+        f"{run.folder} holds numbers of a model that was not trained here ({run.config.adapted}), not the model: give "
+        "it to diagnose, report or explore"
+    )
 
 
 def pack_of(folder: Path) -> Path | None:
