@@ -57,7 +57,7 @@ from unseam.models.posterior import Diagonal, Full, Posterior
 
 _AFFINE = 64  # points at which a decoder is seen to be affine
 _LOOKED_AT = 200  # codes at which outputs are looked at for probabilities
-CODES = "codes"  # the kind of a decoder whose codes were given
+DECODER_ALONE = "codes"  # the kind of a decoder whose codes were given
 _SURE = 1e-6  # probabilities nearer to 0 or 1 count as this far away
 Beta = float | None | Literal["auto"]
 
@@ -372,6 +372,6 @@ def from_codes(
         raise BadInput(f"posterior variances have shape {tuple(spread.shape)}, the codes {tuple(z.shape)}: must match")
     module = model if isinstance(model, torch.nn.Module) else None
     return AdaptedModel(
-        CODES, flat, read_encoder_output, z, None if full else spread, spread if full else None,
+        DECODER_ALONE, flat, read_encoder_output, z, None if full else spread, spread if full else None,
         likelihood=getattr(model, "likelihood", None), has_beta=has_beta, data=data, module=module,
     )  # fmt: skip

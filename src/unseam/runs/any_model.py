@@ -16,7 +16,7 @@ from unseam import geometry
 from unseam.axes import Array
 from unseam.errors import BadInput
 from unseam.geometry.adapted import (
-    CODES,
+    DECODER_ALONE,
     Beta,
     as_asked,
     beta_of,
@@ -233,7 +233,7 @@ def align(
         adapted = with_encoder(adapted, encoder)
     part = flat_part(adapted, latents)
     if part is not adapted:
-        known = encoder is not None or (adapted.context is None and adapted.kind != CODES)
+        known = encoder is not None or (adapted.context is None and adapted.kind != DECODER_ALONE)
         encoder = encoder_of(part) if known else None
     elif encoder is None:
         parts = module_parts(model)
