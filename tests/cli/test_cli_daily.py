@@ -52,7 +52,7 @@ def test_runs_are_named_after_the_file(tmp_path, monkeypatch, capsys):
     folders = [unseam.fit(data, **small).folder for data in (torch.as_tensor(x), "wine.npy")]
     assert [str(f) for f in folders] == ["runs/array-beta-vae", "runs/wine-beta-vae-2"]
     assert [repr(unseam.load_run(f)).split(" on ")[1] for f in folders] == ["array, 2 steps)", "wine.npy, 2 steps)"]
-    assert "runs/wine-beta-vae" in capsys.readouterr().out
+    assert "run folder: runs/wine-beta-vae\nnext: unseam report runs/wine-beta-vae\n" in capsys.readouterr().out
 
 
 def test_fit_says_where_it_writes_unless_it_was_told(tmp_path, monkeypatch, capfd):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from dataclasses import dataclass, field, fields
 from math import isfinite
@@ -205,3 +206,4 @@ def _show(run: Run) -> None:
         what = "stopped early" if row["status"] == "diverged" else row["status"]
         print(f"member {row['member']} {what}: {row['note']}")
     print(f"run folder: {run.folder}")
+    print(f"next: unseam report {shlex.quote(str(run.folder))}")
