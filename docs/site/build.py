@@ -28,7 +28,8 @@ def sources() -> dict[str, bytes]:
     }
     texts = {path: data.decode() for path, data in files.items() if path.endswith((".md", ".rst"))}
     made = pages.generated(texts) | reference.pages() | command_line.pages()
-    return files | {path: text.encode() for path, text in made.items()}
+    shown = {path: pages.comments_above(text) for path, text in (texts | made).items()}
+    return files | {path: text.encode() for path, text in shown.items()}
 
 
 def stage(folder: Path) -> None:

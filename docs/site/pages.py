@@ -9,6 +9,9 @@ DATA = "data.md"
 SECTION = re.compile(r"^## ([A-Z]\d+)$", re.MULTILINE)
 SET = re.compile(r"^### `([\w-]+)`\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"^( *)(\S.*?) {2,}(# .*)$", re.MULTILINE)
+FITS = 76  # characters of code in the column of a desk at 1280 pixels
 TITLE = re.compile(r"\*\*(.+?)\*\*")
 
 
@@ -36,6 +39,25 @@ def with_code(text: str) -> str:
         return re.sub(r"`([^`]+)`", r"<code>\1</code>", words) if words.startswith("<") else words
 
     return "\n".join(map(line, text.split("\n")))
+
+
+def comments_above(text: str) -> str:
+    """Comments behind code on lines of their own, in blocks that would be cut off at the right.
+
+    >>> comments_above("```\\nunseam find a.csv" + 60 * " " + "# a table\\nls   # short\\n```\\n")
+    '```\\n# a table\\nunseam find a.csv\\n# short\\nls\\n```\\n'
+    >>> comments_above("```text\\nx" + 80 * " " + "# 1\\n```") == "```text\\nx" + 80 * " " + "# 1\\n```"
+    True
+    """
+
+    def block(found: re.Match[str]) -> str:
+        language, code = found.groups()
+        wide = any(len(line) > FITS and COMMENT.match(line) for line in code.split("\n"))
+        if language not in ("", "bash", "sh", "python") or not wide:
+            return found[0]
+        return f"```{language}\n" + COMMENT.sub(r"\1\3\n\1\2", code) + "```"
+
+    return FENCE.sub(block, text)
 
 
 def toctree(names: list[str]) -> str:
