@@ -3,8 +3,8 @@
 python docs/papers/check.py --rows 30 --seed 1 --out FOLDER --minutes 10
 
 FOLDER/clone is the clone, FOLDER/out what its commands wrote; a command that runs longer than `--minutes` is stopped
-and goes on when the same line runs again. docs/papers/checked.json has the outcomes, take.py puts their number on the
-page.
+and goes on when the same line runs again. docs/papers/checked.json has the outcomes, with the commit of the clone;
+outcomes of commands that are left out stay from the last time. take.py puts their number on the page.
 """
 
 import argparse
@@ -56,6 +56,13 @@ def compared(page: Mapping[str, Any], here: Mapping[str, Any] | None) -> tuple[s
     return (SAME, "") if same else (OTHER, f"{here['ours']}: {here['verdict']}")
 
 
+def _left_out(entry: Mapping[str, Any], only: Sequence[str]) -> str:
+    """Why the command of an exhibit is not run; empty if it is."""
+    if not only or entry["id"] in only:
+        return ""
+    return "carried; its command was not run" if entry.get("carried") else "its command was left out"
+
+
 def check(
     entries: Sequence[Mapping[str, Any]],
     rows: Iterable[tuple[str, str]],
@@ -70,7 +77,7 @@ def check(
     for name in needed:
         entry = by_id[name]
         command = printed_command(entry)
-        why = "its command was left out" if only and name not in only else in_clone(command, out, 60 * minutes)
+        why = _left_out(entry, only) or in_clone(command, out, 60 * minutes)
         found: dict[str, Any] = {}
         if not why:
             made = json.loads((out / "out" / "exhibits.json").read_text(encoding="utf-8"))["exhibits"]
@@ -90,12 +97,24 @@ def sentence(checked: Mapping[str, Any]) -> str:
     """What came back, for the page."""
     rows = checked["rows"]
     many = Counter(row["outcome"] for row in rows)
+    unrun = Counter(row["exhibit"] for row in rows if row["outcome"] == UNRUN)
+    where = ", ".join(f"{name} ({n} rows)" if n > 1 else name for name, n in unrun.items())
+    left = f"{many[UNRUN]} {'was' if many[UNRUN] == 1 else 'were'} not run" + f", for want of time: {where}" * bool(
+        where
+    )
     return (
         f"Of {len(rows)} published rows drawn at random (seed {checked['seed']}), {many[SAME]} came back to the digit "
-        f"when their printed commands ran in a fresh clone, {many[OTHER]} gave other digits and {many[UNRUN]} were not "
-        "run, for want of time: `python docs/papers/check.py`. Digits are those of one kind "
+        f"when their printed commands ran in a fresh clone, {many[OTHER]} gave other digits and {left} "
+        "(`python docs/papers/check.py`). Digits are those of one kind "
         "of processor and of the engine in the command; another one rounds otherwise."
     )
+
+
+def with_earlier(rows: Iterable[dict[str, str]], earlier: Iterable[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows, and for one that was not run now the outcome of the last time, if page and command are the same."""
+    names = ("exhibit", "key", "command", "page")
+    ran = {tuple(row[name] for name in names): row for row in earlier if row["outcome"] != UNRUN}
+    return [ran.get(tuple(row[name] for name in names), row) if row["outcome"] == UNRUN else row for row in rows]
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -105,16 +124,16 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--only", default="", help="run the commands of these exhibits, for example A1,L2")
     parser.add_argument("--out", type=Path, required=True)
-    told = parser.parse_args(words)
-    out = told.out.resolve()
+    asked = parser.parse_args(words)
+    out = asked.out.resolve()
     entries = json.loads((PAPERS / "exhibits.json").read_text(encoding="utf-8"))["exhibits"]
-    rows = check(
-        entries, drawn(entries, told.rows, told.seed), out, told.minutes, told.only.split(",") if told.only else ()
-    )
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=PAPERS, capture_output=True, text=True, check=False
-    )
-    document = {"seed": told.seed, "commit": commit.stdout.strip(), "rows": rows}
+    only = asked.only.split(",") if asked.only else ()
+    rows = check(entries, drawn(entries, asked.rows, asked.seed), out, asked.minutes, only)
+    head = ["git", "-C", str(out / "clone"), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(head, capture_output=True, text=True, check=False).stdout.strip()
+    now = [row | ({} if row["outcome"] == UNRUN else {"commit": commit}) for row in rows]
+    earlier = json.loads(CHECKED.read_text(encoding="utf-8"))["rows"] if CHECKED.exists() else []
+    document: dict[str, Any] = {"seed": asked.seed, "rows": with_earlier(now, earlier)}
     document = {"sentence": sentence(document), **document}
     CHECKED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     print(document["sentence"])

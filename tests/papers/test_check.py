@@ -61,11 +61,24 @@ def test_a_row_comes_back_to_the_digit_or_not(check, tmp_path):
     }  # fmt: skip
     assert (found["late"]["carried"], found["same"]["carried"]) == ("yes", "no")
     left = check["check"](entries, [("A2", "late")], tmp_path, 1.0, only=["A1"])
-    assert (left[0]["outcome"], left[0]["here"]) == ("not run", "its command was left out")
+    assert (left[0]["outcome"], left[0]["here"]) == ("not run", "carried; its command was not run")
     assert len(asked) == 2
-    told = check["sentence"]({"seed": 1, "rows": list(found.values())})
-    assert "Of 5 published rows drawn at random (seed 1), 1 came back" in told
-    assert "3 gave other digits and 1 were not run" in told
+    sentence = check["sentence"]({"seed": 1, "rows": list(found.values())})
+    assert "Of 5 published rows drawn at random (seed 1), 1 came back" in sentence
+    assert "3 gave other digits and 1 was not run, for want of time: A2 (`python" in sentence
+    ran = [one for one in found.values() if one["exhibit"] == "A1"]
+    assert "3 gave other digits and 0 were not run (`python" in check["sentence"]({"seed": 1, "rows": ran})
+
+
+def test_outcomes_of_commands_that_are_left_out_stay_while_the_page_is_the_same(check):
+    def outcome(key, outcome, page="1.00", **more):
+        return {"exhibit": "A1", "key": key, "command": "c", "page": page, "outcome": outcome, **more}
+
+    earlier = [outcome("same", "came back", commit="old"), outcome("changed", "came back", page="0.99"),
+               outcome("again", "came back"), outcome("never", "not run")]  # fmt: skip
+    now = [outcome("same", "not run"), outcome("changed", "not run"), outcome("again", "other digits"),
+           outcome("never", "not run"), outcome("new", "not run")]  # fmt: skip
+    assert check["with_earlier"](now, earlier) == [earlier[0], *now[1:]]
 
 
 def test_the_printed_command_pins_the_engine():
