@@ -85,3 +85,15 @@ def test_the_printed_command_pins_the_engine():
     assert printed_command(entry("A1", engines=[])) == "unseam reproduce A1 --size quick"
     assert printed_command(entry("A1", engines=["eager", "written-out"])).endswith("--engine written-out")
     assert printed_command(entry("A1", engines=["written-out", "xla"])).endswith("--engine xla")
+
+
+def test_the_rows_that_were_checked_are_those_that_are_drawn_from_the_pages_now(check):
+    """So that the sentence on the first page is of this version: a page that is made again wants check.py again."""
+    checked = json.loads(check["CHECKED"].read_text())
+    entries = {one["id"]: one for one in json.loads((check["PAPERS"] / "exhibits.json").read_text())["exhibits"]}
+    rows = [(one["exhibit"], one["key"]) for one in checked["rows"]]
+    assert sorted(rows) == check["drawn"](list(entries.values()), len(rows), checked["seed"])
+    ours = {(name, each["key"]): each["ours"] for name, made in entries.items() for each in made["rows"]}
+    assert [one["page"] for one in checked["rows"]] == [ours[key] for key in rows]
+    assert [one["command"] for one in checked["rows"]] == [printed_command(entries[name]) for name, _ in rows]
+    assert checked["sentence"] == check["sentence"](checked)
