@@ -54,6 +54,9 @@ def test_its_page_shows_both_examples_and_leads_on(result: DemoResult) -> None:
     for sentence in result.why:
         assert sentence in unescape(text)
     assert f"Chosen: member {result.chosen}" in text
+    sides = [unescape(side) for side in text.split('<div class="side')[1:]]
+    for side, place in zip(sides, (1, 0), strict=True):  # the chosen member first
+        assert result.why[place] in side
     places = sorted((row["mig"] for row in result.rows), reverse=True)
     assert f"number {1 + places.index(result.rows[result.chosen]['mig'])} of {len(result.rows)}" in text
     links = re.findall('<a href="([^"#]+)"', text)
