@@ -54,7 +54,7 @@ def test_its_page_shows_both_examples_and_leads_on(result: DemoResult) -> None:
     for sentence in result.why:
         assert sentence in unescape(text)
     assert f"Chosen: member {result.chosen}" in text
-    sides = [unescape(side) for side in text.split('<div class="side')[1:]]
+    sides = [unescape(side) for side in text.split('<div class="side')[2:]]
     for side, place in zip(sides, (1, 0), strict=True):  # the chosen member first
         assert result.why[place] in side
     places = sorted((row["mig"] for row in result.rows), reverse=True)
