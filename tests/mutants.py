@@ -1,7 +1,8 @@
 """Faults between the parts of the house that once lived, all at once, beside a green suite: each must turn a test red.
 
     python tests/mutants.py              all of them, one after another (a quarter of an hour); not part of `make test`
-    python tests/mutants.py chance       those whose name holds the word (J1: joints, S1: silent, N1: numbers, D4: faults)
+    python tests/mutants.py chance       those whose name holds the word (J1: joints, S1: silent, N1: numbers, V1: models,
+                                         D4: faults)
     python tests/mutants.py --log FILE   adds each result to FILE, and skips what FILE has of the same src and tests: a
                                          run that was stopped goes on with the same command
 
@@ -391,6 +392,85 @@ NUMBERS = (  # numbers that users see, of other rows, members, latents, columns 
 )  # fmt: skip
 
 
+MODELS = (  # numbers of models that were not trained here, of a part of their latents, and of the demo's page
+    Mutant("V1: as_run drops s2", f"{UNSEAM}runs/adapted_run.py",
+           "p = as_likelihood(likelihood_of(adapted, likelihood, s2))",
+           "p = as_likelihood(likelihood_of(adapted, likelihood, None))", "runs/test_models_belong.py::test_settings_reach_the_number"),
+    Mutant("V2: variances of a part are the first latents'", f"{UNSEAM}geometry/adapted.py",
+           "return None if values is None else values.flatten(1)[:, chosen.to(values.device)]",
+           "return None if values is None else values.flatten(1)[:, : len(chosen)]", "runs/test_models_belong.py::test_a_part_has_the_posterior_of_its_own_latents"),
+    Mutant("V3: page: s2 of an adapted model is another", f"{UNSEAM}show/report/provenance.py",
+           '"likelihood": p.likelihood + (f", s2 {p.s2:g}"',
+           '"likelihood": p.likelihood + (f", s2 {2 * p.s2:g}"', "runs/test_models_belong.py::test_settings_reach_the_number"),
+    Mutant("V4: diagnose FILE.py --theorems without likelihood", f"{UNSEAM}cli/diagnose.py",
+           "table = theorems(model, x, likelihood=self.likelihood, seed=self.seed)",
+           "table = theorems(model, x, seed=self.seed)", "runs/test_models_belong.py::test_the_command_line_passes_on_what_it_was_given"),
+    Mutant("V5: factors of a named data set are of other rows", f"{UNSEAM}cli/model_file.py",
+           "found.factors(rows).numpy()",
+           "found.factors(rows.flip(0)).numpy()", "runs/test_models_belong.py::test_factors_of_a_named_data_set_are_of_the_rows_that_are_read"),
+    Mutant("V6: match FILE.py: every set is the first model", f"{UNSEAM}cli/match.py",
+           "return [load_model(place) for place in self.things], x",
+           "return [load_model(self.things[0]) for place in self.things], x", "runs/test_models_belong.py::test_the_command_line_passes_on_what_it_was_given"),
+    Mutant("V7: explore drops latents", f"{UNSEAM}show/any_model.py",
+           "run = as_run(model, data, latents=latents, factors=factors, out=out)",
+           "run = as_run(model, data, factors=factors, out=out)", "runs/test_models_belong.py::test_the_explorer_has_the_latents_that_were_chosen"),
+    Mutant("V8: beta given to as_run is 1", f"{UNSEAM}runs/adapted_run.py",
+           "p, weight or 1.0, source)",
+           "p, 1.0, source)", "runs/test_models_belong.py::test_settings_reach_the_number"),
+    Mutant("V9: covariances come back in another order", f"{UNSEAM}models/adapters/base.py",
+           "L[:, rows, columns]], 1)",
+           "L[:, rows, columns].flip(1)], 1)", "runs/test_models_belong.py::test_a_full_posterior_of_many_latents_comes_back"),
+    Mutant("V10: a model without posterior is not whitened by align", f"{UNSEAM}runs/any_model.py",
+           "whiten=(adapted.variances is None and adapted.covariances is None) if whiten is None else whiten,",
+           "whiten=bool(whiten),", "runs/test_models_belong.py::test_a_model_without_posterior_is_whitened_unless_asked_otherwise"),
+    Mutant("V11: theorems of a model drops beta", f"{UNSEAM}runs/any_model.py",
+           "p, known = likelihood_of(adapted, likelihood, s2), beta_of(adapted, beta)",
+           'p, known = likelihood_of(adapted, likelihood, s2), beta_of(adapted, "auto")', "runs/test_models_belong.py::test_settings_reach_the_number"),
+    Mutant("V12: align drops likelihood", f"{UNSEAM}runs/any_model.py",
+           "p, weight, source = likelihood_of(adapted, likelihood, s2)",
+           "p, weight, source = likelihood_of(adapted, likelihood, None)", "runs/test_models_belong.py::test_settings_reach_the_number"),
+    Mutant("V13: traverse: what the decoder takes is of row 0", f"{UNSEAM}show/any_model.py",
+           "start = adapted.points[middle(codes) if row is None else row]",
+           "start = adapted.points[0 if row is None else row]", "runs/test_models_belong.py::test_a_film_without_a_row_starts_where_codes_are_typical"),
+    Mutant("V14: rows of a part: beta of the first latents", f"{UNSEAM}geometry/adapted.py",
+           "index = part_index(model, latents, most).tolist()",
+           "index = list(range(part.codes.shape[1]))", "runs/test_models_belong.py::test_beta_of_a_part_is_of_its_own_latents"),
+    Mutant("V15: demo page: texts of the two members change places", f"{UNSEAM}show/pages/demo.py",
+           'texts = list(reversed(why)) or [""]',
+           'texts = list(why) or [""]', "show/test_show_demo.py::test_its_page_shows_both_examples_and_leads_on"),
+    Mutant("V16: the certificate says the criterion of the raw columns", f"{UNSEAM}finding/linear.py",
+           "structure = scores.structure if scores and not scores.structure.simple else structure",
+           "structure = structure", "find/test_simplicity.py::test_the_exponential_of_dense_columns_is_not_found"),
+    Mutant("V17: a part of a full posterior is the marginal one", f"{UNSEAM}geometry/adapted.py",
+           "        return torch.linalg.inv(torch.linalg.inv(values.double())[:, at][:, :, at]).to(values)",
+           "        return values[:, at][:, :, at]", "geometry/test_geometry_groups.py::test_a_part_of_a_full_posterior_is_the_one_given_the_other_latents"),
+    Mutant("V18: beta of a part is that of the held decoder", f"{UNSEAM}geometry/adapted.py",
+           "if part is model or model.variances is None:",
+           "if True or model.variances is None:", "geometry/test_geometry_groups.py::test_beta_of_a_part_is_estimated_with_each_rows_own_other_latents"),
+    Mutant("V19: a decoder with codes has an encoder, which takes observations for codes", f"{UNSEAM}runs/any_model.py",
+           "adapted.kind != DECODER_ALONE",
+           "adapted.kind != 0", "geometry/test_geometry_groups.py::test_a_decoder_with_codes_has_no_encoder_and_one_that_is_given_gives_the_chosen_latents"),
+    Mutant("V20: the Sigma identity is asked of a decoder whose other latents are held", f"{UNSEAM}runs/any_model.py",
+           "found = theorem_table(q, adapted.data, points, seed, held)",
+           "found = theorem_table(q, adapted.data, points, seed)", "geometry/test_geometry_groups.py::test_the_sigma_identity_is_not_asked_where_latents_are_held"),
+    Mutant("V21: a decoder that is flat at two codes is called cut", f"{UNSEAM}geometry/decoder_checks.py",
+           "MANY_PROBES = 64",
+           "MANY_PROBES = 4", "geometry/test_geometry_groups.py::test_a_decoder_whose_units_are_off_at_some_codes_is_not_called_cut"),
+    Mutant("V22: a run with other data loses its networks", f"{UNSEAM}run/load.py",
+           "return run if data is None else replace(run, other_data=_other_data(run, data))",
+           "return run if data is None else replace(run, other_data=_other_data(run, data), networks=None)", "runs/test_adapted_run.py::test_a_run_with_other_data_has_its_own_networks_and_takes_no_others"),
+    Mutant("V23: numbers of one model are shown as those of other networks", f"{UNSEAM}run/load.py",
+           "    if run.config.adapted:\n",
+           "    if False:\n", "runs/test_adapted_run.py::test_a_run_with_other_data_has_its_own_networks_and_takes_no_others"),
+    Mutant("V24: a model's file imports the neighbours of another", f"{UNSEAM}cli/model_file.py",
+           "    _forget_neighbours(file.parent)\n",
+           "", "runs/test_adapted_run.py::test_a_file_imports_its_own_neighbours"),
+    Mutant("V25: beta of a full posterior is called given", f"{UNSEAM}runs/adapted_run.py",
+           "point = adapted.variances is None and adapted.covariances is None",
+           "point = adapted.variances is None", "runs/test_adapted_run.py::test_beta_of_a_full_posterior_is_called_an_estimate"),
+)  # fmt: skip
+
+
 FAULTS = (  # docs/reliability.md: what each mending of D1 to D18 would let through without it
     Mutant("D1: a run without its tables cannot be resumed", f"{UNSEAM}train/fitting.py",
            "    run.rows.create()\n    user_files.check", "    user_files.check", "train/test_train_results.py::test_a_run_can_be_started_or_resumed_wherever_it_died"),
@@ -493,7 +573,7 @@ FAULTS = (  # docs/reliability.md: what each mending of D1 to D18 would let thro
 )  # fmt: skip
 
 
-EVERY = (*MUTANTS, *JOINTS, *SILENT, *NUMBERS, *FAULTS)
+EVERY = (*MUTANTS, *JOINTS, *SILENT, *NUMBERS, *MODELS, *FAULTS)
 
 
 def copied(place: Path) -> Path:

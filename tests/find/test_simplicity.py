@@ -216,6 +216,8 @@ def test_the_exponential_of_dense_columns_is_not_found(seed: int) -> None:
     x = g.standard_normal((1000, 2)) @ g.standard_normal((2, 10)) + 0.5 * g.standard_normal((1000, 10))
     found = unseam.find(np.exp(x / x.std(0)), network=False)
     assert not any(f.grade == "found" for f in found.factors)
+    tests = [test for f in found.factors for test in f.certificate.tests if test.clue == "simplicity"]
+    assert all(test.statistic <= test.null for test in tests)  # what is shown is of the axes that failed
 
 
 def test_skewed_items_are_found() -> None:
