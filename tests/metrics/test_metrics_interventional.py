@@ -1,5 +1,7 @@
 """BetaVAE and FactorVAE scores, IRS: by hand, by brute force, and arrays against a sampler."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,9 @@ from unseam.axes import Factor, FactorSpace, Representation
 from unseam.errors import BadInput
 from unseam.metrics import beta_vae, consistency, factor_vae, irs, mig, score_representation
 from unseam.metrics.inputs import prepare_inputs
+from unseam.metrics.shared import interventions
 from unseam.metrics.shared.interventions import Matched, Sampled
+from unseam.metrics.shared.uncertainty import half_sample
 
 SPACE = FactorSpace((Factor("a", 3), Factor("b", 4), Factor("c", 5)))
 RNG = np.random.default_rng(0)
@@ -114,8 +118,8 @@ def test_matched_rows_share_the_value():
     table = prepare_inputs(np.column_stack([np.arange(300.0), v]), v, SPACE)
     source = Matched(table.rows)
     which = np.array([0, 1, 2, 0])
-    batch = source.fixed(which, 16, RNG)
-    one, two = source.pairs(which, 16, RNG)
+    batch = source.codes(source.fixed(which, 16, RNG))
+    one, two = map(source.codes, source.pairs(which, 16, RNG))
     for p, f in enumerate(which):
         assert len(np.unique(batch[p, :, 1 + f])) == 1
         assert np.array_equal(one[p, :, 1 + f], two[p, :, 1 + f])
@@ -125,7 +129,7 @@ def test_matched_rows_share_the_value():
 def test_matched_partners_are_uniform_over_the_group():
     v = np.array([[0], [0], [0], [1]])
     source = Matched(prepare_inputs(np.arange(4.0), v).rows)
-    batch = source.fixed(np.zeros(4000, int), 3, RNG)[..., 0]
+    batch = source.codes(source.fixed(np.zeros(4000, int), 3, RNG))[..., 0]
     counts = np.bincount(batch[batch < 3].astype(int))
     assert counts.min() > 0.95 * counts.mean()
 
@@ -138,6 +142,53 @@ def test_a_sampler_holds_the_factor():
     assert np.array_equal(one[0, :, 1], two[0, :, 1])
     assert not np.array_equal(one[0, :, 0], two[0, :, 0])
     assert len(np.unique(one[0, :, 1])) > 1
+
+
+@pytest.mark.parametrize("metric", [beta_vae, factor_vae])
+def test_draws_are_made_once_for_all_codes_of_the_same_factors(metric, monkeypatch):
+    v = draw(300)
+    codes = [rotated(v) + 0.3 * np.random.default_rng(seed).normal(size=v.shape) for seed in (0, 1)]
+    first, second = (prepare_inputs(z, v, SPACE) for z in codes)
+    metric.of(first, **SMALL)
+    expected = metric.of(second, **SMALL)
+    monkeypatch.setattr(Matched, "partners", None)  # nothing is drawn again
+    monkeypatch.setattr(Matched, "pairs", None)
+    found = metric.of(replace(second, for_factors=first.for_factors), **SMALL)
+    assert found.value == expected.value
+    assert found.per_factor.tolist() == expected.per_factor.tolist()
+
+
+@pytest.mark.parametrize("metric", [beta_vae, factor_vae])
+def test_draws_of_all_rows_are_not_used_for_half_of_them(metric):
+    v = draw(300)
+    inputs = prepare_inputs(rotated(v), v, SPACE, test_codes=rotated(v), test_factors=v)
+    metric.of(inputs, **SMALL)
+    half = half_sample(inputs, np.random.default_rng(0))
+    rows, held_out = half.rows, half.held_out
+    alone = prepare_inputs(rows.codes, rows.values, SPACE, test_codes=held_out.codes, test_factors=held_out.values)
+    assert metric.of(half, **SMALL).value == metric.of(alone, **SMALL).value
+
+
+def test_codes_are_reduced_in_blocks_as_they_are_at_once(monkeypatch):
+    v = draw(300)
+    source = Matched(prepare_inputs(RNG.normal(size=(300, 4)).astype(np.float32), v, SPACE).rows)
+    rows = source.fixed(RNG.integers(0, 3, 50), 16, RNG)
+    whole = source.codes(rows)
+    monkeypatch.setattr(interventions, "_CACHE", 7 * 16 * 4)  # seven points
+    assert np.array_equal(interventions.by_point(source, lambda z: z.max(0), rows), whole.max(1))
+    found = interventions.by_point(source, lambda z: z.mean(0), rows)
+    np.testing.assert_allclose(found, whole.mean(1), rtol=1e-5, atol=1e-6)
+
+
+def test_more_draws_than_fit_are_not_kept(monkeypatch):
+    v = draw(300)
+    inputs = prepare_inputs(rotated(v), v, SPACE)
+    few = [metric.of(inputs, **SMALL).value for metric in (beta_vae, factor_vae)]
+    monkeypatch.setattr(interventions, "_CHUNK", 10_000)
+    fresh = prepare_inputs(rotated(v), v, SPACE)
+    many = [metric.of(fresh, **SMALL).value for metric in (beta_vae, factor_vae)]
+    assert fresh.for_factors == {}
+    assert few == pytest.approx(many, abs=4 * np.hypot(0.018, 0.018))
 
 
 @pytest.mark.parametrize("metric", [beta_vae, factor_vae, irs])

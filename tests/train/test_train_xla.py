@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,10 +31,13 @@ SMALLER = {"factor-vae": {"width": 32, "depth": 2}, "weak-gan": {"width": 8}}  #
 AMPLIFIES = {"weak-gan": 10}  # steps after which rounding is still rounding: 50 steps of this GAN multiply it by 1e10
 
 
+QUICK = {**xla._OPTIONS, "xla_backend_optimization_level": 0}
+
+
 @pytest.fixture(autouse=True)
 def _compiled_quickly(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Compiling is most of the time of these tests: the same program is compiled once, and without optimisations."""
-    monkeypatch.setattr(xla, "_OPTIONS", {**xla._OPTIONS, "xla_backend_optimization_level": 0})
+    monkeypatch.setattr(xla, "_OPTIONS", QUICK)
     cache = {"jax_compilation_cache_dir": str(tmp_path_factory.getbasetemp() / "xla"),
              "jax_persistent_cache_min_compile_time_secs": 0.0}  # fmt: skip
     before = {name: getattr(jax.config, name) for name in cache}
@@ -227,6 +230,55 @@ def test_a_killed_training_ends_with_the_same_bytes(tmp_path: Path) -> None:
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     assert rows(whole) == rows(again)
+
+
+LIVES = "UNSEAM_TEST_LIVES_OF_XLA"  # a file with one letter for every death still to come
+
+
+@dataclass(frozen=True)
+class DiesInAChunk(Objective):
+    """An autoencoder. The process that watches its step to translate it is killed once 35 steps are done."""
+
+    def __call__(self, pass_: Pass, context: Context) -> Terms:
+        if xla.XLA.run.__name__ != "killed":
+            xla.XLA.run, xla._OPTIONS = killed(xla.XLA.run), QUICK  # type: ignore[method-assign]
+        return Terms({"reconstruction": -context.model.likelihood.log_prob(pass_.x, pass_.theta)})
+
+
+def killed(run: Callable[[xla.XLA, int], int]) -> Callable[[xla.XLA, int], int]:
+    def killed(engine: xla.XLA, count: int) -> int:
+        lives = Path(os.environ[LIVES])
+        if engine.state.step >= 35 and (left := lives.read_text()):
+            lives.write_text(left[1:])
+            os.kill(os.getpid(), signal.SIGKILL)
+        return run(engine, count)
+
+    return killed
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
+def test_the_group_of_a_killed_worker_goes_on_in_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Two workers, one of which is killed in the middle of its training: the bytes are those of one process."""
+    monkeypatch.setattr(xla.XLA, "run", xla.XLA.run)  # put back when the test ends
+    monkeypatch.setenv(LIVES, str(tmp_path / "lives"))
+    settings = {"how": "side-by-side", "checkpoint_steps": 12, "check": False, "network": "linear"}
+
+    def trained(name: str, deaths: int, workers: int) -> Run:
+        (tmp_path / "lives").write_text("x" * deaths)
+        return train(tmp_path / name, DiesInAChunk, workers=workers, **settings)
+
+    one, two = trained("one", 0, 1), trained("two", 1, 2)
+    assert "exit code -9" in capfd.readouterr().err
+    assert engines(two) == {"xla"}
+    for group in range(2):
+        ours, theirs = (
+            load_checkpoint(run.folder / f"checkpoints/group-{group:03}.safetensors")[0] for run in (one, two)
+        )
+        assert ours.keys() == theirs.keys()
+        assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert rows(one) == rows(two)
 
 
 def test_chunks_are_bounded_by_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,23 @@ reaches 100 %, because the classifier infers the missing factor from the others 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from unseam.axes import Array
 from unseam.metrics.base import Score
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import metric
-from unseam.metrics.shared.interventions import Interventions, chunks, interventions, points_settings, standard_error
+from unseam.metrics.shared.interventions import (
+    Interventions,
+    by_point,
+    chunks,
+    drawn,
+    interventions,
+    points_settings,
+    standard_error,
+)
 from unseam.metrics.shared.logistic import fit_softmax
 from unseam.rng import numpy_generator
 
@@ -33,10 +43,12 @@ def beta_vae(inputs: Inputs, batch: int = 64, train: int = 10_000, test: int = 5
     >>> beta_vae(v.astype(float), v, train=200, test=100).value
     1.0
     """
-    source, rng = interventions(inputs, "beta-vae"), numpy_generator(inputs.seed, "beta-vae")
-    x, which = _points(source, train, batch, rng)
-    x_test, which_test = _points(source, test, batch, rng)
-    value, on_train, per_factor = accuracy(x, which, x_test, which_test, source.count)
+    source = interventions(inputs, "beta-vae")
+    sizes = batch, (train, test), inputs.rows.codes.shape[1], inputs.seed
+    draws = drawn(inputs, ("beta-vae", *sizes), 2 * (train + test) * batch, lambda: _draws(source, *sizes))
+    found = [(by_point(source, _mean_difference, one, two), which) for which, one, two in draws]
+    x, which = map(np.concatenate, zip(*found, strict=True))
+    value, on_train, per_factor = accuracy(x[:train], which[:train], x[train:], which[train:], source.count)
     settings = points_settings(source, batch, train, test, inputs.seed)
     extra = {"train": on_train, "test_standard_error": standard_error(value, test)}
     return Score("beta-vae", value, per_factor=per_factor, settings=settings, extra=extra)
@@ -51,13 +63,17 @@ def accuracy(x: Array, which: Array, x_test: Array, which_test: Array, factors: 
     return float(right.mean()), float((model.predict(x) == which).mean()), per_factor
 
 
-def _points(source: Interventions, n: int, batch: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Mean absolute differences (n, K) and the factor that each point held fixed (n,)."""
-    latents = source.free(2, rng).shape[1]
-    found, held = [], []
-    for size in chunks(n, batch, latents):
-        which = rng.integers(0, source.count, size)
-        one, two = source.pairs(which, batch, rng)
-        found.append(np.abs(one - two).mean(axis=1))
-        held.append(which)
-    return np.concatenate(found), np.concatenate(held)
+def _draws(
+    source: Interventions, batch: int, points: tuple[int, int], latents: int, seed: int
+) -> Iterator[tuple[Array, ...]]:
+    """Factors that points hold fixed (P,), and the places of their pairs, (P, L, ...) twice."""
+    rng = numpy_generator(seed, "beta-vae")
+    for n in points:
+        source.free(2, rng)  # not used; without it all other draws would change
+        for size in chunks(n, batch, latents):
+            which = rng.integers(0, source.count, size)
+            yield which, *source.pairs(which, batch, rng)
+
+
+def _mean_difference(one: Array, two: Array) -> Array:  # (L, P, K) -> (P, K)
+    return np.abs(one - two).mean(axis=0)

@@ -11,13 +11,23 @@ study (the default of their library is 0). All other settings are those of the s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from unseam.axes import Array
 from unseam.metrics.base import Score
 from unseam.metrics.inputs import Inputs
 from unseam.metrics.registry import metric
-from unseam.metrics.shared.interventions import Interventions, chunks, interventions, points_settings, standard_error
+from unseam.metrics.shared.interventions import (
+    Interventions,
+    by_point,
+    chunks,
+    drawn,
+    interventions,
+    points_settings,
+    standard_error,
+)
 from unseam.rng import numpy_generator
 
 
@@ -33,15 +43,22 @@ def factor_vae(inputs: Inputs, batch: int = 64, train: int = 10_000, test: int =
     >>> factor_vae(v.astype(float), v, train=200, test=100).value
     1.0
     """
-    source, rng = interventions(inputs, "factor-vae"), numpy_generator(inputs.seed, "factor-vae")
-    z = source.free(10_000, rng)
+    source = interventions(inputs, "factor-vae")
+    sizes = batch, (train, test), inputs.rows.codes.shape[1], inputs.seed
+    draws = iter(drawn(inputs, ("factor-vae", *sizes), (train + test) * batch, lambda: _draws(source, *sizes)))
+    (free,) = next(draws)
+    z = source.codes(free)
     variance = z.var(axis=0, ddof=1)
     alive = np.flatnonzero((np.ptp(z, axis=0) > 0) & (variance > 0) & (variance >= inputs.prune**2))
     pruned = sorted(set(range(z.shape[1])) - set(alive.tolist()))
     settings = {**points_settings(source, batch, train, test, inputs.seed), "prune": inputs.prune, "pruned": pruned}
     if not len(alive):
         return Score("factor-vae", 0.0, settings=settings, notes=("every latent is pruned; factor-vae is 0",))
-    votes = [ballot(source, n, batch, variance, alive, rng) for n in (train, test)]
+    votes = [np.zeros((source.count, len(variance)), np.int64) for _ in range(2)]
+    for half, which, places in draws:
+        local = by_point(source, _variance, places)
+        least = alive[(local[:, alive] / variance[alive]).argmin(axis=1)]
+        np.add.at(votes[int(half)], (which, least), 1)
     winner, right = majority(votes)
     share = votes[1] / np.maximum(votes[1].sum(axis=1, keepdims=True), 1)
     per_factor = np.where(winner == np.arange(source.count)[:, None], share, 0.0).sum(axis=1)
@@ -59,13 +76,18 @@ def majority(votes: list[Array]) -> tuple[Array, list[float]]:  # (F, K) each ->
     return winner, [float(v[winner, np.arange(v.shape[1])].sum() / v.sum()) for v in votes]
 
 
-def ballot(
-    source: Interventions, points: int, batch: int, variance: Array, alive: Array, rng: np.random.Generator
-) -> Array:  # (F, K) how often a factor held fixed made a latent vary least
-    votes = np.zeros((source.count, len(variance)), np.int64)
-    for n in chunks(points, batch, len(variance)):
-        which = rng.integers(0, source.count, n)
-        local = source.fixed(which, batch, rng).var(axis=1, ddof=1)  # (P, K)
-        least = alive[(local[:, alive] / variance[alive]).argmin(axis=1)]
-        np.add.at(votes, (which, least), 1)
-    return votes
+def _draws(
+    source: Interventions, batch: int, points: tuple[int, int], latents: int, seed: int
+) -> Iterator[tuple[Array, ...]]:
+    """Places of free observations; then 0 or 1 for training or test, factors held fixed (P,), places (P, L, ...)."""
+    rng = numpy_generator(seed, "factor-vae")
+    yield (source.free(10_000, rng),)
+    for half, n in enumerate(points):
+        for size in chunks(n, batch, latents):
+            which = rng.integers(0, source.count, size)
+            yield np.array(half), which, source.fixed(which, batch, rng)
+
+
+def _variance(codes: Array) -> Array:  # (L, P, K) -> (P, K)
+    variance: Array = codes.var(axis=0, ddof=1)
+    return variance

@@ -40,7 +40,7 @@ def consistency(inputs: Inputs, pairs: int = 10_000) -> Score:
     latent, variance = owners(inputs), inputs.rows.codes.var(axis=0, dtype=np.float64)
     moved = np.full(len(latent), np.nan)
     for f, j in enumerate(latent):
-        one, two = source.pairs(np.full(1, f), pairs, rng)
+        one, two = (source.codes(part) for part in source.pairs(np.full(1, f), pairs, rng))
         moved[f] = _share((one[0, :, [j]] - two[0, :, [j]]).T, variance[[j]]) if j >= 0 else 1.0
     return _as_score("consistency", 1 - moved, latent, pairs, inputs)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from functools import cached_property, partial
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,8 @@ import torch
 from unseam.axes import Array, FactorSpace
 from unseam.errors import BadInput
 from unseam.geometry import diagnose
-from unseam.metrics.base import Score
 from unseam.metrics.beta_vae import beta_vae
-from unseam.metrics.dci import completeness, correct, disentanglement, fit_factor, importances, informativeness
+from unseam.metrics.dci import completeness, correct, disentanglement, fit_factor, importances
 from unseam.metrics.downstream import downstream, labelled
 from unseam.metrics.factor_vae import factor_vae
 from unseam.metrics.inputs import Inputs, prepare_inputs
@@ -35,11 +35,6 @@ from unseam.study.grid import Piece
 
 TOGETHER = 12_000_000  # values of observations that are encoded at once: 15,000 of 64 x 64 take 4 GB of activations
 _COUNTED = ("mig", "modularity", "sap")
-DCI = {
-    "dci-disentanglement": disentanglement,
-    "dci-completeness": completeness,
-    "dci-informativeness": informativeness,
-}
 CENTRAL = 1000  # rows whose codes decoders are given for ModelCentrality
 UNSUPERVISED = {"wasserstein": "wasserstein-dependency", "mi-pairs": "code-mutual-information"}
 
@@ -50,6 +45,7 @@ class Evaluator:
     def __init__(self, run: Run, piece: Piece) -> None:
         self.run, self.piece, self.settings = run, piece, piece.evaluation
         self.table = run.table()
+        self.for_factors: dict[Hashable, Any] = {}  # what metrics compute of the factors alone, for all models
 
     @cached_property
     def rows(self) -> torch.Tensor:  # (N,)
@@ -124,24 +120,29 @@ class Evaluator:
     def inputs(self, codes: Array) -> Inputs:
         assert self.factors is not None
         (factors, space), cut = self.factors, len(codes) - min(self.settings.test, len(codes) // 3)
-        return prepare_inputs(codes[:cut], factors[:cut], space, test_codes=codes[cut:], test_factors=factors[cut:],
-                       prune=COLLAPSED, workers=1)  # fmt: skip
+        inputs = prepare_inputs(codes[:cut], factors[:cut], space, test_codes=codes[cut:], test_factors=factors[cut:],
+                                prune=COLLAPSED, workers=1)  # fmt: skip
+        return replace(inputs, for_factors=self.for_factors)
 
     def six(self, inputs: Inputs) -> dict[str, float]:
         """The six metrics of the study, and the two other sides of DCI."""
         trees = self.settings.trees
         points = {"train": self.settings.rows, "test": self.settings.test}
-        to_compute: dict[str, Callable[[], Score]] = {name: partial(METRICS[name].compute, inputs) for name in _COUNTED}
-        to_compute |= {name: partial(side.of, inputs, trees) for name, side in DCI.items()}
-        to_compute |= {"beta-vae": partial(beta_vae.of, inputs, **points)}
-        to_compute |= {"factor-vae": partial(factor_vae.of, inputs, **points)}
-        return {name: value_of(ask) for name, ask in to_compute.items()}
+        to_compute: dict[str, Callable[[], float]] = {
+            **{name: lambda name=name: METRICS[name].compute(inputs).value for name in _COUNTED},
+            "dci-disentanglement": lambda: disentanglement.of(inputs, trees).value,
+            "dci-completeness": lambda: completeness.of(inputs, trees).value,
+            "dci-informativeness": lambda: float(importances(inputs, trees).test.mean()),
+            "beta-vae": lambda: beta_vae.of(inputs, **points).value,
+            "factor-vae": lambda: factor_vae.of(inputs, **points).value,
+        }
+        return {name: value_of(compute) for name, compute in to_compute.items()}
 
     def downstream(self, inputs: Inputs) -> dict[str, float]:
         """Test accuracy, the mean over the factors, by number of labels."""
         most = len(inputs)
         out = {
-            f"downstream.logistic.{n}": value_of(partial(downstream.of, inputs, "logistic", n))
+            f"downstream.logistic.{n}": value_of(lambda n=n: downstream.of(inputs, "logistic", n).value)
             for n in self.settings.labels
             if n <= most
         }
@@ -195,10 +196,10 @@ class Evaluator:
         return {m: a.centrality for group in found for m, a in group.items() if a.centrality is not None}
 
 
-def value_of(ask: Callable[[], Score]) -> float:
+def value_of(compute: Callable[[], float]) -> float:
     """A score, or NaN where it is not defined for these factors."""
     try:
-        return ask().value
+        return compute()
     except BadInput:
         return float("nan")
 

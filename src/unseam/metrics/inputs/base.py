@@ -56,6 +56,7 @@ class Inputs:
     notes: tuple[str, ...] = ()
     splits: dict[float, tuple[Observations, Observations]] = field(default_factory=dict, compare=False, repr=False)
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    for_factors: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)  # what no code changes
 
     def halves(self, share: float = 2 / 3) -> tuple[Observations, Observations]:
         """(train, test): the held-out rows when given, else a seeded random split of the rows."""

@@ -7,8 +7,9 @@ the rows are a random sample of the factors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,20 +22,27 @@ from unseam.stats import unique_values
 
 Encode = Callable[[Array], Array]  # factors (B, F) -> codes (B, K)
 _CHUNK = 4_000_000  # numbers held at once
+_CACHE = 100_000  # numbers that are reduced while the processor's cache holds them
 _DRAWN = 10_000  # rows that a sampler gives to metrics that do not intervene
 
 
 class Interventions(Protocol):
-    """The three draws. P points, each of L observations; `which` (P,) names the factor that a point holds fixed."""
+    """Three draws, each an array of places, and the codes at places.
+
+    P points, each of L observations; `which` (P,) names the factor that a point holds fixed. A place is a row's number,
+    or the factors (F,) of a new observation: what is drawn does not depend on the codes.
+    """
 
     @property
     def count(self) -> int: ...  # F
 
-    def free(self, n: int, rng: np.random.Generator) -> Array: ...  # (n, K)
+    def free(self, n: int, rng: np.random.Generator) -> Array: ...  # (n, ...)
 
-    def fixed(self, which: Array, size: int, rng: np.random.Generator) -> Array: ...  # (P, L, K)
+    def fixed(self, which: Array, size: int, rng: np.random.Generator) -> Array: ...  # (P, L, ...)
 
-    def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]: ...  # (P, L, K)
+    def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]: ...  # (P, L, ...)
+
+    def codes(self, places: Array) -> Array: ...  # (..., K)
 
 
 @dataclass(frozen=True)
@@ -62,15 +70,15 @@ class Sampled:
         return flat.reshape(*factors.shape[:-1], -1)
 
     def free(self, n: int, rng: np.random.Generator) -> Array:
-        return self.codes(self.draw((n,), rng))
+        return self.draw((n,), rng)
 
     def fixed(self, which: Array, size: int, rng: np.random.Generator) -> Array:
         factors = self.draw((len(which), size), rng)
-        return self.codes(_hold(factors, factors[:, :1].copy(), which))
+        return _hold(factors, factors[:, :1].copy(), which)
 
     def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
         one, two = self.draw((len(which), size), rng), self.draw((len(which), size), rng)
-        return self.codes(one), self.codes(_hold(two, one, which))
+        return one, _hold(two, one, which)
 
 
 def _hold(factors: Array, source: Array, which: Array) -> Array:
@@ -84,28 +92,42 @@ class Matched:
     """Interventions on arrays: rows of equal value are found in rows sorted by that factor."""
 
     def __init__(self, rows: Observations) -> None:
-        self.codes, labels = rows.codes, rows.labels
-        self.count = labels.shape[1]
-        self.order = np.argsort(labels, axis=0, kind="stable").T  # (F, N) rows sorted by each factor
-        counts = [np.bincount(labels[:, f]) for f in range(self.count)]
-        ends = [np.cumsum(c) for c in counts]
-        self.start = np.stack([(ends[f] - counts[f])[labels[:, f]] for f in range(self.count)])  # (F, N)
-        self.size = np.stack([counts[f][labels[:, f]] for f in range(self.count)])  # (F, N)
+        self.z, self.labels = rows.codes, rows.labels
+        self.count = rows.labels.shape[1]
+
+    @cached_property
+    def order(self) -> Array:  # (F, N) rows sorted by each factor
+        return np.argsort(self.labels, axis=0, kind="stable").T
+
+    @cached_property
+    def start(self) -> Array:  # (F, N) where in that order the rows begin that share this row's value
+        counts = [np.bincount(labels) for labels in self.labels.T]
+        return np.stack([(np.cumsum(c) - c)[labels] for c, labels in zip(counts, self.labels.T, strict=True)])
+
+    @cached_property
+    def size(self) -> Array:  # (F, N) how many these are
+        return np.stack([np.bincount(labels)[labels] for labels in self.labels.T])
+
+    @cached_property
+    def rank(self) -> Array:  # (F, N) a row's place among them
         place = np.empty_like(self.order)
-        np.put_along_axis(place, self.order, np.arange(len(labels))[None], axis=1)
-        self.rank = place - self.start  # (F, N) a row's place among those that share its value
+        np.put_along_axis(place, self.order, np.arange(len(self.labels))[None], axis=1)
+        return place - self.start
 
     def partners(self, which: Array, row: Array, rng: np.random.Generator) -> Array:
         """For each row (P, L), a random row that shares its value of factor which (P, 1)."""
         place = self.start[which, row] + (rng.random(row.shape) * self.size[which, row]).astype(np.int64)
         return self.order[which, place]
 
+    def codes(self, rows: Array) -> Array:
+        return np.take(self.z, rows, axis=0)
+
     def free(self, n: int, rng: np.random.Generator) -> Array:
-        return self.codes if n >= len(self.codes) else self.codes[rng.choice(len(self.codes), n, replace=False)]
+        return np.arange(len(self.z)) if n >= len(self.z) else rng.choice(len(self.z), n, replace=False)
 
     def fixed(self, which: Array, size: int, rng: np.random.Generator) -> Array:
-        row = rng.integers(0, len(self.codes), (len(which), 1))
-        return self.codes[self.partners(which[:, None], np.broadcast_to(row, (len(which), size)), rng)]
+        row = rng.integers(0, len(self.z), (len(which), 1))
+        return self.partners(which[:, None], np.broadcast_to(row, (len(which), size)), rng)
 
     def pairs(self, which: Array, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Two different rows each: a row beside itself shares everything, and noise would look consistent."""
@@ -119,13 +141,35 @@ class Matched:
         f = which[:, None]
         step = 1 + (rng.random(row.shape) * (self.size[f, row] - 1)).astype(np.int64)
         place = self.start[f, row] + (self.rank[f, row] + step) % self.size[f, row]
-        return self.codes[row], self.codes[self.order[f, place]]
+        return row, self.order[f, place]
 
 
 @computed_once
 def matched_rows(inputs: Inputs) -> Matched:
     """All rows, the held-out ones too: what is drawn are new combinations of rows, and more rows draw better."""
     return Matched(inputs.all_rows())
+
+
+def drawn(
+    inputs: Inputs, key: Hashable, numbers: int, draws: Callable[[], Iterator[tuple[Array, ...]]]
+) -> Iterable[tuple[Array, ...]]:
+    """The draws; where they are row numbers, and not too many, they are kept for other codes of the same factors."""
+    if inputs.source is not None or numbers > _CHUNK:
+        return draws()
+    if key not in inputs.for_factors:
+        inputs.for_factors[key] = [tuple(part.astype(np.int32) for part in draw) for draw in draws()]
+    found: list[tuple[Array, ...]] = inputs.for_factors[key]
+    return found
+
+
+def by_point(source: Interventions, reduce: Callable[..., Array], *places: Array) -> Array:  # (P, L, ...) -> (P, K)
+    """`reduce` of the codes (L, P, K) at each array of places, a few points at a time."""
+    if isinstance(source, Sampled):  # an encoder is called with as many as there are
+        return reduce(*(source.codes(each).swapaxes(0, 1) for each in places))
+    latents = source.codes(places[0][0, :1]).shape[-1]
+    step = max(1, _CACHE // (places[0].shape[1] * latents))
+    parts = (reduce(*(source.codes(each[i : i + step].T) for each in places)) for i in range(0, len(places[0]), step))
+    return np.concatenate(list(parts))
 
 
 def interventions(inputs: Inputs, metric: str) -> Interventions:

@@ -55,7 +55,9 @@ class Problem:
     def __init__(self, feature: SortedFeature, labels: Array, counts: Array) -> None:
         n = len(labels)
         self.x, self.all = feature.x, feature.sums
-        by_class = np.argsort(labels, kind="stable")
+        by_class = np.argsort(
+            labels.astype(np.min_scalar_type(len(counts))), kind="stable"
+        )  # small numbers: in one pass
         self.keys = labels[by_class] * (n + 1) + by_class  # class, then place on the line
         self.own = prefix(self.x[by_class])  # prefix sums run on through the classes
         self.first = np.concatenate([[0], np.cumsum(counts)])

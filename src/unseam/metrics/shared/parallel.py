@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from unseam.atomic import cores
 
@@ -17,13 +20,27 @@ S = TypeVar("S")
 _T = TypeVar("_T")
 
 
+def one_thread() -> AbstractContextManager[Any]:
+    """BLAS and OpenMP with one thread in this block.
+
+    A small problem gains nothing by a second thread, and where the cores are taken each call waits for it.
+    """
+    return _controller(len(sys.modules)).limit(limits=1)
+
+
+@lru_cache(1)
+def _controller(modules: int) -> ThreadpoolController:
+    """The libraries that are loaded: to look for them takes milliseconds, and only an import brings new ones."""
+    return ThreadpoolController()
+
+
 def side_by_side(function: Callable[[S], _T], items: Iterable[S], workers: int | None = None) -> list[_T]:
     """[function(item) for item in items], on `workers` threads (all cores when None), in the order of items.
 
     >>> side_by_side(lambda x: x * x, [1, 2, 3], workers=2)
     [1, 4, 9]
     """
-    with threadpool_limits(1), ThreadPoolExecutor(workers or cores()) as pool:
+    with one_thread(), ThreadPoolExecutor(workers or cores()) as pool:
         return list(pool.map(function, items))
 
 

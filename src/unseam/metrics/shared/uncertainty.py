@@ -118,6 +118,7 @@ def half_sample(inputs: Inputs, rng: np.random.Generator) -> Inputs:
         variances=None if inputs.variances is None else inputs.variances[chosen],
         splits=splits,
         memo={},
+        for_factors={},
     )
 
 
