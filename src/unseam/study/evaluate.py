@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ import torch
 from unseam.axes import Array, FactorSpace
 from unseam.errors import BadInput
 from unseam.geometry import diagnose
+from unseam.metrics.base import Score
 from unseam.metrics.beta_vae import beta_vae
 from unseam.metrics.dci import completeness, correct, disentanglement, fit_factor, importances
 from unseam.metrics.downstream import downstream, labelled
@@ -129,12 +130,12 @@ class Evaluator:
         trees = self.settings.trees
         points = {"train": self.settings.rows, "test": self.settings.test}
         to_compute: dict[str, Callable[[], float]] = {
-            **{name: lambda name=name: METRICS[name].compute(inputs).value for name in _COUNTED},
-            "dci-disentanglement": lambda: disentanglement.of(inputs, trees).value,
-            "dci-completeness": lambda: completeness.of(inputs, trees).value,
+            **{name: partial(_value, METRICS[name].compute, inputs) for name in _COUNTED},
+            "dci-disentanglement": partial(_value, disentanglement.of, inputs, trees),
+            "dci-completeness": partial(_value, completeness.of, inputs, trees),
             "dci-informativeness": lambda: float(importances(inputs, trees).test.mean()),
-            "beta-vae": lambda: beta_vae.of(inputs, **points).value,
-            "factor-vae": lambda: factor_vae.of(inputs, **points).value,
+            "beta-vae": partial(_value, beta_vae.of, inputs, **points),
+            "factor-vae": partial(_value, factor_vae.of, inputs, **points),
         }
         return {name: value_of(compute) for name, compute in to_compute.items()}
 
@@ -142,7 +143,7 @@ class Evaluator:
         """Test accuracy, the mean over the factors, by number of labels."""
         most = len(inputs)
         out = {
-            f"downstream.logistic.{n}": value_of(lambda n=n: downstream.of(inputs, "logistic", n).value)
+            f"downstream.logistic.{n}": value_of(partial(_value, downstream.of, inputs, "logistic", n))
             for n in self.settings.labels
             if n <= most
         }
@@ -194,6 +195,10 @@ class Evaluator:
                 alike.setdefault(about.strength, []).append(member)
         found = [compare_members(self.run, group, self.rows[:CENTRAL], 0) for group in alike.values() if len(group) > 1]
         return {m: a.centrality for group in found for m, a in group.items() if a.centrality is not None}
+
+
+def _value(metric: Callable[..., Score], *arguments: Any, **settings: Any) -> float:
+    return metric(*arguments, **settings).value
 
 
 def value_of(compute: Callable[[], float]) -> float:
