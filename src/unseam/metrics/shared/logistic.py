@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import fmin_l_bfgs_b
 
 from unseam.axes import Array
-from unseam.metrics.shared.parallel import one_thread
+from unseam.metrics.shared.parallel import one_blas_thread
 
 CACHE = 80_000  # logits in a block
 
@@ -82,7 +82,7 @@ def fit_softmax(
         return float(value + 0.5 * ridge * (w[:, :k] ** 2).sum()), gradient.ravel()
 
     start = np.zeros(classes * (k + 1))
-    with one_thread():
+    with one_blas_thread():
         best = fmin_l_bfgs_b(loss, start, maxiter=iterations, pgtol=tolerance, factr=64, maxls=50)[0]
     return Softmax(best.reshape(classes, k + 1))
 

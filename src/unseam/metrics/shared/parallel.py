@@ -20,7 +20,7 @@ S = TypeVar("S")
 _T = TypeVar("_T")
 
 
-def one_thread() -> AbstractContextManager[Any]:
+def one_blas_thread() -> AbstractContextManager[Any]:
     """BLAS and OpenMP with one thread in this block.
 
     A small problem gains nothing by a second thread, and where the cores are taken each call waits for it.
@@ -40,7 +40,7 @@ def side_by_side(function: Callable[[S], _T], items: Iterable[S], workers: int |
     >>> side_by_side(lambda x: x * x, [1, 2, 3], workers=2)
     [1, 4, 9]
     """
-    with one_thread(), ThreadPoolExecutor(workers or cores()) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers or cores()) as pool:
         return list(pool.map(function, items))
 
 
