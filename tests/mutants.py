@@ -519,7 +519,7 @@ FAULTS = (  # docs/reliability.md: what each mending of D1 to D18 would let thro
            "stdout = SafeConsole(markup=False,", "stdout = SafeConsole(markup=True,", "cli/test_cli_paths.py"),
     Mutant("D9: every group's number goes into one pipe before a worker runs", f"{UNSEAM}train/workers.py",
            "        running = [start() for _ in range(workers)]\n",
-           "        running = [start() for _ in range(workers)]\n        for number in todo:\n            running[0].process.send({'number': number, 'of': 64 * ' '})\n",
+           "        running = [start() for _ in range(workers)]\n        for number in todo:\n            running[0].process.send(number)\n",
            "train/test_train_folder.py::test_many_groups_do_not_fill_a_pipe"),
     Mutant("D10: mcc is 0 for codes of small scale", f"{UNSEAM}stats/correlation.py",
            "    x = x / np.where(largest > 0, largest, 1.0)\n", "", "statistics/test_statistics.py::test_correlation_does_not_depend_on_scale"),
