@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from unseam import BadInput
-from unseam.cli.common import convert, named_data, parse_options, split_options
+from unseam.cli.common import convert, named_data, parse_numbers, parse_options, split_options
 from unseam.data.sets.sprites import Sprites
 
 
@@ -55,3 +55,9 @@ def test_unknown_names_get_a_hint() -> None:
 def test_parsing_needs_no_torch() -> None:
     code = "import sys, unseam.cli.common; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_range_has_at_most_a_hundred_thousand_numbers() -> None:
+    assert len(parse_numbers("0..99999", "--seeds", int)) == 100_000
+    with pytest.raises(BadInput, match=r"100,001 numbers; at most 100,000 can be asked for"):
+        parse_numbers("0..100000", "--seeds", int)
