@@ -101,8 +101,8 @@ CHOICES = (
     "were tried on six beta-VAEs each (beta 1.2; beta 0.8 with more images). Of the other methods only original data "
     "was seen. Rules, m's settings and all else were fixed then; the models shown have seeds that no trial had. Only "
     "FactorVAE and SlowVAE were moved from quick to large and the GAN from large to paper, for time, before any of "
-    "them was scored on perturbed data. A review asked for twenty restarts at large; six could be trained in the time "
-    "that there was, for the page and for the check that its digits come back.",
+    "them was scored on perturbed data. A review asked for twenty restarts at large; the page shows six, so this size "
+    "has six: its command makes what the page shows.",
 )
 
 
