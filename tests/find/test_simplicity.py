@@ -16,8 +16,8 @@ from unseam.finding.axes import fit_axes
 from unseam.finding.factor_analysis import FactorModel, correlation_matrix, explains, fit_factors, power_of_second
 from unseam.finding.factor_count import FactorCounts, clear_factors, count_factors, minimum_partial, parallel_analysis
 from unseam.finding.grades import Answer
-from unseam.finding.linear import depend
-from unseam.finding.simplicity import congruences, criterion, promax, simple_structure
+from unseam.finding.linear import _RotatedFactors, _undecided_of, depend
+from unseam.finding.simplicity import SimpleStructure, congruences, criterion, promax, simple_structure
 from unseam.finding.stability import (
     Agreement,
     agreement,
@@ -218,6 +218,26 @@ def test_the_exponential_of_dense_columns_is_not_found(seed: int) -> None:
     assert not any(f.grade == "found" for f in found.factors)
     tests = [test for f in found.factors for test in f.certificate.tests if test.clue == "simplicity"]
     assert all(test.statistic <= test.null for test in tests)  # what is shown is of the axes that failed
+
+
+def test_planes_of_normal_scores_are_those_of_the_same_factors() -> None:
+    """The factors of normal scores come in another order: the plane without axes is that of factors 0 and 1 here."""
+    L = np.kron(np.eye(4), np.full((3, 1), 0.8))
+    order = [2, 0, 3, 1]  # of the columns of L
+    turned = L[:, order]
+    planes = 9 * (1 - np.eye(4))  # clear, but for that of factors 0 and 1
+    planes[1, 3] = planes[3, 1] = 0
+    structure = SimpleStructure(np.eye(4), 1.0, np.zeros(9), 0.001, planes)
+    model = FactorModel(np.zeros(12), np.ones(12), turned, np.eye(4), np.full(12, 0.36))
+    found = _undecided_of(_RotatedFactors(model, structure, fit_factors(L @ L.T + 0.36 * np.eye(12), 4)), L)
+    expected = np.zeros((4, 4), bool)
+    expected[0, 1] = expected[1, 0] = True
+    assert np.array_equal(found, expected)
+    other = np.roll(L, 1, axis=0)  # no factor is the same one
+    other[:, 3] = L[:, 3]
+    model = FactorModel(np.zeros(12), np.ones(12), other, np.eye(4), np.full(12, 0.36))
+    lost = _undecided_of(_RotatedFactors(model, structure, fit_factors(L @ L.T + 0.36 * np.eye(12), 4)), L)
+    assert np.diag(lost).tolist() == [True, True, True, False]
 
 
 def test_skewed_items_are_found() -> None:
