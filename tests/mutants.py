@@ -471,6 +471,16 @@ MODELS = (  # numbers of models that were not trained here, of a part of their l
     Mutant("V26: find: planes of normal scores are in another order", f"{UNSEAM}finding/linear.py",
            "other.structure.undecided[np.ix_(near.columns, near.columns)]",
            "other.structure.undecided", "find/test_simplicity.py::test_planes_of_normal_scores_are_those_of_the_same_factors"),
+    Mutant("V27: xla: calls of fewer held-out batches weigh as much", f"{UNSEAM}train/xla.py",
+           "parts.append(size / batches * self._means(drawn, size))",
+           "parts.append(self._means(drawn, size) / len(self.kept[1]))",
+           "train/test_train_xla.py::test_means_over_held_out_batches_do_not_depend_on_how_they_are_cut"),
+    Mutant("V28: report: DtO and its chance level change places", f"{UNSEAM}show/report/sentences.py",
+           "(DtO {d.dto:.2f}; random axes give {d.dto_haar:.2f})",
+           "(DtO {d.dto_haar:.2f}; random axes give {d.dto:.2f})", "show/test_show_parts.py::test_words_follow_the_numbers"),
+    Mutant("V29: scvi-tools: a gene has the dispersion of another", f"{UNSEAM}models/adapters/scvi_tools.py",
+           "nn.Parameter(dispersion.detach().clone()", "nn.Parameter(dispersion.detach().clone().flip(0)",
+           "models/test_adapters.py::test_each_gene_of_a_negative_binomial_has_its_own_dispersion"),
 )  # fmt: skip
 
 

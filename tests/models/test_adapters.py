@@ -17,6 +17,7 @@ from unseam.errors import BadInput
 from unseam.geometry import entanglement_cost
 from unseam.geometry.groups import middle
 from unseam.models.adapters import ADAPTERS, adapter_for
+from unseam.models.adapters.scvi_tools import _likelihood_of
 from unseam.models.likelihood import Gaussian
 
 W = torch.tensor([[3.0, 1.0], [0.0, 1.0], [1.0, -1.0], [0.0, 0.5]])  # (n, K)
@@ -420,3 +421,16 @@ def test_every_verb_refuses_a_broken_decoder_in_one_line_and_writes_nothing(kind
     with pytest.raises(BadInput):
         unseam.report(model, data=X, show=False)
     assert not list(tmp_path.rglob("*.html"))
+
+
+@pytest.mark.parametrize("by_cell", [False, True])
+def test_each_gene_of_a_negative_binomial_has_its_own_dispersion(by_cell):
+    class NegativeBinomial:
+        theta = torch.tensor([0.5, 2.0, 8.0])
+
+    px = NegativeBinomial()
+    if by_cell:  # the geometric mean of 0.5 and 2 times the gene's
+        px.theta = torch.stack([0.5 * px.theta, 2 * px.theta])
+    likelihood, notes = _likelihood_of(px)
+    torch.testing.assert_close(likelihood.log_r.exp(), torch.tensor([0.5, 2.0, 8.0]))
+    assert ("the dispersion differs between cells" in " ".join(notes)) == by_cell

@@ -298,6 +298,21 @@ def test_chunks_are_bounded_by_memory(tmp_path: Path, monkeypatch: pytest.Monkey
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
+def test_means_over_held_out_batches_do_not_depend_on_how_they_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven batches are looked at in calls of four and three, or of two, two, two and one."""
+    found = []
+    for size in (4, 2):
+        monkeypatch.setattr(xla, "HELD_OUT_BATCHES", size)
+        run = train(tmp_path / f"{size}", steps=10, holdout=0.6, watch=112)
+        assert len(run.split("held-out")) // TINY["batch"] == 7
+        log = run.log().sort_values(["member", "step", "name"])
+        found.append(log[log["name"].str.startswith("held-out/")]["value"].to_numpy())
+    assert len(found[0])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+
+
 @dataclass(frozen=True)
 class Fuse(Objective):
     """An autoencoder whose loss stops being finite after `fuse` steps."""
