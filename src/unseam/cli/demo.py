@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 TABLE = "1. A table: 569 tumours, 30 measurements of the cell nuclei of each. The diagnosis was left out."
 GROUPED = "A pair or a group comes back on other rows; which axes are right within it cannot be known from this table."
 TELLS = (
-    "Factor {factor} alone tells a malignant tumour from a benign one in {share:.0f} % of pairs (a coin: 50 %), "
-    "although the diagnosis was never used."
+    "Factor {factor} alone tells a malignant tumour from a benign one in {share:.0f} % of pairs (a coin: 50 %), the "
+    "best of {count}. The diagnosis was not used to find it."
 )
 IMAGES = (
     "\n2. Images: {count} models learned to redraw squares of {sizes} sizes at {places} places. Which of them "
@@ -66,7 +66,7 @@ def print_story(result: DemoResult) -> None:
     if any(factor.grade == "pair" for factor in result.found.factors):
         stdout.print(Text(GROUPED))
     best = max(range(len(result.tells)), key=result.tells.__getitem__)
-    stdout.print(Text(TELLS.format(factor=best, share=100 * result.tells[best])))
+    stdout.print(Text(TELLS.format(factor=best, share=100 * result.tells[best], count=len(result.tells))))
     assert result.run.data.space is not None
     space = dict(zip(result.run.data.space.names, result.run.data.space.sizes, strict=True))
     places = f"{space['x']} x {space['y']}"
