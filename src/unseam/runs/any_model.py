@@ -119,6 +119,7 @@ def diagnose(
 
     Examples
     --------
+    >>> import torch
     >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     >>> codes = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
     >>> result = diagnose(lambda z: z @ W.T, codes, s2=0.1)
@@ -203,6 +204,7 @@ def align(
 
     Examples
     --------
+    >>> import torch
     >>> W = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
     >>> turn = torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
     >>> codes = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
@@ -300,6 +302,7 @@ def theorems(
 
     Examples
     --------
+    >>> import torch
     >>> z = torch.rand(200, 2, generator=torch.Generator().manual_seed(0)).double() + 1
     >>> polar = lambda z: torch.stack([z[:, 0] * z[:, 1].cos(), z[:, 0] * z[:, 1].sin()], 1)
     >>> print(*[p.sentence for p in theorems(polar, z).premises[:2]], sep="\\n")
